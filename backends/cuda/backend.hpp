@@ -1,0 +1,36 @@
+#pragma once
+
+#include "allocation.hpp"
+#include "error.hpp"
+#include "event.hpp"
+#include "sort.hpp"
+#include "transfer.hpp"
+#include "tuning.hpp"
+
+#include <ferry/execution/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <string_view>
+
+namespace ferry {
+
+struct cuda_backend : cuda::allocation_functions,
+                      cuda::transfer_functions,
+                      cuda::event_functions,
+                      cuda::sort_functions {
+  static constexpr std::string_view name = "cuda";
+  static constexpr bool device_is_host = false;
+  using scratch_space = device_space;
+  static cuda::tuning_numbers tuning() { return {}; }
+  /// Whether kernels may dereference ordinary host memory (HMM or ATS).
+  static bool reaches_pageable(const Kokkos::Cuda&) {
+    return cuda::attribute(cudaDevAttrPageableMemoryAccess) != 0;
+  }
+};
+
+template <>
+struct execution_backend<Kokkos::Cuda> : cuda_backend {};
+
+}  // namespace ferry

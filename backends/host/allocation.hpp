@@ -1,0 +1,93 @@
+#pragma once
+
+#include "error.hpp"
+
+#include <ferry/memory/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Host memory in whole pages: huge ones where the size is worth it. The other backends build their
+/// page-locked memory on it.
+namespace ferry::host {
+
+inline constexpr std::size_t page_bytes = 4096;
+inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
+
+/// The pages that a block of `bytes` bytes lies in. Blocks of a huge page and more start on a huge page's
+/// boundary.
+inline std::size_t mapped_bytes(std::size_t bytes) {
+  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+
+inline void* map_pages(const char* space, const std::string& label, std::size_t bytes) {
+  const std::size_t size = mapped_bytes(bytes);
+  const bool huge = size >= huge_page_bytes;
+  const std::size_t slack = huge ? huge_page_bytes : 0;
+  if (size < bytes || size + slack < size) throw_bad_alloc(space, label, bytes, "the size overflows");
+  // No MAP_NORESERVE: the kernel shall refuse what the machine can't hold, instead of killing whoever touches
+  // it.
+  void* raw = ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) throw_bad_alloc(space, label, bytes, std::string("mmap: ") + std::strerror(errno));
+  if (!huge) return raw;
+  // Trim to the aligned part, so that exactly the asked pages stay.
+  auto* begin = static_cast<char*>(raw);
+  const auto address = reinterpret_cast<std::uintptr_t>(raw);
+  const std::size_t up = (huge_page_bytes - address % huge_page_bytes) % huge_page_bytes;
+  if (up != 0) ::munmap(begin, up);
+  if (slack != up) ::munmap(begin + up + size, slack - up);
+  ::madvise(begin + up, size,
+            MADV_HUGEPAGE);  // advice: without huge pages the memory is as good, only slower
+  return begin + up;
+}
+
+inline void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data, mapped_bytes(bytes)); }
+
+/// Makes every page present, with all of the machine's threads: page faults are the larger part of pinning a
+/// table.
+inline void touch_pages(void* data, std::size_t bytes) {
+  auto* first = static_cast<volatile char*>(data);
+  constexpr std::size_t by = huge_page_bytes;
+  const std::size_t pieces = (bytes + by - 1) / by;
+  const auto touch = [=](std::size_t from, std::size_t to) {
+    for (std::size_t at = from * by; at < std::min(bytes, to * by); at += page_bytes) first[at] = 0;
+  };
+  const std::size_t threads =
+      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), pieces);
+  if (threads <= 1) return touch(0, pieces);
+  std::vector<std::jthread> crew;
+  crew.reserve(threads);
+  for (std::size_t t = 0; t < threads; ++t)
+    crew.emplace_back(touch, pieces * t / threads, pieces * (t + 1) / threads);
+}
+
+/// Without a device of its own, all four spaces are the same memory.
+struct allocation_functions {
+  template <class Space>
+  static memory_block allocate(Space, std::size_t bytes, const std::string& label) {
+    return {map_pages(Space::name.data(), label, bytes), bytes, 0};
+  }
+  template <class Space>
+  static void deallocate(Space, const memory_block& block) noexcept {
+    unmap_pages(block.data, block.bytes);
+  }
+  /// Memory of the user's that is to be page-locked in place: nothing to do where no device reads it.
+  static void lock_pages(void*, std::size_t) {}
+  static void unlock_pages(void*) noexcept {}
+
+  template <class Space>
+  static std::string describe(Space, const memory_block& block) {
+    return block.bytes >= huge_page_bytes ? "host memory in huge pages, first touched by its first user"
+                                          : "host memory in pages of 4 KiB";
+  }
+};
+
+}  // namespace ferry::host

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "allocation.hpp"
+#include "error.hpp"
+#include "event.hpp"
+#include "sort.hpp"
+#include "transfer.hpp"
+#include "tuning.hpp"
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/execution/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <string_view>
+
+namespace ferry {
+
+/// The host's cores as the device: every space is host memory, every verb has ended when it returns.
+struct host_backend : host::allocation_functions,
+                      host::transfer_functions,
+                      host::event_functions,
+                      host::sort_functions {
+  static constexpr std::string_view name = "host";
+  static constexpr bool device_is_host = true;
+  using scratch_space = pageable_space;
+  static host::tuning_numbers tuning() { return {}; }
+  template <class Exec>
+  static bool reaches_pageable(const Exec&) {
+    return true;
+  }
+};
+
+template <HostExecutionSpace Exec>
+struct execution_backend<Exec> : host_backend {};
+
+}  // namespace ferry

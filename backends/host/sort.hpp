@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// Stable parallel radix sort of (key, value) pairs, 11 bits a pass: each pass counts the digits of each
+/// chunk, lays out the chunks' shares of each digit one behind the other, and moves the pairs there. One
+/// chunk a thread.
+namespace ferry::host {
+
+struct radix_pass {
+  static constexpr int digit_bits = 11;
+  static constexpr std::size_t buckets = std::size_t{1} << digit_bits;
+
+  const std::uint64_t* keys;
+  const std::int64_t* values;
+  std::uint64_t* keys_out;
+  std::int64_t* values_out;
+  std::int64_t count;
+  std::int64_t chunks;
+  int shift;
+  std::int64_t* places;  // [chunks][buckets]
+
+  KOKKOS_FUNCTION std::size_t digit(std::uint64_t key) const { return (key >> shift) & (buckets - 1); }
+  KOKKOS_FUNCTION std::int64_t begin(std::int64_t chunk) const {
+    return count / chunks * chunk + min_of(chunk, count % chunks);
+  }
+  KOKKOS_FUNCTION static std::int64_t min_of(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+};
+
+struct count_digits : radix_pass {
+  KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+    std::int64_t* counts = places + static_cast<std::size_t>(chunk) * buckets;
+    for (std::size_t b = 0; b < buckets; ++b) counts[b] = 0;
+    for (std::int64_t i = begin(chunk); i < begin(chunk + 1); ++i) ++counts[digit(keys[i])];
+  }
+};
+
+struct move_pairs : radix_pass {
+  KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+    std::int64_t* next = places + static_cast<std::size_t>(chunk) * buckets;
+    for (std::int64_t i = begin(chunk); i < begin(chunk + 1); ++i) {
+      const std::int64_t to = next[digit(keys[i])]++;
+      keys_out[to] = keys[i];
+      values_out[to] = values[i];
+    }
+  }
+};
+
+struct sort_functions {
+  /// Scratch bytes that sort_pairs needs besides its arrays.
+  static std::size_t sort_bytes(std::int64_t, int) { return 1; }
+
+  /// Sorts by the lowest `bits` bits. On return `keys` and `values` point to the sorted arrays, one of the
+  /// two given for each.
+  template <HostExecutionSpace Exec>
+  static void sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                         std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int bits,
+                         void*, std::size_t) {
+    if (count <= 1) return;
+    const std::int64_t chunks =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(exec.concurrency()), 1, (count + 4095) / 4096);
+    std::vector<std::int64_t> places(static_cast<std::size_t>(chunks) * radix_pass::buckets);
+    using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+    for (int shift = 0; shift < bits; shift += radix_pass::digit_bits) {
+      const radix_pass pass{keys, values, other_keys, other_values, count, chunks, shift, places.data()};
+      Kokkos::parallel_for("ferry::make_plan::sort::count", range(exec, 0, chunks), count_digits{pass});
+      exec.fence("ferry::make_plan::sort::count");
+      std::int64_t sum = 0;
+      for (std::size_t b = 0; b < radix_pass::buckets; ++b)
+        for (std::int64_t c = 0; c < chunks; ++c) {
+          std::int64_t& place = places[static_cast<std::size_t>(c) * radix_pass::buckets + b];
+          const std::int64_t amount = place;
+          place = sum;
+          sum += amount;
+        }
+      Kokkos::parallel_for("ferry::make_plan::sort::move", range(exec, 0, chunks), move_pairs{pass});
+      exec.fence("ferry::make_plan::sort::move");
+      std::swap(keys, other_keys);
+      std::swap(values, other_values);
+    }
+  }
+};
+
+}  // namespace ferry::host

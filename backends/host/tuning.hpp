@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::host {
+
+/// What the host backend's loops are cut to.
+struct tuning_numbers {
+  std::int64_t staging_slot_bytes = std::int64_t{1} << 22;
+};
+
+}  // namespace ferry::host

@@ -1,0 +1,13 @@
+#include "../support/session.hpp"
+
+namespace ferry_bench {
+namespace {
+
+void ceilings(session& run) {
+  for (const char* name : {"ceiling.h2d", "ceiling.d2h", "ceiling.device_copy"}) run.ceiling(name);
+}
+
+const registration mine{"ceilings", ceilings};
+
+}  // namespace
+}  // namespace ferry_bench

@@ -1,0 +1,80 @@
+#include "baseline.hpp"
+
+#include "../support/check_cuda.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <limits>
+
+namespace ferry_bench::baseline {
+
+namespace {
+
+/// Row p's packets of 16 bytes lie side by side, so a warp reads and writes whole lines.
+__global__ void gather_packets(const uint4* __restrict__ table, const std::int64_t* __restrict__ rows,
+                               uint4* __restrict__ out, std::int64_t packets, int row_shift) {
+  const std::int64_t in_row = (std::int64_t{1} << row_shift) - 1;
+  const std::int64_t stride = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packets; i += stride)
+    out[i] = table[(rows[i >> row_shift] << row_shift) + (i & in_row)];
+}
+
+/// Blocks for each multiprocessor, 0 for one thread a packet.
+struct launch_shape {
+  int blocks_per_multiprocessor;
+  int threads;
+  const char* name;
+};
+constexpr std::array<launch_shape, 5> shapes = {{{0, 256, "one thread a packet, blocks of 256"},
+                                                 {0, 512, "one thread a packet, blocks of 512"},
+                                                 {4, 512, "4 blocks of 512 a multiprocessor"},
+                                                 {8, 256, "8 blocks of 256 a multiprocessor"},
+                                                 {16, 256, "16 blocks of 256 a multiprocessor"}}};
+
+}  // namespace
+
+block::block(kind where, std::size_t bytes) : where_(where) {
+  if (where_ == kind::device)
+    check_cuda(cudaMalloc(&data_, bytes), "cudaMalloc");
+  else
+    check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+}
+block::~block() {
+  if (where_ == kind::device)
+    cudaFree(data_);
+  else
+    cudaFreeHost(data_);
+}
+
+void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
+}
+
+int gather_shapes() { return static_cast<int>(shapes.size()); }
+std::string shape_name(int shape) { return shapes.at(static_cast<std::size_t>(shape)).name; }
+
+void gather(const exec_space& exec, const void* table, const std::int64_t* rows, void* out, std::int64_t n,
+            std::int64_t row_bytes, int shape) {
+  static const int multiprocessors = exec.cuda_device_prop().multiProcessorCount;
+  const launch_shape& how = shapes.at(static_cast<std::size_t>(shape));
+  const int row_shift = std::countr_zero(static_cast<std::uint64_t>(row_bytes / 16));
+  const std::int64_t packets = n << row_shift;
+  const std::int64_t needed = (packets + how.threads - 1) / how.threads;
+  const std::int64_t wanted = std::int64_t{how.blocks_per_multiprocessor} * multiprocessors;
+  const std::int64_t most = std::numeric_limits<int>::max();
+  const std::int64_t blocks = std::min(wanted == 0 ? needed : std::min(wanted, needed), most);
+  gather_packets<<<static_cast<unsigned>(blocks), static_cast<unsigned>(how.threads), 0,
+                   exec.cuda_stream()>>>(static_cast<const uint4*>(table), rows, static_cast<uint4*>(out),
+                                         packets, row_shift);
+  check_cuda(cudaGetLastError(), "gather_packets");
+}
+
+std::optional<double> seconds_to_lock(std::size_t bytes) {
+  const auto begin = std::chrono::steady_clock::now();
+  const block made(block::kind::locked, bytes);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace ferry_bench::baseline

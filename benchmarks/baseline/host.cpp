@@ -1,0 +1,60 @@
+#include "baseline.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace ferry_bench::baseline {
+
+namespace {
+
+constexpr std::size_t copy_bytes = std::size_t{1} << 18;
+
+struct copy_piece {
+  char* to;
+  const char* from;
+  std::size_t bytes;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::size_t begin = static_cast<std::size_t>(i) * copy_bytes;
+    std::memcpy(to + begin, from + begin, bytes - begin < copy_bytes ? bytes - begin : copy_bytes);
+  }
+};
+
+struct copy_row {
+  const char* table;
+  const std::int64_t* rows;
+  char* out;
+  std::int64_t row_bytes;
+  KOKKOS_FUNCTION void operator()(std::int64_t p) const {
+    std::memcpy(out + p * row_bytes, table + rows[p] * row_bytes, static_cast<std::size_t>(row_bytes));
+  }
+};
+
+using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>;
+
+}  // namespace
+
+block::block(kind where, std::size_t bytes)
+    : where_(where), data_(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)) {
+  if (data_ == nullptr) throw std::bad_alloc();
+}
+block::~block() { std::free(data_); }
+
+void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes) {
+  const auto pieces = static_cast<std::int64_t>((bytes + copy_bytes - 1) / copy_bytes);
+  Kokkos::parallel_for("ferry_bench::copy", range(exec, 0, pieces),
+                       copy_piece{static_cast<char*>(to), static_cast<const char*>(from), bytes});
+}
+
+int gather_shapes() { return 1; }
+std::string shape_name(int) { return "memcpy for each row, all threads"; }
+
+void gather(const exec_space& exec, const void* table, const std::int64_t* rows, void* out, std::int64_t n,
+            std::int64_t row_bytes, int) {
+  Kokkos::parallel_for("ferry_bench::gather", range(exec, 0, n),
+                       copy_row{static_cast<const char*>(table), rows, static_cast<char*>(out), row_bytes});
+}
+
+std::optional<double> seconds_to_lock(std::size_t) { return std::nullopt; }
+
+}  // namespace ferry_bench::baseline

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "session.hpp"
+#include "timing.hpp"
+
+#include <chrono>
+#include <type_traits>
+#include <vector>
+
+namespace ferry_bench {
+
+namespace detail {
+
+template <class Work>
+void call_and_wait(const exec_space& exec, const Work& work, int call) {
+  if constexpr (std::is_void_v<decltype(work(call))>) {
+    work(call);
+    exec.fence("ferry_bench::wait");
+  } else {
+    work(call).wait();
+  }
+}
+
+template <class Work>
+double burst_ms(stopwatch& watch, const Work& work, int first, int burst) {
+  watch.start();
+  if constexpr (std::is_void_v<decltype(work(first))>) {
+    for (int i = 0; i < burst; ++i) work(first + i);
+    return watch.stop() / burst;
+  } else {
+    std::vector<decltype(work(first))> flying;
+    flying.reserve(static_cast<std::size_t>(burst));
+    for (int i = 0; i < burst; ++i) flying.push_back(work(first + i));
+    const double ms = watch.stop() / burst;
+    for (auto& one : flying) one.wait();
+    return ms;
+  }
+}
+
+}  // namespace detail
+
+/// Times `work(call)`, which enqueues on the session's instance and returns a ticket or nothing; `call`
+/// counts up, so that each call can take other inputs. Short works are enqueued `burst` at a time for the
+/// device's figure: a device that waits for the host between two kernels would be measured otherwise.
+template <class Work>
+measured measure(const session& run, int burst, const Work& work) {
+  const auto& exec = run.exec();
+  const int repeats = run.chosen().repeats;
+  int call = 0;
+  for (int i = 0; i < run.chosen().warm_up; ++i) detail::call_and_wait(exec, work, call++);
+  measured made;
+  for (int i = 0; i < repeats; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    detail::call_and_wait(exec, work, call++);
+    made.wall.add(
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
+  }
+  stopwatch watch(exec);
+  for (int i = 0; i < repeats; ++i) {
+    made.device.add(detail::burst_ms(watch, work, call, burst));
+    call += burst;
+  }
+  return made;
+}
+
+}  // namespace ferry_bench

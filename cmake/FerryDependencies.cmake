@@ -1,0 +1,20 @@
+# What ferry::ferry needs. The same list, as find_dependency calls, stands in ferryConfig.cmake.in.
+
+# Imported targets end with the directory that finds them; a project that adds ferry as a subdirectory needs them as well.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
+endif()
+
+find_package(Threads REQUIRED)
+
+# Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
+find_package(Boost 1.70 CONFIG REQUIRED)
+
+find_package(Kokkos 4.6...<6 CONFIG REQUIRED)
+if(FERRY_REQUIRE_CUDA AND NOT Kokkos_ENABLE_CUDA)
+  message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} was built without CUDA (devices: ${Kokkos_DEVICES}). "
+                      "Point Kokkos_ROOT at one that has it.")
+endif()
+if(Kokkos_ENABLE_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+endif()

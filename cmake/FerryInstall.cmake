@@ -1,0 +1,16 @@
+include(CMakePackageConfigHelpers)
+
+set(ferry_config_dir "${CMAKE_INSTALL_DATADIR}/cmake/ferry")
+
+install(TARGETS ferry EXPORT ferryTargets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+# The umbrella header looks for the backends beside itself first, so the project root never is an include directory.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/backends/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ferry/backends"
+        FILES_MATCHING PATTERN "*.hpp")
+install(EXPORT ferryTargets NAMESPACE ferry:: DESTINATION "${ferry_config_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ferryConfig.cmake.in"
+                              "${PROJECT_BINARY_DIR}/ferryConfig.cmake" INSTALL_DESTINATION "${ferry_config_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake" COMPATIBILITY SameMinorVersion
+                                 ARCH_INDEPENDENT)
+install(FILES "${PROJECT_BINARY_DIR}/ferryConfig.cmake" "${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FerryLanguage.cmake" DESTINATION "${ferry_config_dir}")

@@ -1,0 +1,90 @@
+# Helpers for ferry's own programs: tests, benchmarks and examples. Nothing here reaches a consumer.
+
+if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND Kokkos_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
+  endif()
+  enable_language(CUDA)
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_UNITY_BUILD OFF)
+
+find_program(FERRY_CCACHE ccache)
+mark_as_advanced(FERRY_CCACHE)
+foreach(language IN ITEMS CXX CUDA)
+  if(FERRY_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
+  endif()
+endforeach()
+
+# Warnings are errors here and only here: a consumer's compiler may know warnings that ours does not.
+add_library(ferry_warnings INTERFACE)
+set(ferry_host_warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
+list(JOIN ferry_host_warnings "," ferry_host_warnings_joined)
+# nvcc hands generated code to the host compiler; -Wconversion and -Wpedantic complain about that code, not about ours. The
+# same holds where nvcc poses as the C++ compiler (nvcc_wrapper, Kokkos' launch compiler).
+set(ferry_cxx_warnings ${ferry_host_warnings})
+if(NOT Kokkos_ENABLE_CUDA)
+  list(APPEND ferry_cxx_warnings -Wconversion -Wpedantic)
+endif()
+target_compile_options(
+  ferry_warnings
+  INTERFACE
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>:${ferry_cxx_warnings};-Werror>"
+    "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=${ferry_host_warnings_joined},-Werror;-Werror=all-warnings>")
+
+# CUDA 13 changed the signatures of two functions that Kokkos before 4.7.1 calls. Some installations are mended already.
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND Kokkos_VERSION VERSION_LESS 4.7.1)
+  include(CheckSourceCompiles)
+  set(CMAKE_REQUIRED_LIBRARIES Kokkos::kokkos)
+  set(CMAKE_REQUIRED_FLAGS -std=c++20)
+  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+  check_source_compiles(CUDA "#include <Kokkos_Core.hpp>\nint compiles = 1;" FERRY_KOKKOS_KNOWS_CUDA_13)
+  unset(CMAKE_REQUIRED_LIBRARIES)
+  unset(CMAKE_REQUIRED_FLAGS)
+  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
+  if(NOT FERRY_KOKKOS_KNOWS_CUDA_13)
+    message(STATUS "Kokkos ${Kokkos_VERSION} predates CUDA 13: every CUDA source includes kokkos_before_cuda13.hpp first")
+    target_compile_options(
+      ferry_warnings
+      INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/kokkos_before_cuda13.hpp>")
+  endif()
+endif()
+
+# ferry_add_executable(<name> <source>...): a program over ferry::ferry, in the language that Kokkos asks for.
+function(ferry_add_executable name)
+  add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE ferry::ferry ferry_warnings)
+  ferry_target_language(${name})
+endfunction()
+
+# ferry_add_benchmark(<name> <source>...): as above, and part of the target ferry_benchmarks.
+add_custom_target(ferry_benchmarks)
+function(ferry_add_benchmark name)
+  ferry_add_executable(${name} ${ARGN})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/benchmarks")
+  add_dependencies(ferry_benchmarks ${name})
+endfunction()
+
+# ferry_add_test(<name> <source>...): a Catch2 program. On a host backend it runs once for each number of OpenMP threads.
+set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
+function(ferry_add_test name)
+  ferry_add_executable(${name} ${ARGN})
+  target_link_libraries(${name} PRIVATE ferry_test_support)
+  # Twice as fast to compile as -O3; the benchmarks check their results at full optimization.
+  target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
+  if(Kokkos_ENABLE_CUDA)
+    add_test(NAME ${name} COMMAND ${name})
+    # One GPU, and some tests fill it.
+    set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false" LABELS unit RUN_SERIAL ON)
+    return()
+  endif()
+  foreach(threads IN LISTS FERRY_TEST_THREADS)
+    add_test(NAME ${name}.threads${threads} COMMAND ${name})
+    set_tests_properties(
+      ${name}.threads${threads}
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "unit;threads${threads}"
+                 PROCESSORS ${threads})
+  endforeach()
+endfunction()

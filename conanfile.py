@@ -1,0 +1,79 @@
+import os
+import re
+
+from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
+from conan.tools.build import check_min_cppstd
+from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
+from conan.tools.files import copy, load
+
+required_conan_version = ">=2.4"
+
+
+class Ferry(ConanFile):
+    name = "ferry"
+    description = "Moves tensor rows between memory spaces: gather, scatter and sparse optimizer steps on Kokkos"
+    license = "Apache-2.0"
+    topics = ("kokkos", "cuda", "hpc", "embedding", "header-only")
+    package_type = "header-library"
+    settings = "os", "arch", "compiler", "build_type"
+    # What the Kokkos in the graph must have. False asks for nothing; the package is the same for every value.
+    options = {"cuda": [True, False], "openmp": [True, False]}
+    default_options = {"cuda": False, "openmp": True}
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "backends/*", "LICENSE"
+    test_package_folder = "tests/package"
+
+    def set_version(self):
+        header = load(self, os.path.join(self.recipe_folder, "include", "ferry", "version.hpp"))
+        parts = [re.search(rf"#define FERRY_VERSION_{part} +(\d+)", header).group(1) for part in ("MAJOR", "MINOR", "PATCH")]
+        self.version = ".".join(parts)
+
+    # set_version() reads the header from the recipe's folder, so the header travels with the recipe.
+    exports = "include/ferry/version.hpp"
+
+    def layout(self):
+        cmake_layout(self)
+
+    def requirements(self):
+        self.requires("kokkos/[>=4.6 <6]", transitive_headers=True, transitive_libs=True)
+        self.requires("boost/[>=1.74 <2]", transitive_headers=True, options={"header_only": True})
+        if self.options.cuda:
+            self.requires("cuda-toolkit/[>=12.2 <14]", transitive_headers=True, transitive_libs=True)
+
+    def build_requirements(self):
+        if not self.conf.get("tools.build:skip_test", default=False, check_type=bool):
+            self.test_requires("catch2/[>=3.4 <4]")
+            self.test_requires("eigen/[>=3.4 <6]")
+
+    def validate(self):
+        check_min_cppstd(self, 20)
+        kokkos = self.dependencies["kokkos"]
+        for option in ("cuda", "openmp"):
+            # A Kokkos recipe may know neither option; then CMake is the one to find out.
+            if self.options.get_safe(option) and kokkos.options.get_safe(option, True) in (False, "False"):
+                raise ConanInvalidConfiguration(f"ferry:{option}=True needs kokkos:{option}=True")
+
+    def package_id(self):
+        self.info.clear()
+
+    def generate(self):
+        toolchain = CMakeToolchain(self)
+        toolchain.user_presets_path = False
+        toolchain.generate()
+        CMakeDeps(self).generate()
+
+    def package(self):
+        cmake = CMake(self)
+        cmake.configure(variables={"FERRY_BUILD_TESTS": "OFF", "FERRY_BUILD_BENCHMARKS": "OFF", "FERRY_BUILD_EXAMPLES": "OFF"})
+        cmake.install()
+        copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
+
+    def package_info(self):
+        # The package's own ferryConfig.cmake serves every way of consumption. It finds Kokkos by Kokkos' own configuration
+        # and sets the compile language, which generated files could not do.
+        self.cpp_info.set_property("cmake_find_mode", "none")
+        self.cpp_info.set_property("cmake_file_name", "ferry")
+        self.cpp_info.set_property("cmake_target_name", "ferry::ferry")
+        self.cpp_info.builddirs = ["share/cmake/ferry"]
+        self.cpp_info.libdirs = []
+        self.cpp_info.bindirs = []

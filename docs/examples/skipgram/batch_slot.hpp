@@ -1,0 +1,38 @@
+#pragma once
+
+#include "embedding.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace skipgram {
+
+/// What one batch needs from its first word to the end of its step. The trainer has two: while the device
+/// works on one, the host fills the other.
+struct batch_slot {
+  batch_slot() = default;
+  batch_slot(std::size_t count, std::size_t per_pair, std::size_t width, bool trains)
+      : pairs(count),
+        centres("batch::centres", count),
+        contexts("batch::contexts", count),
+        samples("batch::samples", count * per_pair),
+        centre_rows("batch::centre_rows", count, width),
+        sample_rows("batch::sample_rows", count * per_pair, width),
+        centre_gradients("batch::centre_gradients", trains ? count : 0, width),
+        sample_gradients("batch::sample_gradients", trains ? count * per_pair : 0, width),
+        values("batch::values", count),
+        totals("batch::totals", 3),
+        totals_here("batch::totals_here", 3) {}
+
+  std::size_t pairs = 0;
+  ferry::tensor<std::int32_t, ferry::pinned_space> centres, contexts;  // written by the host
+  ferry::tensor<std::int32_t, ferry::device_space> samples;
+  batch_rows centre_rows, sample_rows, centre_gradients, sample_gradients;
+  ferry::tensor<std::int64_t, ferry::device_space> values;  // loss or score of each pair
+  ferry::tensor<std::int64_t, ferry::device_space> totals;
+  ferry::tensor<std::int64_t, ferry::pinned_space> totals_here;
+  std::vector<ferry::ticket> in_flight;  // last, so that it is waited for before the memory goes
+};
+
+}  // namespace skipgram

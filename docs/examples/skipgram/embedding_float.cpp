@@ -1,0 +1,5 @@
+#include "typed_embedding_impl.hpp"
+
+namespace skipgram {
+template std::unique_ptr<embedding> make_typed_embedding<float>(const execution&, const embedding_spec&);
+}  // namespace skipgram

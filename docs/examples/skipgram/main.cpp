@@ -1,0 +1,127 @@
+#include "corpus.hpp"
+#include "options.hpp"
+#include "trainer.hpp"
+#include "vectors.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace skipgram;
+
+constexpr const char* wordnet_folder = "/usr/share/wordnet";
+
+corpus read_corpus(const options& chosen) {
+  if (!chosen.text.empty()) return read_text(chosen.text, chosen.min_count);
+  try {
+    return read_wordnet(wordnet_folder, chosen.min_count);
+  } catch (const std::exception& missing) {
+    throw std::runtime_error(
+        std::string(missing.what()) +
+        "\nWithout a text this program reads the glosses of WordNet (Debian: apt-get install "
+        "wordnet-base); or name a text file of your own.");
+  }
+}
+
+void print_neighbors(const corpus& text, const options& chosen, const word_vectors& vectors) {
+  std::vector<std::int32_t> queries;
+  for (const std::string& word : chosen.neighbors) {
+    if (const auto at = find_word(text, word))
+      queries.push_back(*at);
+    else
+      std::printf("  %-12s is not among the %zu words\n", word.c_str(), text.words.size());
+  }
+  if (chosen.neighbors.empty()) queries = words_to_show(text);
+  for (const std::int32_t query : queries) {
+    std::printf("  %-12s", text.words[static_cast<std::size_t>(query)].c_str());
+    for (const neighbor& each : nearest(vectors, query, 7))
+      std::printf(" %s %.2f ", text.words[static_cast<std::size_t>(each.word)].c_str(),
+                  static_cast<double>(each.cosine));
+    std::printf("\n");
+  }
+}
+
+void run(const options& chosen) {
+  const corpus text = read_corpus(chosen);
+  if (text.invalid_bytes != 0)
+    std::fprintf(stderr, "skipgram: warning: %llu bytes of the text are no UTF-8 and were read as spaces\n",
+                 static_cast<unsigned long long>(text.invalid_bytes));
+  std::printf("text:     %llu words, %zu of them in a vocabulary of %zu, %zu sentences\n",
+              static_cast<unsigned long long>(text.tokens_read), text.tokens.size(), text.words.size(),
+              text.sentences());
+
+  const execution exec;
+  trainer model(exec, text, chosen);
+  std::printf("tables:   %s\n          %s\n", model.centre_table().describe().c_str(),
+              model.context_table().describe().c_str());
+  std::printf("runs on:  %s, %d threads at a time\n", exec.name(), exec.concurrency());
+  const ranking before = model.rank_held_out();
+  if (before.pairs == 0)
+    throw std::runtime_error("the text is too small: it has no pair of words that could be held out");
+  std::printf("held out: %lld pairs, ranked against %zu noise words each\n",
+              static_cast<long long>(before.pairs), chosen.negatives);
+  std::printf("epoch  0              AUC %.4f\n", before.auc);
+  std::fflush(stdout);
+
+  epoch_report all;
+  for (std::size_t epoch = 1; epoch <= chosen.epochs; ++epoch) {
+    char title[32];
+    std::snprintf(title, sizeof title, "epoch %2zu", epoch);
+    progress_bar progress(title);
+    const epoch_report one = model.train(epoch, progress);
+    if (one.pairs == 0)
+      throw std::runtime_error("the text is too small: it has no pair of words to train on");
+    std::printf("%s  loss %.4f  AUC %.4f  %5.1f s  %.2f M pairs/s  %.1f M rows/s  %.2f GB/s\n", title,
+                one.loss, model.rank_held_out().auc, one.seconds,
+                static_cast<double>(one.pairs) / one.seconds * 1e-6,
+                static_cast<double>(one.rows) / one.seconds * 1e-6,
+                static_cast<double>(one.bytes) / one.seconds * 1e-9);
+    std::fflush(stdout);
+    all.pairs += one.pairs;
+    all.rows += one.rows;
+    all.bytes += one.bytes;
+    all.seconds += one.seconds;
+  }
+  std::printf("total:    %.2f M pairs, %.1f M rows and %.2f GB moved in %.1f s: %.1f M rows/s, %.2f GB/s\n",
+              static_cast<double>(all.pairs) * 1e-6, static_cast<double>(all.rows) * 1e-6,
+              static_cast<double>(all.bytes) * 1e-9, all.seconds,
+              static_cast<double>(all.rows) / all.seconds * 1e-6,
+              static_cast<double>(all.bytes) / all.seconds * 1e-9);
+
+  const word_vectors vectors = model.vectors();
+  std::printf("nearest words, by cosine:\n");
+  print_neighbors(text, chosen, vectors);
+  if (!chosen.output.empty()) {
+    save_word2vec(chosen.output, text, vectors);
+    std::printf("saved:    %s\n", chosen.output.c_str());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Kokkos has its own arguments, and would answer our --help as well.
+  std::vector<char*> ours{argv[0]}, for_kokkos{argv[0]};
+  for (int i = 1; i < argc; ++i)
+    (std::string_view(argv[i]).starts_with("--kokkos-") ? for_kokkos : ours).push_back(argv[i]);
+  try {
+    int exit_code = 0;
+    const auto chosen = parse_options(static_cast<int>(ours.size()), ours.data(), exit_code);
+    if (!chosen) return exit_code;
+    auto count = static_cast<int>(for_kokkos.size());
+    for_kokkos.push_back(nullptr);
+    Kokkos::ScopeGuard kokkos(count, for_kokkos.data());
+    run(*chosen);
+    return 0;
+  } catch (const std::exception& problem) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "skipgram: %s\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,170 @@
+#include "trainer.hpp"
+
+#include "kernels.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace skipgram {
+
+namespace {
+
+embedding_spec spec_of(const std::string& label, const corpus& text, const options& chosen, double spread) {
+  return {label,      chosen.space,           chosen.path, chosen.optimizer, chosen.dtype, text.words.size(),
+          chosen.dim, chosen.learning_rate(), spread,      chosen.seed};
+}
+
+}  // namespace
+
+// As in word2vec, context vectors start at zero: before the first step all scores are equal and the ranking
+// is a coin.
+trainer::trainer(const execution& exec, const corpus& text, const options& chosen)
+    : exec_(exec),
+      text_(text),
+      options_(chosen),
+      per_pair_(static_cast<std::int64_t>(chosen.negatives) + 1),
+      noise_(exec, text.counts),
+      centre_(make_embedding(exec, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
+      context_(make_embedding(exec, spec_of("context", text, chosen, 0.0))) {}
+
+epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
+  const auto started = std::chrono::steady_clock::now();
+  pair_stream stream(text_, options_, part::training, epoch);
+  epoch_report report;
+  double loss = 0.0;
+  word_pairs words;
+  const auto collect = [&](batch_slot& slot) {
+    if (slot.in_flight.empty()) return;
+    const auto pairs = static_cast<std::int64_t>(slot.pairs);
+    const totals found = finish(slot);
+    loss += static_cast<double>(found.sum) / kernels::fixed_point_one;
+    account(report, found, pairs);
+  };
+  std::int64_t enqueued = 0;
+  for (std::size_t b = 0;; ++b) {
+    stream.next(words);
+    if (words.size() == 0) break;
+    batch_slot& slot = slots_[b % 2];
+    collect(slot);  // of the batch before the last
+    fill(slot, words, true);
+    enqueue(slot, enqueued, epoch, true);
+    enqueued += static_cast<std::int64_t>(words.size());
+    progress.show(stream.progress(), report.pairs,
+                  report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs));
+  }
+  for (batch_slot& slot : slots_) collect(slot);
+  progress.clear();
+  report.loss = report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs);
+  if (report.loss > 1e3)
+    throw std::runtime_error("the training has diverged, the mean loss is " + std::to_string(report.loss) +
+                             "; try a smaller --lr (it is " + std::to_string(options_.learning_rate()) +
+                             ") or a smaller --batch");
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  return report;
+}
+
+ranking trainer::rank_held_out() {
+  constexpr std::int64_t enough = 50'000;
+  pair_stream stream(text_, options_, part::held_out, 0);
+  ranking result;
+  std::int64_t score = 0;
+  word_pairs words;
+  while (result.pairs < enough) {
+    stream.next(words);
+    if (words.size() == 0) break;
+    batch_slot& slot = slots_[0];
+    fill(slot, words, false);
+    enqueue(slot, result.pairs, 0, false);
+    score += finish(slot).sum;
+    result.pairs += static_cast<std::int64_t>(words.size());
+  }
+  const std::int64_t comparisons = result.pairs * (per_pair_ - 1);
+  if (comparisons > 0) result.auc = static_cast<double>(score) / (2.0 * static_cast<double>(comparisons));
+  return result;
+}
+
+word_vectors trainer::vectors() const {
+  word_vectors all{std::vector<float>(text_.words.size() * options_.dim), options_.dim};
+  centre_->copy_to(all.values).wait();
+  return all;
+}
+
+/// The slot's memory is made once; only an epoch's last batch is smaller.
+void trainer::fill(batch_slot& slot, const word_pairs& words, bool trains) {
+  const bool fits = slot.pairs == words.size() && (!trains || slot.centre_gradients.rows() == words.size());
+  if (!fits) slot = batch_slot(words.size(), static_cast<std::size_t>(per_pair_), options_.dim, trains);
+  std::copy(words.centres.begin(), words.centres.end(), slot.centres.data());
+  std::copy(words.contexts.begin(), words.contexts.end(), slot.contexts.data());
+}
+
+/// Everything a batch does, in the order of the execution space instance; nothing here waits for it.
+void trainer::enqueue(batch_slot& slot, std::int64_t first_pair, std::uint64_t epoch, bool trains) {
+  const auto pairs = static_cast<std::int64_t>(slot.pairs);
+  using range = Kokkos::RangePolicy<execution, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for("skipgram::draw_samples", range(exec_, 0, pairs * per_pair_),
+                       kernels::draw_samples{std::as_const(slot.centres).view(),
+                                             std::as_const(slot.contexts).view(),
+                                             slot.samples.view(),
+                                             noise_.view(),
+                                             {options_.seed, options_.held_out},
+                                             !trains,
+                                             per_pair_,
+                                             first_pair,
+                                             epoch});
+
+  // Sorted once, used by gather and step alike.
+  const auto centres = ferry::make_plan(exec_, slot.centres, text_.words.size());
+  const auto samples = ferry::make_plan(exec_, slot.samples, text_.words.size());
+  slot.in_flight.push_back(centre_->gather(centres, slot.centre_rows));
+  slot.in_flight.push_back(context_->gather(samples, slot.sample_rows));
+
+  const auto teams = kernels::team_shape::policy(exec_, pairs);
+  const auto centre_rows = std::as_const(slot.centre_rows).view();
+  const auto sample_rows = std::as_const(slot.sample_rows).view();
+  if (trains) {
+    Kokkos::parallel_for(
+        "skipgram::logistic_gradients", teams,
+        kernels::logistic_gradients{std::as_const(slot.samples).view(), centre_rows, sample_rows,
+                                    slot.centre_gradients.view(), slot.sample_gradients.view(),
+                                    slot.values.view(), per_pair_});
+    slot.in_flight.push_back(centre_->step(centres, slot.centre_gradients));
+    slot.in_flight.push_back(context_->step(samples, slot.sample_gradients));
+  } else {
+    Kokkos::parallel_for("skipgram::rank_context", teams,
+                         kernels::rank_context{centre_rows, sample_rows, slot.values.view(), per_pair_});
+  }
+
+  using result = Kokkos::View<std::int64_t, execution::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  Kokkos::parallel_reduce("skipgram::sum_up", range(exec_, 0, pairs),
+                          kernels::sum_up{std::as_const(slot.values).view(), centres.storage()->unique_count,
+                                          samples.storage()->unique_count, slot.totals.view()},
+                          result(slot.totals.data()));
+  slot.in_flight.push_back(ferry::copy(exec_, slot.totals, slot.totals_here));
+}
+
+/// Waits for the slot's batch; throws what its verbs found.
+trainer::totals trainer::finish(batch_slot& slot) const {
+  for (ferry::ticket& each : slot.in_flight) each.wait();
+  slot.in_flight.clear();
+  const std::int64_t* here = slot.totals_here.data();
+  return {here[0], here[1], here[2]};
+}
+
+/// A gather reads a row of the table and writes one of the batch; a step reads a gradient for each pair and
+/// reads and writes weights and state of each different row once.
+void trainer::account(epoch_report& report, const totals& found, std::int64_t pairs) const {
+  const auto batch_row = static_cast<std::int64_t>(options_.dim * sizeof(float));
+  const auto add = [&](const embedding& table, std::int64_t positions, std::int64_t unique) {
+    report.rows += positions + unique;
+    report.bytes += positions * (table.weight_bytes() + batch_row);
+    report.bytes += unique * 2 * (table.weight_bytes() + table.state_bytes()) + positions * batch_row;
+  };
+  add(*centre_, pairs, found.unique_centres);
+  add(*context_, pairs * per_pair_, found.unique_samples);
+  report.pairs += pairs;
+}
+
+}  // namespace skipgram

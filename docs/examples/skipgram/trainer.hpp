@@ -1,0 +1,67 @@
+#pragma once
+
+#include "batch_slot.hpp"
+#include "corpus.hpp"
+#include "embedding.hpp"
+#include "noise.hpp"
+#include "options.hpp"
+#include "pair_stream.hpp"
+#include "progress.hpp"
+#include "vectors.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace skipgram {
+
+/// What an epoch moved and found.
+struct epoch_report {
+  std::int64_t pairs = 0;
+  double loss = 0.0;       ///< mean of a pair: the context word's and all its noise words'
+  std::int64_t rows = 0;   ///< gathered, and updated by a step
+  std::int64_t bytes = 0;  ///< moved by ferry's verbs
+  double seconds = 0.0;
+};
+
+struct ranking {
+  std::int64_t pairs = 0;
+  double auc = 0.5;
+};
+
+/// The two tables and the work on them.
+class trainer {
+ public:
+  trainer(const execution& exec, const corpus& text, const options& chosen);
+
+  epoch_report train(std::uint64_t epoch, progress_bar& progress);
+  /// The probability that a centre word scores the context word of a held-out pair above a noise word; ties
+  /// count half.
+  [[nodiscard]] ranking rank_held_out();
+
+  /// The centre words' vectors.
+  [[nodiscard]] word_vectors vectors() const;
+  [[nodiscard]] const embedding& centre_table() const { return *centre_; }
+  [[nodiscard]] const embedding& context_table() const { return *context_; }
+
+ private:
+  struct totals {
+    std::int64_t sum = 0, unique_centres = 0, unique_samples = 0;
+  };
+
+  void fill(batch_slot& slot, const word_pairs& words, bool trains);
+  void enqueue(batch_slot& slot, std::int64_t first_pair, std::uint64_t epoch, bool trains);
+  totals finish(batch_slot& slot) const;
+  void account(epoch_report& report, const totals& found, std::int64_t pairs) const;
+
+  execution exec_;
+  const corpus& text_;
+  const options& options_;
+  std::int64_t per_pair_;
+  noise_distribution noise_;
+  std::unique_ptr<embedding> centre_, context_;
+  std::array<batch_slot, 2> slots_;
+};
+
+}  // namespace skipgram

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "embedding.hpp"
+
+#include <memory>
+
+namespace skipgram {
+
+/// Chooses space, path and optimizer for tables of T. Compiled in embedding_<dtype>.cpp, each with all its
+/// combinations, so that the element types are compiled side by side and nobody else pays for them.
+template <class T>
+std::unique_ptr<embedding> make_typed_embedding(const execution& exec, const embedding_spec& spec);
+
+}  // namespace skipgram

@@ -1,0 +1,215 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/error.hpp>
+#include <ferry/execution/backend.hpp>
+#include <ferry/execution/path.hpp>
+#include <ferry/execution/policies.hpp>
+#include <ferry/execution/select_path.hpp>
+#include <ferry/index/bounds.hpp>
+#include <ferry/index/duplicates.hpp>
+#include <ferry/index/row_plan.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/numeric.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// What a verb asks of its arguments. Types are checked here by static_asserts that are sentences, one after
+/// the other, since nvcc does not explain concepts; shapes are checked before anything is launched.
+namespace ferry::detail {
+
+template <class T>
+inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
+
+template <class T>
+using traits_of = array_traits<std::remove_cvref_t<T>>;
+
+template <class T>
+consteval bool is_index_argument() {
+  if constexpr (is_plan<T>)
+    return true;
+  else if constexpr (ArrayLike<std::remove_reference_t<T>>)
+    return IndexElement<std::remove_const_t<typename traits_of<T>::value_type>>;
+  else
+    return false;
+}
+
+template <class Exec>
+consteval void require_execution_space() {
+  static_assert(ExecutionSpace<Exec>,
+                "ferry: the first argument of a verb must be an instance of a Kokkos execution space.");
+}
+
+template <class Array>
+consteval void require_rows() {
+  static_assert(
+      ArrayLike<std::remove_reference_t<Array>>,
+      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a "
+      "std::vector, or a type with ferry::array_traits.");
+  static_assert(
+      is_row_major_v<std::remove_cvref_t<Array>>,
+      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
+      "ferry::copy, which takes every layout.");
+}
+
+template <class Array>
+consteval void require_mutable() {
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>,
+                "ferry: the verb writes to this array, but its elements are const.");
+}
+
+template <class Exec, class Array>
+consteval void require_reach() {
+  static_assert(
+      may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
+      "device's execution space.");
+}
+
+/// Policies: known ones only, one of a kind, and none that the verb has no use for.
+template <class Chosen, bool TakesBounds, bool TakesDuplicates>
+consteval void require_policies() {
+  static_assert(Chosen::facts::all_known,
+                "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, or a "
+                "policies<...> bundle of them.");
+  static_assert(Chosen::template at_most_one<path_category>, "ferry: at most one path policy may be given.");
+  static_assert(Chosen::template at_most_one<bounds_category>,
+                "ferry: at most one bounds policy may be given.");
+  static_assert(Chosen::template at_most_one<duplicates_category>,
+                "ferry: at most one duplicates policy may be given.");
+  static_assert(TakesBounds || !Chosen::template names<bounds_category>,
+                "ferry: this verb uses no indices, so it takes no bounds policy.");
+  static_assert(
+      TakesDuplicates || !Chosen::template names<duplicates_category>,
+      "ferry: this verb reads or copies every row it is asked for, so it takes no duplicates policy.");
+}
+
+template <class Indices>
+consteval void require_indices() {
+  static_assert(
+      is_index_argument<Indices>(),
+      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64.");
+}
+
+template <class Path, class... Spaces>
+consteval void require_path() {
+  static_assert(
+      !std::is_same_v<Path, path::staged> || any_host_space<Spaces...>,
+      "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; "
+      "use path::direct.");
+}
+
+template <class A, class B>
+consteval void require_same_width() {
+  constexpr std::size_t a = traits_of<A>::static_width;
+  constexpr std::size_t b = traits_of<B>::static_width;
+  static_assert(a == dyn || b == dyn || a == b,
+                "ferry: the widths of table and batch are fixed by their types and "
+                "differ.");
+}
+
+template <class To, class From>
+consteval void require_convertible() {
+  static_assert(
+      ConvertibleElement<To, From>,
+      "ferry: the element types of table and batch differ and at least one of them is no number, so rows "
+      "can't be converted.");
+}
+
+/// All that verbs on table, indices and batch have in common.
+template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates>
+consteval void require_row_verb() {
+  require_execution_space<Exec>();
+  require_rows<Table>();
+  require_rows<Batch>();
+  require_indices<Indices>();
+  require_policies<Chosen, true, TakesDuplicates>();
+  require_same_width<Table, Batch>();
+  require_reach<Exec, Table>();
+  require_reach<Exec, Batch>();
+  if constexpr (!is_plan<Indices>) require_reach<Exec, Indices>();
+  require_path<typename Chosen::template get<path_category, path::automatic>,
+               typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
+}
+
+inline void require_dense_rows(const char* verb, const auto& array) {
+  if (array.rank == 0 && array.data == nullptr)
+    throw invalid_argument(std::string("ferry::") + verb + ": '" + array.label +
+                           "' is an empty handle without extents");
+  if (!array.has_dense_rows())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
+                           " are strided; use ferry::copy to make a dense array of them");
+}
+
+/// Shapes of a verb on rows. Extents of rank 1 stand for rows of one element.
+inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
+  require_dense_rows(verb, table);
+  require_dense_rows(verb, batch);
+  if (batch.rows() != positions)
+    throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
+                           " indices were given for the " + std::to_string(batch.rows()) + " rows of " +
+                           batch.describe());
+  if (batch.width() != table.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": rows of " + table.describe() + " have " +
+                           std::to_string(table.width()) + " elements, rows of " + batch.describe() +
+                           " have " + std::to_string(batch.width()));
+}
+
+inline void require_rank_one(const char* verb, const auto& indices) {
+  if (indices.rank != 1)
+    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
+                           " have rank " + std::to_string(indices.rank) + ", must be 1");
+  if (!indices.is_contiguous())
+    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
+                           " are strided, must be contiguous");
+}
+
+template <class Bounds>
+void require_a_row_to_clamp_to(const char* verb, std::int64_t rows, std::int64_t positions) {
+  if constexpr (std::is_same_v<Bounds, bounds::clamp>)
+    if (rows == 0 && positions > 0)
+      throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
+                             std::to_string(positions) + " indices to, the table has none");
+}
+
+template <class Exec, class Chosen, class Table>
+void require_plan(const char* verb, const row_plan& plan, const Table& table) {
+  const auto& storage = plan.storage();
+  if (storage == nullptr) throw invalid_argument(std::string("ferry::") + verb + ": the plan is empty");
+  if (storage->backend != execution_backend<Exec>::name)
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made by the " +
+                           std::string(storage->backend) + " backend, but the verb runs on the " +
+                           std::string(execution_backend<Exec>::name) + " backend");
+  if (plan.rows() != table.rows())
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made for tables of " +
+                           std::to_string(plan.rows()) + " rows, but " + table.describe() + " has " +
+                           std::to_string(table.rows()));
+  if constexpr (Chosen::template names<bounds_category>) {
+    using bounds = typename Chosen::template get<bounds_category, void>;
+    if (storage->bounds != bounds::name)
+      throw invalid_argument(std::string("ferry::") + verb + ": the plan was made with " +
+                             std::string(storage->bounds) + ", the verb can't change that to " +
+                             std::string(bounds::name));
+  }
+}
+
+/// What path::direct needs of an array. From a device to pageable memory it works where the machine has HMM
+/// or ATS. A host's kernels are not ordered behind a device's by themselves, so its writes are waited for
+/// here.
+template <class Exec, class Array>
+void require_direct_reach(const char* verb, const Exec& exec, const Array& array) {
+  if constexpr (is_host_exec<Exec>) {
+    if (array.writes != nullptr) array.writes->wait();
+  }
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<typename Array::memory_space, pageable_space>)
+    if (!execution_backend<Exec>::reaches_pageable(exec))
+      throw invalid_argument(
+          std::string("ferry::") + verb + ": path::direct can't reach " + array.describe() +
+          ", this device has no access to pageable memory; use path::staged or mapped_space");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/move_rows.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/execution/ring.hpp>
+#include <ferry/execution/transfer.hpp>
+#include <ferry/kernels/copy_elements.hpp>
+#include <ferry/kernels/packet.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// Extents that lie one behind the other in memory count as one.
+template <class T, class Space>
+kernels::strided_places places_of(const array_ref<T, Space>& array) {
+  kernels::strided_places made;
+  for (std::size_t i = 0; i < array.rank; ++i) {
+    if (array.extents[i] == 1) continue;
+    if (made.rank > 0 && made.strides[made.rank - 1] == array.extents[i] * array.strides[i]) {
+      made.extents[made.rank - 1] *= array.extents[i];
+      made.strides[made.rank - 1] = array.strides[i];
+    } else {
+      made.extents[made.rank] = array.extents[i];
+      made.strides[made.rank] = array.strides[i];
+      ++made.rank;
+    }
+  }
+  if (made.rank == 0) {
+    made.rank = 1;
+    made.extents[0] = 1;
+    made.strides[0] = 1;
+  }
+  return made;
+}
+
+inline kernels::strided_places dense_places() {
+  kernels::strided_places made;
+  made.rank = 1;
+  made.strides[0] = 1;
+  return made;
+}
+
+template <class Exec, class To, class From>
+void launch_copy(const Exec& exec, const std::string& label, To* to, const kernels::strided_places& places_to,
+                 std::int64_t first_to, const From* from, const kernels::strided_places& places_from,
+                 std::int64_t first_from, std::int64_t count) {
+  launch(exec, label, count,
+         kernels::copy_elements<To, From>{to, places_to, first_to, from, places_from, first_from});
+}
+
+/// One kernel, or one transfer where both sides are contiguous and of one type.
+template <class Exec, class From, class FromSpace, class To, class ToSpace>
+void copy_direct(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
+  using plain = std::remove_const_t<From>;
+  const auto label = label_of("copy", "direct");
+  const std::int64_t all = from.size();
+  if (std::is_same_v<plain, To> && from.is_contiguous() && to.is_contiguous()) {
+    // DMA from memory that the device maps with large pages runs at a seventh of the link: a kernel moves it.
+    constexpr bool by_kernel = !is_host_exec<Exec> && (std::is_same_v<FromSpace, mapped_space> ||
+                                                       std::is_same_v<ToSpace, mapped_space>);
+    if constexpr (!by_kernel) {
+      transfer(of.exec(), label.c_str(), to.data, ToSpace::name, from.data, FromSpace::name,
+               all * static_cast<std::int64_t>(sizeof(plain)));
+    } else {
+      using wide = kernels::opaque16;
+      const auto bytes = all * static_cast<std::int64_t>(sizeof(plain));
+      const auto whole = static_cast<std::int64_t>(sizeof(wide));
+      const bool fits = reinterpret_cast<std::uintptr_t>(from.data) % sizeof(wide) == 0 &&
+                        reinterpret_cast<std::uintptr_t>(to.data) % sizeof(wide) == 0 && bytes % whole == 0;
+      const transfer_region region(ToSpace::name, to.data, FromSpace::name, from.data,
+                                   static_cast<std::size_t>(bytes), label);
+      if (fits)
+        launch(of.exec(), label, bytes / whole,
+               kernels::copy_units<wide>{reinterpret_cast<wide*>(to.data),
+                                         reinterpret_cast<const wide*>(from.data)});
+      else
+        launch(of.exec(), label, all,
+               kernels::copy_units<unit_of<plain>>{reinterpret_cast<unit_of<plain>*>(to.data),
+                                                   reinterpret_cast<const unit_of<plain>*>(from.data)});
+    }
+  } else {
+    launch_copy(of.exec(), label, to.data, places_of(to), 0, from.data, places_of(from), 0, all);
+  }
+}
+
+/// Through the ring, in the element type of the destination: packed and unpacked by the host's threads on one
+/// side and by kernels on the other, where a side is not contiguous.
+template <class Exec, class From, class FromSpace, class To, class ToSpace>
+void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
+  using plain = std::remove_const_t<From>;
+  const auto label = label_of("copy", "staged");
+  const auto host = host_side(of.exec());
+  const std::int64_t all = from.size();
+  const auto from_places = places_of(from);
+  const auto to_places = places_of(to);
+  constexpr auto element = static_cast<std::int64_t>(sizeof(To));
+  if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
+    launch_copy(host, label, to.data, to_places, 0, from.data, from_places, 0, all);
+    host.fence(label);
+  } else if constexpr (FromSpace::is_host_accessible) {
+    const bool dense = to.is_contiguous();
+    ring<Exec> slots(of, all, element);
+    To* unpacked = dense ? nullptr : of.template scratch<To>(slots.per_slot());
+    slots.to_device(
+        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+          launch_copy(host, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data, from_places,
+                      first, count);
+          host.fence(label);
+        },
+        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+          To* there = dense ? to.data + first : unpacked;
+          transfer(of.exec(), label.c_str(), there, ToSpace::name, slot, pinned_space::name, count * element);
+          if (!dense)
+            launch_copy(of.exec(), label, to.data, to_places, first, unpacked, dense_places(), 0, count);
+        });
+  } else {
+    const bool dense = from.is_contiguous() && std::is_same_v<plain, To>;
+    ring<Exec> slots(of, all, element);
+    To* packed = dense ? nullptr : of.template scratch<To>(slots.per_slot());
+    slots.from_device(
+        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+          const void* there = packed;
+          if (dense)
+            there = from.data + first;
+          else
+            launch_copy(of.exec(), label, packed, dense_places(), 0, from.data, from_places, first, count);
+          transfer(of.exec(), label.c_str(), slot, pinned_space::name, there, FromSpace::name,
+                   count * element);
+        },
+        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+          launch_copy(host, label, to.data, to_places, first, reinterpret_cast<const To*>(slot),
+                      dense_places(), 0, count);
+          host.fence(label);
+        });
+  }
+}
+
+}  // namespace detail
+
+/// to = from, element by element, converting the element type where the two differ.
+///
+///   from, to
+///     arrays of the same extents in any memory spaces, with any strides; a std::span or std::vector stands
+///     for an array of any extents with as many elements
+///   policies
+///     a path (default path::automatic)
+///
+/// Enqueued on `exec`. Through the ring (path::staged, the default where pageable memory takes part with a
+/// device) the copy occupies the calling thread, and a copy to the host has ended when it returns. Operands
+/// must not overlap and must live until the ticket says that the work has ended. Throws invalid_argument for
+/// extents that differ.
+template <class Exec, class From, class To, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const From& from, To&& to, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_execution_space<Exec>();
+  static_assert(ArrayLike<const From> && ArrayLike<std::remove_reference_t<To>>,
+                "ferry: copy takes tensors, views, spans, vectors, and types with ferry::array_traits.");
+  detail::require_policies<chosen, false, false>();
+  detail::require_mutable<To>();
+  detail::require_reach<Exec, From>();
+  detail::require_reach<Exec, To>();
+  using from_space = typename detail::traits_of<From>::memory_space;
+  using to_space = typename detail::traits_of<To>::memory_space;
+  using asked = typename chosen::template get<path_category, path::automatic>;
+  using path_policy = std::conditional_t < !std::is_same_v<asked, path::automatic>, asked,
+        std::conditional_t < !detail::is_host_exec<Exec> &&
+            (std::is_same_v<from_space, pageable_space> || std::is_same_v<to_space, pageable_space>),
+        path::staged, path::direct >>
+      ;
+  detail::require_path<path_policy, from_space, to_space>();
+  const auto source = make_ref(from);
+  const auto sink = make_ref(to);
+  detail::require_convertible<typename decltype(sink)::value_type, typename decltype(source)::value_type>();
+
+  constexpr bool loose = is_sequence_v<std::remove_cvref_t<From>> || is_sequence_v<std::remove_cvref_t<To>>;
+  bool same = source.rank == sink.rank;
+  for (std::size_t i = 0; same && i < source.rank; ++i) same = source.extents[i] == sink.extents[i];
+  if (!same && !(loose && source.size() == sink.size()))
+    throw invalid_argument("ferry::copy: the extents of " + source.describe() + " and " + sink.describe() +
+                           " differ");
+
+  detail::call<Exec> of(exec, "copy");
+  if (source.size() != 0) {
+    if constexpr (std::is_same_v<path_policy, path::direct>) {
+      detail::require_direct_reach("copy", exec, source);
+      detail::require_direct_reach("copy", exec, sink);
+      of.writes_to(sink);
+      detail::copy_direct(of, source, sink);
+    } else {
+      detail::settle(of, "ferry::copy::staged", source, sink);
+      detail::copy_staged(of, source, sink);
+    }
+  }
+  return of.finish();
+}
+
+}  // namespace ferry

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <ferry/algorithm/index_access.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/kernels/gather_rows.hpp>
+#include <ferry/kernels/index_kernels.hpp>
+#include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/row_source.hpp>
+#include <ferry/tensor/array_ref.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// What the verbs share for moving rows: opaque units, launching, runs of rows.
+namespace ferry::detail {
+
+template <class T, class Space>
+array_ref<T, Space> dense_rows(T* data, std::int64_t rows, std::int64_t width, const char* label) {
+  array_ref<T, Space> made;
+  made.data = data;
+  made.rank = 2;
+  made.extents = {rows, width};
+  made.make_dense();
+  made.label = label;
+  return made;
+}
+
+/// Rows [first, first + count) of an array with dense rows, as a table.
+template <class T, class Space>
+array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
+  array_ref<T, Space> made;
+  made.data = array.data + first * array.row_stride();
+  made.rank = 2;
+  made.extents = {count, array.width()};
+  made.strides = {array.row_stride(), 1};
+  made.label = array.label;
+  return made;
+}
+
+/// The opaque unit of one element: integers for the usual sizes, else the element itself.
+template <class T>
+using unit_of = std::conditional_t<sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                                   kernels::opaque<sizeof(T)>, std::remove_const_t<T>>;
+
+/// Whether the rows of all arrays start on 16-byte boundaries and end there.
+template <class... Arrays>
+bool in_wide_units(const Arrays&... arrays) {
+  constexpr auto unit = static_cast<std::int64_t>(sizeof(kernels::opaque16));
+  const auto fits = [](const auto& array) {
+    constexpr auto element = static_cast<std::int64_t>(sizeof(*array.data));
+    return reinterpret_cast<std::uintptr_t>(array.data) % unit == 0 && array.width() * element % unit == 0 &&
+           array.row_stride() * element % unit == 0;
+  };
+  return (fits(arrays) && ...);
+}
+
+template <class Unit, class T, class Space>
+auto as_units(const array_ref<T, Space>& array) {
+  using unit = std::conditional_t<std::is_const_v<T>, const Unit, Unit>;
+  const auto in_units = [](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(sizeof(T)) / static_cast<std::int64_t>(sizeof(Unit));
+  };
+  struct units {
+    unit* data;
+    std::int64_t stride;
+    std::int64_t width;
+  };
+  return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
+}
+
+template <class Unit, class Exec, class Table, class Out, class Source>
+void launch_gather_units(const Exec& exec, const std::string& label, const Table& table, const Out& out,
+                         const Source& source, std::int64_t positions) {
+  const auto from = as_units<Unit>(table);
+  const auto to = as_units<Unit>(out);
+  using kernel = kernels::gather_rows<Unit, Unit, Source>;
+  launch(exec, label, positions * to.width,
+         kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+}
+
+/// out[p] = table[source.row(p)], on either kind of execution space.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>
+void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
+                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t positions) {
+  using in = std::remove_const_t<T>;
+  constexpr bool moves = std::is_same_v<in, Out>;
+  const std::int64_t wide = out.width();
+  const std::int64_t from_step = table.row_stride();
+  const std::int64_t to_step = out.row_stride();
+  if constexpr (is_host_exec<Exec>) {
+    using from_unit = std::conditional_t<moves, unit_of<in>, in>;
+    using to_unit = std::conditional_t<moves, unit_of<in>, Out>;
+    using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
+    const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
+    launch(exec, label, positions * parts,
+           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, source});
+  } else if constexpr (moves) {
+    if (in_wide_units(table, out))
+      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, positions);
+    else
+      launch_gather_units<unit_of<in>>(exec, label, table, out, source, positions);
+  } else {
+    using kernel = kernels::gather_rows<Out, in, Source>;
+    launch(exec, label, positions * wide,
+           kernel{table.data, from_step, out.data, to_step, fast_divisor(wide), source});
+  }
+}
+
+/// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
+template <class Bounds, class Exec, class Index, class Space>
+void resolve_on_host(call<Exec>& of, const char* verb, const array_ref<Index, Space>& indices,
+                     std::int64_t table_rows, std::int64_t* rows) {
+  using plain = std::remove_const_t<Index>;
+  const auto host = host_side(of.exec());
+  const auto label = label_of(verb, "staged") + "::resolve";
+  const plain* at_host = indices_for_host(of, indices);
+  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
+  launch(host, label, indices.rows(),
+         kernels::resolve_indices<plain, Bounds>{source, rows, nullptr, nullptr});
+  host.fence(label);
+}
+
+/// The longest pieces of [first, first + count) whose positions all have a row and whose rows of `out` lie
+/// one behind the other: what one DMA transfer may carry.
+template <class Out, class Visit>
+void for_each_run(const std::int64_t* rows, const Out& out, std::int64_t first, std::int64_t count,
+                  Visit&& visit) {
+  const bool dense = out.row_stride() == out.width();
+  const std::int64_t end = first + count;
+  for (std::int64_t begin = first; begin < end;) {
+    if (rows[begin] < 0) {
+      ++begin;
+      continue;
+    }
+    std::int64_t stop = begin + 1;
+    while (dense && stop < end && rows[stop] >= 0) ++stop;
+    visit(begin, stop - begin);
+    begin = stop;
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/index/row_plan.hpp>
+#include <ferry/kernels/apply_rows.hpp>
+#include <ferry/kernels/index_kernels.hpp>
+#include <ferry/kernels/row_source.hpp>
+#include <ferry/tensor/array_ref.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// The one procedure behind scatter, scatter_add and step: combine the values meant for a row, then apply an
+/// operation to the row. A *job* says which operation:
+///
+///   table
+///     array_ref of the table
+///   visit<Host, Duplicates>(values, run)
+///     calls run<Compute>(operation, values, stride, width, tile) with the operation on the widest tile that
+///     the arrays' alignment allows
+///   wire_type<Value, Duplicates>
+///     the element type of combined values on their way through the ring
+///   emit<Value, Duplicates>(buffer, items, width)
+///     the job that writes combined values into such a buffer
+///   reach(check)
+///     calls check(array) for every array that it writes
+namespace ferry::detail {
+
+/// The kernel for one source of items.
+template <class Duplicates, class Job, class Exec, class Source, class Value, class Space>
+void launch_apply(const Exec& exec, const std::string& label, const Job& job, const Source& source,
+                  std::int64_t items, const array_ref<Value, Space>& values) {
+  job.template visit<is_host_exec<Exec>, Duplicates>(values, [&]<class Compute, class Tile>(
+                                                                 const auto& operation, const auto* data,
+                                                                 std::int64_t stride, std::int64_t width,
+                                                                 Tile) {
+    using value = std::remove_cvref_t<decltype(*data)>;
+    using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
+                                       std::remove_cvref_t<decltype(operation)>>;
+    const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
+    launch(exec, label, items * tiles, kernel{source, data, stride, width, fast_divisor(tiles), operation});
+  });
+}
+
+/// A plan as the kernels see it, with a look for repeated rows where they are forbidden.
+template <class Duplicates, bool Checked, class Exec>
+kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label, const row_plan& plan) {
+  const plan_storage& from = *plan.storage();
+  kernels::plan_rows<Checked> source{from.unique_rows,  from.segment_begin,    from.order,
+                                     from.unique_count, from.report->findings, nullptr};
+  if constexpr (Duplicates::forbids) {
+    const report_writer report = of.report();
+    source.repeats = report.findings;
+    launch(of.exec(), label + "::find_duplicates", plan.positions(),
+           kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
+  }
+  return source;
+}
+
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void write_direct(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                  const array_ref<Value, Space>& values) {
+  if (plan.storage()->checked)
+    launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, true>(of, label, plan),
+                             plan.positions(), values);
+  else
+    launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, false>(of, label, plan),
+                             plan.positions(), values);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/make_plan.hpp>
+#include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/write_direct.hpp>
+#include <ferry/algorithm/write_staged.hpp>
+#include <ferry/execution/call.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// The way of scatter, scatter_add and step from their arguments to the kernels.
+namespace ferry::detail {
+
+template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
+ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
+                     const array_ref<Value, Space>& values, std::function<void()> undo) {
+  call<Exec> of(exec, verb);
+  const auto label = label_of(verb, Path::name);
+  of.use(plan);
+  of.undo_by(std::move(undo));
+  if (job.table.width() != 0 && plan.positions() != 0) {
+    if constexpr (std::is_same_v<Path, path::direct>) {
+      require_direct_reach(verb, exec, values);
+      job.reach([&](const auto& array) {
+        require_direct_reach(verb, exec, array);
+        of.writes_to(array);
+      });
+      write_direct<Duplicates>(of, label, job, plan, values);
+    } else {
+      settle(of, label, job.table, values);
+      job.reach([&](const auto& array) {
+        if (array.writes != nullptr) array.writes->wait();
+      });
+      write_staged<Duplicates>(of, label, job, plan, values);
+    }
+  }
+  return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
+}
+
+/// Without sorting: the caller promised that no row is named twice. Bad indices are looked for by a kernel of
+/// its own, so that nothing is written where there is one.
+template <class Path, class Bounds, class Exec, class Job, class Index, class IndexSpace, class Value,
+          class Space>
+ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
+                      const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
+                      std::function<void()> undo) {
+  using plain = std::remove_const_t<Index>;
+  using unique = duplicates::assume_unique;
+  using table_space = typename decltype(job.table)::memory_space;
+  const std::int64_t n = indices.rows();
+  const std::string label = label_of(verb, Path::name);
+  call<Exec> of(exec, verb);
+  of.undo_by(std::move(undo));
+  const auto apply_here = [&](const auto& batch) {
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
+                                                    Bounds::reports ? of.report() : report_writer{}};
+    if constexpr (Bounds::reports)
+      launch(exec, label + "::validate", n, kernels::validate_indices<plain, Bounds>{source});
+    launch_apply<unique>(exec, label, job, source, n, batch);
+  };
+  if (job.table.width() != 0 && n != 0) {
+    if constexpr (std::is_same_v<Path, path::direct>) {
+      require_direct_reach(verb, exec, values);
+      job.reach([&](const auto& array) {
+        require_direct_reach(verb, exec, array);
+        of.writes_to(array);
+      });
+      apply_here(values);
+    } else {
+      settle(of, label, job.table, values);
+      job.reach([&](const auto& array) {
+        if (array.writes != nullptr) array.writes->wait();
+      });
+      if constexpr (!table_space::is_host_accessible) {
+        apply_here(upload_values(of, label, values));
+      } else {
+        auto* rows = of.template pinned<std::int64_t>(n);
+        resolve_on_host<Bounds>(of, verb, indices, job.table.rows(), rows);
+        if (!of.host_found()) {
+          if constexpr (Space::is_host_accessible) {
+            const auto host = host_side(exec);
+            launch_apply<unique>(host, label, job, kernels::listed_rows{rows}, n, values);
+            host.fence(label);
+          } else {
+            drain_rows(of, label, job, rows, n, values.data, values.row_stride(), values.width());
+          }
+        }
+      }
+    }
+  }
+  return of.finish(job.table, n, std::is_signed_v<plain>);
+}
+
+/// Entry of the three verbs: plan or indices, sorted or not.
+template <class Path, class Bounds, class Duplicates, class Chosen, class Exec, class Job, class Indices,
+          class Value, class Space>
+ticket write_rows(const Exec& exec, const char* verb, const Job& job, const Indices& indices,
+                  const array_ref<Value, Space>& values, std::function<void()> undo = nullptr) {
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, Chosen>(verb, indices, job.table);
+    require_shapes(verb, job.table, indices.positions(), values);
+    return write_by_plan<Path, Duplicates>(exec, verb, job, indices, values, std::move(undo));
+  } else {
+    const auto which = make_ref(indices);
+    require_rank_one(verb, which);
+    require_shapes(verb, job.table, which.rows(), values);
+    require_a_row_to_clamp_to<Bounds>(verb, job.table.rows(), which.rows());
+    if constexpr (Duplicates::needs_plan)
+      return write_by_plan<Path, Duplicates>(
+          exec, verb, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, std::move(undo));
+    else
+      return write_unsorted<Path, Bounds>(exec, verb, job, which, values, std::move(undo));
+  }
+}
+
+}  // namespace ferry::detail

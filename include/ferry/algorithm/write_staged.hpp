@@ -1,0 +1,153 @@
+#pragma once
+
+#include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/write_direct.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/ring.hpp>
+#include <ferry/execution/transfer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// The staged ways of the verbs that write to a table; see write_direct.hpp for what a job is.
+namespace ferry::detail {
+
+/// Values in host memory, for kernels of the device: brought there through the ring, as one dense batch.
+template <class Exec, class Value, class Space>
+auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
+  using plain = std::remove_const_t<Value>;
+  const auto host = host_side(of.exec());
+  const auto wide = values.width();
+  const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
+  plain* there = of.template scratch<plain>(values.size());
+  ring<Exec> slots(of, values.rows(), row_bytes);
+  slots.to_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        const auto packed =
+            dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
+        launch_gather(host, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
+        host.fence(label);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(of.exec(), label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
+                 count * row_bytes);
+      });
+  return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+}
+
+/// Items (row, value row) whose values lie in device memory, applied by the host's threads.
+template <class Exec, class Job, class Value>
+void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
+                std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
+  const auto host = host_side(of.exec());
+  const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
+  ring<Exec> slots(of, items, row_bytes);
+  slots.from_device(
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        if (stride == width)
+          transfer(of.exec(), label.c_str(), slot, pinned_space::name, values + first * stride,
+                   device_space::name, count * row_bytes);
+        else
+          for (std::int64_t r = 0; r < count; ++r)
+            transfer(of.exec(), label.c_str(), slot + r * row_bytes, pinned_space::name,
+                     values + (first + r) * stride, device_space::name, row_bytes);
+      },
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        const auto packed =
+            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count, width, "slot");
+        launch_apply<duplicates::assume_unique>(host, label, job, kernels::listed_rows{rows + first}, count,
+                                                packed);
+        host.fence(label);
+      });
+}
+
+/// Table in host memory, values on the device, a plan made on the device: combined there, applied here.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void drain_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                const array_ref<Value, Space>& values) {
+  using plain = std::remove_const_t<Value>;
+  using wire = typename Job::template wire_type<plain, Duplicates>;
+  const plan_storage& store = *plan.storage();
+  const std::int64_t items = plan.unique_count();
+  if (store.checked && store.read_report().out_of_range != 0) return;
+  if (items == 0) return;
+  const std::int64_t wide = values.width();
+  wire* combined = of.template scratch<wire>(items * wide);
+  const auto emit = job.template emit<plain, Duplicates>(combined, items, wide);
+  if (store.checked)
+    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, true>(of, label, plan), items,
+                             values);
+  else
+    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, false>(of, label, plan), items,
+                             values);
+  const std::int64_t* rows =
+      plan_array_for_host(of, store.unique_rows, items);  // waits for the kernels above
+  if constexpr (Duplicates::forbids)
+    if (report_pool<execution_backend<Exec>>::read(of.report()).duplicates != 0) return;
+  drain_rows(of, label, job, rows, items, combined, wide, wide);
+}
+
+/// A plan whose arrays kernels of the host can read.
+template <class Exec, class Host>
+row_plan plan_for_host(call<Exec>& of, const Host&, const row_plan& plan) {
+  if constexpr (is_host_exec<Exec>) {
+    return plan;
+  } else {
+    auto copy = std::make_shared<plan_storage>(*plan.storage());
+    const std::int64_t n = copy->positions;
+    const auto count = plan.unique_count();
+    auto* unique = of.template pinned<std::int64_t>(1);
+    auto* report = of.template pinned<index_report>(1);
+    *unique = count;
+    *report = copy->read_report();
+    copy->unique_count = unique;
+    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(of, copy->unique_rows, count));
+    copy->segment_begin = const_cast<std::int64_t*>(plan_array_for_host(of, copy->segment_begin, count + 1));
+    copy->order = const_cast<std::int64_t*>(plan_array_for_host(of, copy->order, n));
+    copy->report = std::make_shared<report_writer>(report_writer{report, nullptr});
+    return row_plan(std::move(copy));
+  }
+}
+
+/// Everything of the verb on the host's threads: table and values both lie in host memory.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void write_on_host(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                   const array_ref<Value, Space>& values) {
+  const auto host = host_side(of.exec());
+  const row_plan here = plan_for_host(of, host, plan);
+  const plan_storage& storage = *here.storage();
+  const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
+  if (bad) return;
+  kernels::plan_rows<false> source{
+      storage.unique_rows, storage.segment_begin, storage.order, storage.unique_count, nullptr, nullptr};
+  if constexpr (Duplicates::forbids) {
+    const report_writer report = of.host_report();
+    launch(
+        host, label + "::find_duplicates", here.positions(),
+        kernels::find_duplicates{storage.unique_rows, storage.segment_begin, storage.unique_count, report});
+    host.fence(label);
+    if (of.host_found()) return;
+  }
+  launch_apply<Duplicates>(host, label, job, source, here.positions(), values);
+  host.fence(label);
+}
+
+/// One of the three staged ways, by where table and values lie.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void write_staged(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                  const array_ref<Value, Space>& values) {
+  using table_space = typename decltype(job.table)::memory_space;
+  if constexpr (!table_space::is_host_accessible)
+    write_direct<Duplicates>(of, label, job, plan, upload_values(of, label, values));
+  else if constexpr (Space::is_host_accessible)
+    write_on_host<Duplicates>(of, label, job, plan, values);
+  else
+    drain_plan<Duplicates>(of, label, job, plan, values);
+}
+
+}  // namespace ferry::detail

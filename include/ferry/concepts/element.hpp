@@ -1,0 +1,32 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+namespace ferry {
+
+/// What a tensor may hold: any trivially copyable object. Verbs that only move rows ask for no more.
+template <class T>
+concept Element = std::is_trivially_copyable_v<std::remove_const_t<T>> && std::is_object_v<T>;
+
+/// Specialised for number types that std::is_arithmetic does not know (half_t, bhalf_t).
+template <class T>
+inline constexpr bool is_extended_number = false;
+
+/// Elements that can be added, scaled and converted into each other.
+template <class T>
+concept NumberElement = Element<T> &&
+    (std::is_arithmetic_v<T> ||
+     is_extended_number<std::remove_const_t<T>>)&&!std::same_as<std::remove_const_t<T>, bool>;
+
+/// Elements of optimizer tables.
+template <class T>
+concept FloatingElement = NumberElement<T> &&
+    (std::is_floating_point_v<std::remove_const_t<T>> || is_extended_number<std::remove_const_t<T>>);
+
+/// Row indices: 32 or 64 bits, signed or unsigned.
+template <class T>
+concept IndexElement =
+    std::integral<T> && !std::same_as<std::remove_const_t<T>, bool> && (sizeof(T) == 4 || sizeof(T) == 8);
+
+}  // namespace ferry

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <concepts>
+#include <string_view>
+
+namespace ferry {
+
+/// Where the bytes of a tensor live and how a device reaches them. An empty type that states facts:
+///   name               what error messages and descriptions call it
+///   is_host_accessible whether host code may dereference it on every backend
+///   is_device_mapped   whether device kernels may dereference it on every backend
+template <class T>
+concept MemorySpace = requires {
+  typename T::ferry_memory_space;
+  { T::name } -> std::convertible_to<std::string_view>;
+  { T::is_host_accessible } -> std::convertible_to<bool>;
+  { T::is_device_mapped } -> std::convertible_to<bool>;
+}
+&&std::same_as<typename T::ferry_memory_space, T>;
+
+}  // namespace ferry

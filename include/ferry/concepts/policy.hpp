@@ -1,0 +1,44 @@
+#pragma once
+
+#include <concepts>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry {
+
+/// The questions that a policy can answer; each verb takes at most one policy for each.
+struct path_category {};
+struct bounds_category {};
+struct duplicates_category {};
+
+/// A policy is an empty type with a name and one category. Policies are passed last, in any order.
+template <class T>
+concept Policy = std::is_empty_v<T> && requires {
+  typename T::policy_category;
+  { T::name } -> std::convertible_to<std::string_view>;
+};
+
+template <class T, class Category>
+concept PolicyOf = Policy<T> && std::same_as<typename T::policy_category, Category>;
+
+template <class T>
+concept PathPolicy = PolicyOf<T, path_category>;
+
+/// `resolve(index, rows)` gives the row to use, or -1 where there is none; `reports` says whether such an
+/// index is an error.
+template <class T>
+concept BoundsPolicy = PolicyOf<T, bounds_category> && requires {
+  { T::reports } -> std::convertible_to<bool>;
+  { T::resolve(int{}, 0ll) } -> std::convertible_to<long long>;
+};
+
+/// Which of the rows that name the same table row count: `combines` says that all of them do, `needs_plan`
+/// that they must be found by sorting, `forbids` that there must be none.
+template <class T>
+concept DuplicatesPolicy = PolicyOf<T, duplicates_category> && requires {
+  { T::combines } -> std::convertible_to<bool>;
+  { T::needs_plan } -> std::convertible_to<bool>;
+  { T::forbids } -> std::convertible_to<bool>;
+};
+
+}  // namespace ferry

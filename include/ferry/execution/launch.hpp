@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ferry/execution/backend.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferry::detail {
+
+/// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
+/// may pass 2^31 elements.
+template <class Exec, class Functor>
+void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  static_assert(sizeof(Functor) <= 512, "ferry: a functor over 512 bytes would make Kokkos fence");
+  if (count <= 0) return;
+  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_for(label, range(exec, 0, count), functor);
+}
+
+/// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division
+/// costs more than the load that it addresses.
+class fast_divisor {
+ public:
+  fast_divisor() = default;
+  explicit fast_divisor(std::int64_t divisor) : divisor_(divisor) {
+    if (divisor > 0 && (divisor & (divisor - 1)) == 0)
+      for (shift_ = 0; (std::int64_t{1} << shift_) < divisor;) ++shift_;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t quotient(std::int64_t i) const {
+    if (shift_ >= 0) return i >> shift_;
+    if ((static_cast<std::uint64_t>(i | divisor_) >> 32) == 0)
+      return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(divisor_);
+    return i / divisor_;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t divisor() const { return divisor_; }
+
+ private:
+  std::int64_t divisor_ = 1;
+  int shift_ = -1;
+};
+
+/// "ferry::<verb>::<path>"
+inline std::string label_of(const char* verb, std::string_view path) {
+  return std::string("ferry::").append(verb).append("::").append(path);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <ferry/concepts/policy.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace ferry {
+
+/// Several policies as one argument: policies<path::staged, bounds::skip>{}. May be mixed with single ones.
+template <class... Ps>
+struct policies {};
+
+namespace detail {
+
+/// Flattens bundles into one list.
+template <class Done, class... Rest>
+struct flatten;
+template <class... Done>
+struct flatten<policies<Done...>> {
+  using type = policies<Done...>;
+};
+template <class... Done, class... Inner, class... Rest>
+struct flatten<policies<Done...>, policies<Inner...>, Rest...>
+    : flatten<policies<Done...>, Inner..., Rest...> {};
+template <class... Done, class P, class... Rest>
+struct flatten<policies<Done...>, P, Rest...> : flatten<policies<Done..., P>, Rest...> {};
+
+template <class... Ps>
+using policy_list = typename flatten<policies<>, std::remove_cvref_t<Ps>...>::type;
+
+template <class P, class... Categories>
+consteval bool is_one_of() {
+  if constexpr (Policy<P>)
+    return (std::same_as<typename P::policy_category, Categories> || ...);
+  else
+    return false;
+}
+
+template <class P, class Category>
+inline constexpr bool in_category = is_one_of<P, Category>();
+
+template <class List, class Category, class Default>
+struct select;
+template <class Category, class Default>
+struct select<policies<>, Category, Default> {
+  using type = Default;
+};
+template <class P, class... Rest, class Category, class Default>
+struct select<policies<P, Rest...>, Category, Default> {
+  using type = typename std::conditional_t<in_category<P, Category>, std::type_identity<P>,
+                                           select<policies<Rest...>, Category, Default>>::type;
+};
+
+template <class List>
+struct policy_facts;
+template <class... Ps>
+struct policy_facts<policies<Ps...>> {
+  static constexpr bool all_known =
+      (is_one_of<Ps, path_category, bounds_category, duplicates_category>() && ...);
+  template <class Category>
+  static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
+};
+
+/// The policies of one call: what was asked for, else the verb's default.
+template <class... Ps>
+struct chosen_policies {
+  using list = policy_list<Ps...>;
+  using facts = policy_facts<list>;
+  template <class Category, class Default>
+  using get = typename select<list, Category, Default>::type;
+  template <class Category>
+  static constexpr bool names = facts::template count<Category> > 0;
+  template <class Category>
+  static constexpr bool at_most_one = facts::template count<Category> <= 1;
+};
+
+}  // namespace detail
+}  // namespace ferry

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ferry/index/report.hpp>
+#include <ferry/memory/allocation.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Clean index reports for the verbs to take. A lease that comes back raised is cleaned first.
+template <class Backend>
+class report_pool {
+  struct state {
+    std::mutex guard;
+    std::vector<report_writer> free;
+    std::vector<std::pair<allocation<typename Backend::scratch_space>, allocation<pinned_space>>> memory;
+  };
+
+ public:
+  using lease = std::shared_ptr<report_writer>;
+
+  [[nodiscard]] lease take() {
+    const std::lock_guard lock(state_->guard);
+    if (state_->free.empty()) grow();
+    const report_writer slot = state_->free.back();
+    state_->free.pop_back();
+    // The lease shares the memory, so it may outlive the pool.
+    return {new report_writer(slot), [owner = state_](report_writer* lent) {
+              if (is_raised(*lent)) {
+                const index_report clean{};
+                Backend::write(lent->findings, &clean, sizeof clean);
+                *static_cast<volatile unsigned int*>(lent->raised) = 0u;
+              }
+              const std::lock_guard inner(owner->guard);
+              owner->free.push_back(*lent);
+              delete lent;
+            }};
+  }
+
+  /// Only meaningful once the kernels that write the report have ended.
+  static bool is_raised(const report_writer& report) {
+    return *static_cast<const volatile unsigned int*>(report.raised) != 0u;
+  }
+
+  /// All-clear without asking the device where nothing was raised.
+  static index_report read(const report_writer& report) {
+    index_report found;
+    if (is_raised(report)) Backend::read(&found, report.findings, sizeof found);
+    return found;
+  }
+
+ private:
+  void grow() {
+    constexpr std::size_t batch = 64;
+    allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
+    allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
+    const std::vector<index_report> clean(batch);
+    Backend::write(findings.data(), clean.data(), batch * sizeof(index_report));
+    auto* flags = static_cast<unsigned int*>(raised.data());
+    std::fill_n(flags, batch, 0u);
+    for (std::size_t i = 0; i < batch; ++i)
+      state_->free.push_back({static_cast<index_report*>(findings.data()) + i, flags + i});
+    state_->memory.emplace_back(std::move(findings), std::move(raised));
+  }
+
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+};
+
+}  // namespace ferry

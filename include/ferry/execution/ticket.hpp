@@ -1,0 +1,109 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/execution/backend.hpp>
+#include <ferry/index/report.hpp>
+#include <ferry/memory/event.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace detail {
+
+/// One verb's work in flight: when it ends, what it needs until then, and what may have gone wrong.
+struct flight {
+  event_handle done;
+  std::vector<std::shared_ptr<void>> resources;
+  /// Composes the error from what the kernels found; null where nothing is checked. Called once the work has
+  /// ended.
+  std::function<std::exception_ptr()> verdict;
+  /// Takes back what the caller's side recorded for a verb that then wrote nothing.
+  std::function<void()> undo;
+  /// Hands resources and event to the backend's engine.
+  std::function<void(event_handle, std::shared_ptr<void>)> keep;
+};
+
+}  // namespace detail
+
+/// Handle of work in flight. Waits in its destructor unless it was waited for or detached; an error found
+/// there can't be thrown and goes to stderr.
+///
+/// The verbs are [[nodiscard]] rather than this class: nvcc takes the class' attribute for a warning at every
+/// assignment and at every then().
+class ticket {
+ public:
+  /// Of work that has ended without findings.
+  ticket() = default;
+  explicit ticket(std::unique_ptr<detail::flight> flight) : flight_(std::move(flight)) {}
+  ticket(ticket&&) noexcept = default;
+  ticket& operator=(ticket&& other) noexcept {
+    if (this != &other) {
+      end();
+      flight_ = std::move(other.flight_);
+    }
+    return *this;
+  }
+  ticket(const ticket&) = delete;
+  ticket& operator=(const ticket&) = delete;
+  ~ticket() { end(); }
+
+  /// Blocks until the verb's work has ended; then its outputs may be read on the host, where they lie there,
+  /// and its operands freed. Throws what the kernels found: out_of_range for bad indices under bounds::check,
+  /// invalid_argument for repeated rows under duplicates::reject. A second call does nothing.
+  void wait() {
+    if (flight_ == nullptr) return;
+    const auto flight = std::move(flight_);
+    if (flight->done != nullptr) flight->done->wait();
+    if (flight->verdict == nullptr) return;
+    if (const auto found = flight->verdict()) {
+      if (flight->undo) flight->undo();
+      std::rethrow_exception(found);
+    }
+  }
+
+  /// Whether wait() would return at once. Never blocks.
+  [[nodiscard]] bool ready() const {
+    return flight_ == nullptr || flight_->done == nullptr || flight_->done->ready();
+  }
+
+  /// Orders all later work of `exec` behind this verb. A device instance waits on the device; a host
+  /// execution space, whose kernels run in the calling thread's order, waits here. The ticket keeps its
+  /// errors for wait().
+  template <class Exec>
+  ticket& then(const Exec& exec) {
+    if (flight_ != nullptr && flight_->done != nullptr)
+      execution_backend<Exec>::wait_for(exec, *flight_->done);
+    return *this;
+  }
+
+  /// Gives up the handle: the work goes on, its resources are kept until it ends, its findings
+  /// are dropped; a step that found bad indices then stays counted.
+  void detach() {
+    if (flight_ == nullptr) return;
+    const auto flight = std::move(flight_);
+    if (flight->done == nullptr || flight->done->ready()) return;
+    auto held = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(flight->resources));
+    flight->keep(flight->done, std::move(held));
+  }
+
+ private:
+  void end() noexcept {
+    try {
+      wait();
+    } catch (const std::exception& lost) {
+      std::fprintf(stderr, "ferry: nobody waited for this error: %s\n", lost.what());
+    }
+  }
+
+  std::unique_ptr<detail::flight> flight_;
+};
+
+}  // namespace ferry

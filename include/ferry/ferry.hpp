@@ -1,0 +1,39 @@
+#pragma once
+
+/// ferry moves tensor rows between memory spaces. This header brings all of it, and is the only one that
+/// knows of the backends.
+
+#include <ferry/algorithm/copy.hpp>
+#include <ferry/algorithm/gather.hpp>
+#include <ferry/algorithm/init.hpp>
+#include <ferry/algorithm/make_plan.hpp>
+#include <ferry/algorithm/make_state.hpp>
+#include <ferry/algorithm/scatter.hpp>
+#include <ferry/algorithm/scatter_add.hpp>
+#include <ferry/algorithm/step.hpp>
+#include <ferry/error.hpp>
+#include <ferry/execution/path.hpp>
+#include <ferry/execution/policies.hpp>
+#include <ferry/execution/ticket.hpp>
+#include <ferry/index/bounds.hpp>
+#include <ferry/index/duplicates.hpp>
+#include <ferry/index/row_plan.hpp>
+#include <ferry/memory/adopt.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/adagrad.hpp>
+#include <ferry/optim/adam.hpp>
+#include <ferry/optim/sgd.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/half.hpp>
+#include <ferry/tensor/kokkos.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+#include <ferry/version.hpp>
+
+// Beside ferry.hpp where installed, beside include/ in the source tree.
+#if __has_include("backends/enabled.hpp")
+#include "backends/enabled.hpp"
+#else
+#include "../../backends/enabled.hpp"
+#endif

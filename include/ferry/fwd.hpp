@@ -1,0 +1,18 @@
+#pragma once
+
+/// Names of the main types, for headers that only mention them.
+namespace ferry {
+
+struct device_space;
+struct pinned_space;
+struct mapped_space;
+struct pageable_space;
+
+struct dynamic_rank;
+
+template <class Format>
+class narrow_float;
+class row_plan;
+class ticket;
+
+}  // namespace ferry

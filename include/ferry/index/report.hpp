@@ -1,0 +1,55 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry {
+
+/// What kernels found wrong with a batch's indices. Lives where the kernel runs; all-clear between uses.
+struct index_report {
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  std::uint64_t out_of_range = 0;       ///< number of indices outside of the table
+  std::uint64_t first_position = none;  ///< the lowest position of such an index
+  std::uint64_t first_index = 0;        ///< its bits, sign-extended
+  std::uint64_t duplicates = 0;         ///< number of rows named more than once
+  std::uint64_t first_row = none;       ///< the lowest such row
+  unsigned int lock = 0;
+};
+
+/// How a kernel writes a report. `raised` is a word that the host can read without asking the device, so that
+/// the usual case, nothing found, costs no transfer.
+struct report_writer {
+  index_report* findings = nullptr;
+  unsigned int* raised = nullptr;
+
+  KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits) const {
+    const auto at = static_cast<std::uint64_t>(position);
+    Kokkos::atomic_inc(&findings->out_of_range);
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+    // Position and index must stay a pair, so the (few) threads that lower the minimum take turns.
+    if (at >= Kokkos::atomic_load(&findings->first_position)) return;
+    // Taking and giving back the lock in one branch keeps threads of one warp from waiting for each other for
+    // ever.
+    for (bool written = false; !written;) {
+      if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
+      Kokkos::memory_fence();
+      if (at < Kokkos::atomic_load(&findings->first_position)) {
+        Kokkos::atomic_store(&findings->first_index, index_bits);
+        Kokkos::atomic_store(&findings->first_position, at);
+      }
+      Kokkos::memory_fence();
+      Kokkos::atomic_store(&findings->lock, 0u);
+      written = true;
+    }
+  }
+
+  KOKKOS_FUNCTION void duplicate(std::int64_t row) const {
+    Kokkos::atomic_inc(&findings->duplicates);
+    Kokkos::atomic_min(&findings->first_row, static_cast<std::uint64_t>(row));
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+  }
+};
+
+}  // namespace ferry

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ferry/index/duplicates.hpp>
+#include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// tile = what `Duplicates` makes of the values of one segment, columns [column, column + count). Sums run in
+/// the order of the positions, one after the other, whatever the backend.
+template <class Tile, class Duplicates, class Compute, class Source, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
+                                                 const row_segment& rows, const Value* values,
+                                                 std::int64_t stride, std::int64_t column, int count) {
+  const auto value_of = [&](std::int64_t k) { return values + source.position(k) * stride + column; };
+  if constexpr (!Duplicates::combines) {
+    const bool last = std::is_same_v<Duplicates, duplicates::last>;
+    load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
+  } else {
+    load_tile<Tile>(tile, value_of(rows.begin), count);
+    std::int64_t k = rows.begin + 1;
+    if constexpr (!Tile::partial) {
+      // Loads of a long segment are issued four at a time; the additions keep their order.
+      for (; k + 4 <= rows.end; k += 4) {
+        Compute next[4][Tile::elements];
+        for (int j = 0; j < 4; ++j) load_tile<Tile>(next[j], value_of(k + j), count);
+        for (int j = 0; j < 4; ++j)
+          for (int e = 0; e < Tile::elements; ++e) tile[e] += next[j][e];
+      }
+    }
+    for (; k < rows.end; ++k) {
+      Compute next[Tile::elements];
+      load_tile<Tile>(next, value_of(k), count);
+      for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
+    }
+    if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
+      for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
+  }
+}
+
+}  // namespace ferry::kernels

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Row-major position -> place in a strided array. Neighbouring extents that lie densely are merged
+/// beforehand, so a contiguous array has one.
+struct strided_places {
+  std::int64_t extents[max_rank] = {};
+  std::int64_t strides[max_rank] = {};
+  int rank = 0;
+
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position) const {
+    std::int64_t place = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      const std::int64_t outer = position / extents[d];
+      place += (position - outer * extents[d]) * strides[d];
+      position = outer;
+    }
+    return place + position * strides[0];
+  }
+};
+
+/// to[places_to(first_to + i)] = from[places_from(first_from + i)], one thread for each element.
+template <class To, class From>
+struct copy_elements {
+  To* to;
+  strided_places places_to;
+  std::int64_t first_to;
+  const From* from;
+  strided_places places_from;
+  std::int64_t first_from;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    to[places_to(first_to + i)] = convert<To>(from[places_from(first_from + i)]);
+  }
+};
+
+/// A contiguous block by a kernel, in 16-byte units: for memory that DMA is slow on.
+template <class Unit>
+struct copy_units {
+  Unit* to;
+  const Unit* from;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/index/report.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The index loaders of the row kernels. A *source* answers, for item i of a batch:
+///   blocked()        nothing must be written, because the batch was found faulty
+///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
+///   for it position(k)      the row of the values array behind place k of such a range
+namespace ferry::kernels {
+
+struct row_segment {
+  std::int64_t row = -1;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Item i is position i of an index array. With a report, the first lane of a position records its bad index.
+template <class Index, class Bounds>
+struct index_rows {
+  const Index* indices = nullptr;
+  std::int64_t rows = 0;
+  report_writer report;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
+    const Index index = indices[position];
+    const std::int64_t row = Bounds::resolve(index, rows);
+    if constexpr (Bounds::reports)
+      if (row < 0 && record)
+        report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
+    return row;
+  }
+  /// Only reads findings of an earlier kernel, see validate_indices.
+  KOKKOS_FUNCTION bool blocked() const {
+    if constexpr (Bounds::reports)
+      return report.findings->out_of_range != 0;
+    else
+      return false;
+  }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {row(i, false), i, i + 1}; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
+};
+
+/// Item i is segment i of a plan: one row of the table and all positions that name it, in their order.
+template <bool Checked>
+struct plan_rows {
+  const std::int64_t* unique_rows = nullptr;
+  const std::int64_t* segment_begin = nullptr;
+  const std::int64_t* order = nullptr;
+  const std::int64_t* unique_count = nullptr;
+  const index_report* findings = nullptr;
+  const index_report* repeats = nullptr;  ///< where duplicates were looked for
+
+  KOKKOS_FUNCTION bool blocked() const {
+    if constexpr (Checked)
+      return findings->out_of_range != 0 || (repeats != nullptr && repeats->duplicates != 0);
+    else
+      return repeats != nullptr && repeats->duplicates != 0;
+  }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
+    if (i >= *unique_count) return {};
+    return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
+};
+
+/// Item i is row rows[i], its value is values row i: what the host side of the staged path walks over.
+struct listed_rows {
+  const std::int64_t* rows = nullptr;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
+  KOKKOS_FUNCTION static bool blocked() { return false; }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {rows[i], i, i + 1}; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
+};
+
+/// Position p belongs to row p of a dense buffer, where rows[p] says that it takes part.
+struct own_row {
+  const std::int64_t* rows = nullptr;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    return rows[position] < 0 ? -1 : position;
+  }
+};
+
+/// Position p is row p.
+struct every_row {
+  KOKKOS_FUNCTION static std::int64_t row(std::int64_t position, bool) { return position; }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+namespace ferry {
+
+/// A point in the work of an execution space instance. Backends derive from it; a null pointer stands for
+/// work that has already ended.
+class event {
+ public:
+  event() = default;
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  virtual ~event() = default;
+
+  /// Blocks the calling thread until the work before this point has ended.
+  virtual void wait() = 0;
+  /// Never blocks.
+  [[nodiscard]] virtual bool ready() = 0;
+};
+
+using event_handle = std::shared_ptr<event>;
+
+}  // namespace ferry

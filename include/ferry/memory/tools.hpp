@@ -1,0 +1,54 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferry::detail {
+
+/// ferry allocates and copies through its backends, which Kokkos Tools can't see; these calls report both.
+/// The strings are only made while a tool listens.
+inline Kokkos::Tools::SpaceHandle tools_space(std::string_view name) {
+  return Kokkos::Tools::make_space_handle(std::string("ferry::").append(name).c_str());
+}
+
+inline bool tools_listen() { return Kokkos::Tools::profileLibraryLoaded(); }
+
+inline void report_allocation(std::string_view space, std::string_view label, const void* data,
+                              std::size_t bytes) {
+  if (tools_listen())
+    Kokkos::Tools::allocateData(tools_space(space), std::string(label), data,
+                                static_cast<std::uint64_t>(bytes));
+}
+
+inline void report_deallocation(std::string_view space, std::string_view label, const void* data,
+                                std::size_t bytes) {
+  if (tools_listen())
+    Kokkos::Tools::deallocateData(tools_space(space), std::string(label), data,
+                                  static_cast<std::uint64_t>(bytes));
+}
+
+/// Brackets one transfer between two spaces.
+class transfer_region {
+ public:
+  transfer_region(std::string_view to, const void* to_data, std::string_view from, const void* from_data,
+                  std::size_t bytes, std::string_view label)
+      : listened_(tools_listen()) {
+    if (listened_)
+      Kokkos::Tools::beginDeepCopy(tools_space(to), std::string(label), to_data, tools_space(from),
+                                   std::string(label), from_data, static_cast<std::uint64_t>(bytes));
+  }
+  transfer_region(const transfer_region&) = delete;
+  transfer_region& operator=(const transfer_region&) = delete;
+  ~transfer_region() {
+    if (listened_) Kokkos::Tools::endDeepCopy();
+  }
+
+ private:
+  bool listened_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/field.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adam (Kingma and Ba 2015): g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2)
+/// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). Only the rows of the batch are
+/// touched; `step` counts the calls, for all rows alike. torch.optim.SparseAdam differs in the place of eps:
+/// see the table of semantics in the documentation.
+struct adam {
+  static constexpr std::string_view name = "adam";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = sign * gradient + weight_decay * weight;
+      state[0] = beta1 * state[0] + fresh1 * g;
+      state[1] = beta2 * state[1] + fresh2 * g * g;
+      weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) / root_correction2 + eps));
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
+
+  /// `step` counts from 1. The powers are taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    const auto t = static_cast<double>(step);
+    return {static_cast<Compute>(lr / (1.0 - std::pow(betas[0], t))),
+            static_cast<Compute>(betas[0]),
+            static_cast<Compute>(betas[1]),
+            static_cast<Compute>(1.0 - betas[0]),
+            static_cast<Compute>(1.0 - betas[1]),
+            static_cast<Compute>(std::sqrt(1.0 - std::pow(betas[1], t))),
+            static_cast<Compute>(eps),
+            static_cast<Compute>(weight_decay),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    const auto need = [](const char* option, double value, bool holds, const char* range) {
+      if (!holds)
+        throw invalid_argument(std::string("ferry::optim::adam: ") + option + " is " + std::to_string(value) +
+                               ", must be " + range);
+    };
+    need("lr", lr, lr >= 0.0, ">= 0");
+    need("betas[0]", betas[0], betas[0] >= 0.0 && betas[0] < 1.0, "in [0, 1)");
+    need("betas[1]", betas[1], betas[1] >= 0.0 && betas[1] < 1.0, "in [0, 1)");
+    need("eps", eps, eps >= 0.0, ">= 0");
+    need("weight_decay", weight_decay, weight_decay >= 0.0, ">= 0");
+  }
+};
+static_assert(Optimizer<adam>);
+
+}  // namespace ferry::optim

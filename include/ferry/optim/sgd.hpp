@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/field.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.SGD: g += weight_decay w; b = momentum b + (1 - dampening) g, at the first step b = g;
+/// w -= lr (nesterov ? g + momentum b : b). Only the rows of the batch are touched: the others keep b, as if
+/// their gradient had not been seen. Without momentum there is no state.
+struct sgd {
+  static constexpr std::string_view name = "sgd";
+  static constexpr int min_fields = 0;
+
+  double lr = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute lr, momentum, fresh, weight_decay, sign;
+    bool nesterov;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      Compute g = sign * gradient + weight_decay * weight;
+      if (momentum != Compute(0)) {
+        state[0] = momentum * state[0] + fresh * g;
+        g = nesterov ? g + momentum * state[0] : state[0];
+      }
+      weight -= lr * g;
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"momentum_buffer", 0.0, momentum != 0.0});
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return {static_cast<Compute>(lr),
+            static_cast<Compute>(momentum),
+            static_cast<Compute>(step == 1 ? 1.0 : 1.0 - dampening),
+            static_cast<Compute>(weight_decay),
+            static_cast<Compute>(maximize ? -1.0 : 1.0),
+            nesterov};
+  }
+
+  void check() const {
+    if (!(lr >= 0.0))
+      throw invalid_argument("ferry::optim::sgd: lr is " + std::to_string(lr) + ", must be >= 0");
+    if (!(momentum >= 0.0))
+      throw invalid_argument("ferry::optim::sgd: momentum is " + std::to_string(momentum) + ", must be >= 0");
+    if (!(weight_decay >= 0.0))
+      throw invalid_argument("ferry::optim::sgd: weight_decay is " + std::to_string(weight_decay) +
+                             ", must be >= 0");
+    if (nesterov && (momentum <= 0.0 || dampening != 0.0))
+      throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
+  }
+};
+static_assert(Optimizer<sgd>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <boost/hana/length.hpp>
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ferry::optim {
+
+/// The state of an optimizer for one table: a tensor of the table's rows and width for each active field of
+/// the rule, and the number of steps taken. Made by make_state; move-only. The tensors are named as
+/// torch.optim names them, and may be read and written between steps (to save and restore training).
+template <Optimizer Rule, class T, MemorySpace Space>
+class state {
+ public:
+  using rule_type = Rule;
+  using value_type = T;
+  using memory_space = Space;
+  using tensor_type = tensor<T, Space>;
+
+  static constexpr int max_fields =
+      static_cast<int>(decltype(boost::hana::length(std::declval<const Rule&>().fields()))::value);
+
+  state() : steps_(std::make_shared<std::int64_t>(0)) {}
+
+  /// Number of fields that the rule's options use.
+  [[nodiscard]] int fields() const { return fields_; }
+  [[nodiscard]] tensor_type& field(int i) { return tensors_.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] const tensor_type& field(int i) const { return tensors_.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
+
+  /// By torch.optim's name, "exp_avg" say; throws invalid_argument where the rule has no such active field.
+  [[nodiscard]] tensor_type& field(std::string_view name) { return field(index_of(name)); }
+  [[nodiscard]] const tensor_type& field(std::string_view name) const { return field(index_of(name)); }
+
+  /// Steps taken; a step whose ticket reported bad indices is taken back.
+  [[nodiscard]] std::int64_t steps() const { return *steps_; }
+  void set_steps(std::int64_t count) { *steps_ = count; }
+
+  void add_field(const char* name, tensor_type&& values) {
+    names_.at(static_cast<std::size_t>(fields_)) = name;
+    tensors_.at(static_cast<std::size_t>(fields_)) = std::move(values);
+    ++fields_;
+  }
+
+  /// Shared with the tickets of steps in flight.
+  [[nodiscard]] const std::shared_ptr<std::int64_t>& step_counter() const { return steps_; }
+
+ private:
+  [[nodiscard]] int index_of(std::string_view name) const {
+    for (int i = 0; i < fields_; ++i)
+      if (field_name(i) == name) return i;
+    throw invalid_argument("ferry::optim::state: " + std::string(Rule::name) + " has no active state '" +
+                           std::string(name) + "'");
+  }
+
+  static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);
+
+  int fields_ = 0;
+  std::array<const char*, room> names_{};
+  std::array<tensor_type, room> tensors_{};
+  std::shared_ptr<std::int64_t> steps_;
+};
+
+}  // namespace ferry::optim

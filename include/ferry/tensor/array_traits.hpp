@@ -1,0 +1,178 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace ferry {
+
+/// How a type becomes an argument of the verbs. Specialise it for your own arrays:
+///   value_type    element type, const where the array is
+///   memory_space  one of ferry's spaces
+///   static_width  elements of a row where the type fixes them, else ferry::dyn
+///   ref(array)    the array_ref that describes it; takes a const array too, then of const elements
+/// An array_ref needs data, rank, extents, strides in elements (make_dense() sets those of a row-major array) and
+/// a label for error messages. Rows may be further apart than they are long. A span or a vector is an array of
+/// rank 1: rows of one element. For a batch of wider rows in a vector, see adopt.
+template <class Array>
+struct array_traits;
+
+template <class Array>
+concept ArrayLike = requires(Array& array) {
+  typename array_traits<std::remove_cv_t<Array>>::value_type;
+  typename array_traits<std::remove_cv_t<Array>>::memory_space;
+  { array_traits<std::remove_cv_t<Array>>::static_width } -> std::convertible_to<std::size_t>;
+  array_traits<std::remove_cv_t<Array>>::ref(array);
+};
+
+namespace detail {
+
+template <class T, class Space, class Observed>
+array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
+  array_ref<T, Space> made;
+  made.data = data;
+  made.rank = observed.rank();
+  for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(observed.extent(i));
+  made.make_dense();
+  made.label = observed.label();
+  return made;
+}
+
+template <class T>
+array_ref<T, pageable_space> sequence_ref(T* data, std::size_t size, const char* label) {
+  array_ref<T, pageable_space> made;
+  made.data = data;
+  made.rank = 1;
+  made.extents[0] = static_cast<std::int64_t>(size);
+  made.make_dense();
+  made.label = label;
+  return made;
+}
+
+/// ferry's name for a Kokkos memory space. On a backend without a device of its own all of them are
+/// HostSpace, which is pageable.
+template <class KokkosSpace>
+consteval auto space_of() {
+  if constexpr (std::is_same_v<KokkosSpace, Kokkos::HostSpace>)
+    return pageable_space{};
+  else if constexpr (std::is_same_v<KokkosSpace, Kokkos::SharedHostPinnedSpace>)
+    return pinned_space{};
+  else if constexpr (std::is_same_v<KokkosSpace, Kokkos::SharedSpace>)
+    return mapped_space{};
+  else
+    return device_space{};
+}
+
+}  // namespace detail
+
+template <class T, class Space, class Extents>
+struct array_traits<tensor<T, Space, Extents>> {
+  using value_type = T;
+  using memory_space = Space;
+  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
+    auto made = detail::dense_ref<T, Space>(array.data(), array);
+    made.writes = array.writes();
+    return made;
+  }
+  static array_ref<const T, Space> ref(const tensor<T, Space, Extents>& array) {
+    auto made = detail::dense_ref<const T, Space>(array.data(), array);
+    made.writes = array.writes();
+    return made;
+  }
+};
+
+template <class T, class Space, class Extents>
+struct array_traits<tensor_view<T, Space, Extents>> {
+  using value_type = T;
+  using memory_space = Space;
+  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static array_ref<T, Space> ref(const tensor_view<T, Space, Extents>& array) {
+    return detail::dense_ref<T, Space>(array.data(), array);
+  }
+};
+
+/// Any layout: strides are taken over. Verbs that work on rows ask for dense rows, copy takes every stride.
+template <class DataType, class... Properties>
+struct array_traits<Kokkos::View<DataType, Properties...>> {
+  using view_type = Kokkos::View<DataType, Properties...>;
+  using value_type = typename view_type::value_type;
+  using memory_space = decltype(detail::space_of<typename view_type::memory_space>());
+  static constexpr bool is_row_major =
+      view_type::rank() <= 1 || std::is_same_v<typename view_type::array_layout, Kokkos::LayoutRight>;
+  static constexpr std::size_t static_width = dyn;
+  static array_ref<value_type, memory_space> ref(const view_type& array) {
+    array_ref<value_type, memory_space> made;
+    made.data = array.data();
+    made.rank = view_type::rank();
+    for (std::size_t i = 0; i < made.rank; ++i) {
+      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
+      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
+    }
+    if constexpr (view_type::rank() == 0) {  // a single element is an array of one
+      made.rank = 1;
+      made.extents[0] = 1;
+      made.strides[0] = 1;
+    }
+    made.label = array.label();
+    return made;
+  }
+};
+
+template <class T, std::size_t Size>
+struct array_traits<std::span<T, Size>> {
+  using value_type = T;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width = 1;
+  static auto ref(const std::span<T, Size>& array) {
+    return detail::sequence_ref(array.data(), array.size(), "span");
+  }
+};
+
+template <class T, class Allocator>
+  requires(!std::is_same_v<T, bool>)
+struct array_traits<std::vector<T, Allocator>> {
+  using value_type = T;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width = 1;
+  static auto ref(std::vector<T, Allocator>& array) {
+    return detail::sequence_ref(array.data(), array.size(), "vector");
+  }
+  static auto ref(const std::vector<T, Allocator>& array) {
+    return detail::sequence_ref(array.data(), array.size(), "vector");
+  }
+};
+
+/// The array_ref of any ArrayLike.
+template <ArrayLike Array>
+auto make_ref(Array& array) {
+  return array_traits<std::remove_cv_t<Array>>::ref(array);
+}
+
+/// False only for arrays whose type says that their rows are not row-major.
+template <class Array>
+inline constexpr bool is_row_major_v = true;
+template <class DataType, class... Properties>
+inline constexpr bool is_row_major_v<Kokkos::View<DataType, Properties...>> =
+    array_traits<Kokkos::View<DataType, Properties...>>::is_row_major;
+
+/// A flat sequence of elements without extents of its own.
+template <class Array>
+inline constexpr bool is_sequence_v = false;
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<std::span<T, Size>> = true;
+template <class T, class Allocator>
+inline constexpr bool is_sequence_v<std::vector<T, Allocator>> = true;
+
+}  // namespace ferry

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+namespace ferry::detail {
+
+/// std::bit_cast for kernels: the standard one is a host function to nvcc.
+template <class To, class From>
+KOKKOS_FUNCTION constexpr To bit_cast(const From& from) {
+  static_assert(sizeof(To) == sizeof(From));
+  return __builtin_bit_cast(To, from);
+}
+
+}  // namespace ferry::detail

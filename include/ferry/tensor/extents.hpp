@@ -1,0 +1,194 @@
+#pragma once
+
+#include <ferry/error.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+/// An extent that is known at run time.
+inline constexpr std::size_t dyn = static_cast<std::size_t>(-1);
+
+/// Tensors have at most this many extents.
+inline constexpr std::size_t max_rank = 8;
+
+/// Rank and extents known at compile time, `dyn` where an extent is not: extents<dyn, 128> is a table of
+/// width 128.
+template <std::size_t... Sizes>
+struct extents {
+  static_assert(sizeof...(Sizes) >= 1 && sizeof...(Sizes) <= max_rank,
+                "ferry::extents: a tensor has 1 to 8 extents");
+  static constexpr bool has_static_rank = true;
+  static constexpr std::size_t rank = sizeof...(Sizes);
+  /// Extent i, `dyn` where it is known at run time only.
+  KOKKOS_FUNCTION static constexpr std::size_t value(std::size_t i) {
+    std::size_t at = 0;
+    std::size_t found = dyn;
+    ((at++ == i ? void(found = Sizes) : void()), ...);
+    return found;
+  }
+};
+
+/// Rank and extents known at run time: the default of ferry::tensor, whose rank follows from its constructor.
+struct dynamic_rank {
+  static constexpr bool has_static_rank = false;
+};
+
+/// Run-time rank and extents; what is static in Extents is checked and answered from the type.
+template <class Extents>
+class shape {
+ public:
+  shape() = default;
+
+  KOKKOS_FUNCTION constexpr std::size_t rank() const {
+    if constexpr (Extents::has_static_rank)
+      return Extents::rank;
+    else
+      return rank_;
+  }
+
+  KOKKOS_FUNCTION constexpr std::size_t extent(std::size_t i) const { return i < rank() ? sizes_[i] : 1; }
+
+  KOKKOS_FUNCTION constexpr std::size_t rows() const { return rank() == 0 ? 0 : sizes_[0]; }
+
+  /// Elements behind the first extent.
+  KOKKOS_FUNCTION constexpr std::size_t width() const {
+    if (rank() == 0) return 0;
+    std::size_t product = 1;
+    for (std::size_t i = 1; i < rank(); ++i) product *= sizes_[i];
+    return product;
+  }
+
+  KOKKOS_FUNCTION constexpr std::size_t size() const { return rows() * width(); }
+
+  /// Row-major position of (i, j, ...).
+  template <class... Indices>
+  KOKKOS_FUNCTION constexpr std::size_t offset(Indices... indices) const {
+    static_assert(sizeof...(Indices) >= 1 && sizeof...(Indices) <= max_rank);
+    if constexpr (Extents::has_static_rank)
+      static_assert(sizeof...(Indices) == Extents::rank, "ferry::tensor_view: one index for each extent");
+    const std::size_t at[] = {static_cast<std::size_t>(indices)...};
+    std::size_t position = at[0];
+    for (std::size_t i = 1; i < sizeof...(Indices); ++i) position = position * static_size(i) + at[i];
+    return position;
+  }
+
+  /// Takes all extents, or only the dynamic ones of Extents. Throws invalid_argument, naming `label`, where a
+  /// static extent is contradicted or the number of elements of `element_bytes` bytes passes the address
+  /// space.
+  static shape make(std::span<const std::size_t> sizes, const std::string& label, std::size_t element_bytes) {
+    shape made;
+    if constexpr (Extents::has_static_rank) {
+      constexpr std::size_t dynamic = [] {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < Extents::rank; ++i) count += Extents::value(i) == dyn ? 1 : 0;
+        return count;
+      }();
+      if (sizes.size() != dynamic && sizes.size() != Extents::rank)
+        throw invalid_argument("ferry::tensor '" + label + "': " + std::to_string(sizes.size()) +
+                               " extents were given to a type of rank " + std::to_string(Extents::rank) +
+                               " with " + std::to_string(dynamic) + " dynamic extents");
+      std::size_t next = 0;
+      for (std::size_t i = 0; i < Extents::rank; ++i) {
+        const std::size_t fixed = Extents::value(i);
+        made.sizes_[i] = (fixed == dyn || sizes.size() == Extents::rank) ? sizes[next++] : fixed;
+        if (fixed != dyn && made.sizes_[i] != fixed)
+          throw invalid_argument("ferry::tensor '" + label + "': extent " + std::to_string(i) + " is " +
+                                 std::to_string(made.sizes_[i]) + " but its type fixes it at " +
+                                 std::to_string(fixed));
+      }
+    } else {
+      if (sizes.size() > max_rank)
+        throw invalid_argument("ferry::tensor '" + label + "': rank " + std::to_string(sizes.size()) +
+                               " is above the largest, " + std::to_string(max_rank));
+      made.rank_ = sizes.size();
+      for (std::size_t i = 0; i < sizes.size(); ++i) made.sizes_[i] = sizes[i];
+    }
+    std::size_t bytes = element_bytes;
+    for (std::size_t i = 0; i < made.rank(); ++i) {
+      const std::size_t size = made.sizes_[i];
+      if (size != 0 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size)
+        throw invalid_argument("ferry::tensor '" + label + "' " + made.to_string() +
+                               ": the extents' product does not "
+                               "fit the address space");
+      bytes *= size == 0 ? 1 : size;
+    }
+    return made;
+  }
+
+  /// "[1000 x 128]"
+  [[nodiscard]] std::string to_string() const {
+    std::string text = "[";
+    for (std::size_t i = 0; i < rank(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(sizes_[i]);
+    return text + "]";
+  }
+
+ private:
+  KOKKOS_FUNCTION constexpr std::size_t static_size(std::size_t i) const {
+    if constexpr (Extents::has_static_rank)
+      if (Extents::value(i) != dyn) return Extents::value(i);
+    return sizes_[i];
+  }
+
+  static constexpr std::size_t stored = [] {
+    if constexpr (Extents::has_static_rank)
+      return Extents::rank;
+    else
+      return max_rank;
+  }();
+
+  std::size_t sizes_[stored] = {};
+  std::size_t rank_ = 0;
+};
+
+namespace detail {
+/// Extents as given by the user, of any integer type. Throws invalid_argument, naming `label`, for a negative
+/// one.
+template <std::integral... Sizes>
+std::array<std::size_t, sizeof...(Sizes)> checked_extents(const std::string& label, Sizes... sizes) {
+  [[maybe_unused]] const auto checked = [&label](auto size) {
+    if (std::cmp_less(size, 0))
+      throw invalid_argument("ferry::tensor '" + label + "': extent " + std::to_string(size) +
+                             " is negative");
+    return static_cast<std::size_t>(size);
+  };
+  return {checked(sizes)...};
+}
+
+/// The width that Extents fixes at compile time, or dyn.
+template <class Extents>
+consteval std::size_t static_width() {
+  if constexpr (!Extents::has_static_rank) {
+    return dyn;
+  } else {
+    std::size_t product = 1;
+    for (std::size_t i = 1; i < Extents::rank; ++i) {
+      if (Extents::value(i) == dyn) return dyn;
+      product *= Extents::value(i);
+    }
+    return product;
+  }
+}
+/// Whether a type fixes all of its extents.
+template <class Extents>
+consteval bool is_fixed() {
+  if constexpr (!Extents::has_static_rank) {
+    return false;
+  } else {
+    for (std::size_t i = 0; i < Extents::rank; ++i)
+      if (Extents::value(i) == dyn) return false;
+    return true;
+  }
+}
+
+}  // namespace detail
+
+}  // namespace ferry

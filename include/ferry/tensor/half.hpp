@@ -1,0 +1,133 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/tensor/bit_cast.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// The float next to `value`, rounded to odd: rounding it once more to a narrower format gives the same bits
+/// as rounding the double directly (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
+/// 2008).
+KOKKOS_FUNCTION constexpr float to_float_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest);
+  if (back == value || value != value) return nearest;
+  auto bits = bit_cast<std::uint32_t>(nearest);
+  if ((bits & 1u) != 0u || (bits & 0x7fffffffu) == 0x7f800000u) return nearest;
+  const bool grew = (back > value) == (value > 0);  // the magnitude was rounded up
+  if ((bits & 0x7fffffffu) == 0u)
+    bits = (value < 0 ? 0x80000001u : 1u);
+  else
+    bits = grew ? bits - 1u : bits + 1u;
+  return bit_cast<float>(bits);
+}
+
+/// A double that to_float_odd takes for `value`: above 2^53 the bits that a double has no room for are
+/// gathered in its last one, so that integers are not rounded twice either.
+template <class T>
+KOKKOS_FUNCTION constexpr double sticky_double(T value) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    bool negative = false;
+    if constexpr (std::is_signed_v<T>) negative = value < 0;
+    auto magnitude =
+        negative ? std::uint64_t{0} - static_cast<std::uint64_t>(value) : static_cast<std::uint64_t>(value);
+    if ((magnitude >> 53) != 0u) magnitude = (magnitude >> 11 | ((magnitude & 0x7ffu) != 0u ? 1u : 0u)) << 11;
+    return negative ? -static_cast<double>(magnitude) : static_cast<double>(magnitude);
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+}  // namespace detail
+
+/// IEEE binary16; bits_of rounds to nearest even.
+struct binary16 {
+  KOKKOS_FUNCTION static constexpr std::uint16_t bits_of(float value) {
+    const auto bits = detail::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const auto absolute = bits & 0x7fffffffu;
+    if (absolute > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);  // not a number
+    if (absolute >= 0x477ff000u)
+      return static_cast<std::uint16_t>(sign | 0x7c00u);  // 65520 and above: infinity
+    if (absolute < 0x33000001u) return sign;              // up to 2^-25: zero
+    const int exponent = static_cast<int>(absolute >> 23);
+    if (exponent >= 113) {  // a normal number
+      const auto rounded = absolute + 0xfffu + ((absolute >> 13) & 1u);
+      return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+    }
+    const auto mantissa = (absolute & 0x7fffffu) | 0x800000u;
+    const int shift = 126 - exponent;  // 14 .. 24
+    const auto quotient = mantissa >> shift;
+    const auto remainder = mantissa & ((1u << shift) - 1u);
+    const auto tie = 1u << (shift - 1);
+    const auto up = (remainder > tie || (remainder == tie && (quotient & 1u) != 0u)) ? 1u : 0u;
+    return static_cast<std::uint16_t>(sign | (quotient + up));
+  }
+
+  KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
+    const auto sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
+    const auto exponent = static_cast<std::uint32_t>(bits >> 10) & 0x1fu;
+    const auto mantissa = static_cast<std::uint32_t>(bits) & 0x3ffu;
+    if (exponent == 0x1fu) return detail::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+    if (exponent != 0u) return detail::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+    const auto magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // subnormal, exact
+    return detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(magnitude) | sign);
+  }
+};
+
+/// bfloat16; bits_of rounds to nearest even.
+struct bfloat16 {
+  KOKKOS_FUNCTION static constexpr std::uint16_t bits_of(float value) {
+    const auto bits = detail::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+    return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  }
+
+  KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
+    return detail::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+};
+
+/// A 16-bit floating-point number, the same bits on every backend (Kokkos' own half is a float on most hosts).
+/// Arithmetic is done in float; conversion rounds to nearest even, also from double and 64-bit integers,
+/// without rounding twice.
+template <class Format>
+class narrow_float {
+ public:
+  narrow_float() = default;
+  template <class T>
+  requires std::is_arithmetic_v<T> KOKKOS_FUNCTION constexpr explicit narrow_float(T value)
+      : bits_(Format::bits_of(std::is_same_v<T, float>
+                                  ? static_cast<float>(value)
+                                  : detail::to_float_odd(detail::sticky_double(value)))) {}
+  KOKKOS_FUNCTION constexpr operator float() const { return Format::value_of(bits_); }
+  KOKKOS_FUNCTION static constexpr narrow_float from_bits(std::uint16_t bits) {
+    narrow_float made(0.0f);
+    made.bits_ = bits;
+    return made;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION constexpr std::uint16_t bits() const { return bits_; }
+
+ private:
+  std::uint16_t bits_;
+};
+
+/// IEEE binary16: 11 bits of precision, up to 65504.
+using half_t = narrow_float<binary16>;
+/// bfloat16: float's range, 8 bits of precision.
+using bhalf_t = narrow_float<bfloat16>;
+
+template <class Format>
+inline constexpr bool is_extended_number<narrow_float<Format>> = true;
+
+static_assert(sizeof(half_t) == 2 && FloatingElement<half_t>);
+static_assert(sizeof(bhalf_t) == 2 && FloatingElement<bhalf_t>);
+
+}  // namespace ferry

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/tensor/half.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+template <class T>
+struct accumulation {
+  using type = T;
+};
+template <class Format>
+struct accumulation<narrow_float<Format>> {
+  using type = float;
+};
+template <class T>
+  requires std::is_integral_v<T>
+struct accumulation<T> {
+  using type = std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>;
+};
+}  // namespace detail
+
+/// The type in which values of type T are added up: float for the 16-bit formats, 64 bits for integers, else
+/// T.
+template <class T>
+using accumulation_t = typename detail::accumulation<std::remove_const_t<T>>::type;
+
+/// Value conversion between element types as static_cast does it, with half_t and bhalf_t as float-like
+/// numbers.
+template <class To, class From>
+KOKKOS_FUNCTION constexpr To convert(const From& value) {
+  if constexpr (std::is_same_v<To, From>)
+    return value;
+  else if constexpr (is_extended_number<From>)
+    return convert<To>(static_cast<float>(value));
+  else
+    return static_cast<To>(value);
+}
+
+/// Elements that convert<To, From> accepts.
+template <class To, class From>
+concept ConvertibleElement = std::same_as<std::remove_const_t<To>, std::remove_const_t<From>> ||
+    (NumberElement<To>&& NumberElement<From>);
+
+}  // namespace ferry

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/allocation.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/memory/write_tracker.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+/// Owning, move-only, row-major array in one memory space. Its elements are not initialised: see ferry::init.
+///
+///   Rank and extents from the constructor:
+///     tensor<float, mapped_space> table("weights", rows, 128);
+///   Width fixed by the type:
+///     tensor<float, mapped_space, extents<dyn, 128>> table("weights", rows);
+///
+/// A *row* is everything behind the first extent; a table of rank 1 has rows of one element. Extents may be
+/// zero. The memory is freed at destruction: work in flight that uses it must have ended (its tickets say
+/// when). Throws invalid_argument for extents that contradict the type or overflow, bad_alloc where the
+/// memory can't be had.
+template <Element T, MemorySpace Space, class Extents = dynamic_rank>
+class tensor {
+  static_assert(!std::is_const_v<T>,
+                "ferry::tensor: the element type must not be const; use a view for that");
+
+ public:
+  using value_type = T;
+  using memory_space = Space;
+  using extents_type = Extents;
+
+  tensor() = default;
+
+  template <std::integral... Sizes>
+    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
+  explicit tensor(std::string label, Sizes... sizes)
+      : tensor(label, detail::checked_extents(label, sizes...)) {}
+
+  template <std::size_t N>
+  tensor(std::string label, const std::array<std::size_t, N>& sizes)
+      : label_(std::move(label)),
+        shape_(shape<Extents>::make(sizes, label_, sizeof(T))),
+        memory_(std::make_shared<allocation<Space>>("tensor::" + label_, shape_.size() * sizeof(T))),
+        data_(static_cast<T*>(memory_->data())),
+        writes_(std::make_shared<write_tracker>()) {}
+
+  /// A tensor over memory of somebody else; `owner` is dropped with the tensor.
+  tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
+      : label_(std::move(label)),
+        shape_(extents),
+        owner_(std::move(owner)),
+        data_(data),
+        writes_(std::make_shared<write_tracker>()) {}
+
+  tensor(const tensor&) = delete;
+  tensor& operator=(const tensor&) = delete;
+  tensor(tensor&& other) noexcept
+      : label_(std::move(other.label_)),
+        shape_(std::exchange(other.shape_, {})),
+        memory_(std::move(other.memory_)),
+        owner_(std::move(other.owner_)),
+        data_(std::exchange(other.data_, nullptr)),
+        writes_(std::move(other.writes_)) {}
+  tensor& operator=(tensor&& other) noexcept {
+    label_ = std::move(other.label_);
+    shape_ = std::exchange(other.shape_, {});
+    memory_ = std::move(other.memory_);
+    owner_ = std::move(other.owner_);
+    data_ = std::exchange(other.data_, nullptr);
+    writes_ = std::move(other.writes_);
+    return *this;
+  }
+  ~tensor() = default;
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return shape_.rows(); }
+  /// Elements behind the first extent.
+  [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  [[nodiscard]] const std::string& label() const noexcept { return label_; }
+
+  [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_}; }
+  [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept { return {data_, shape_}; }
+
+  /// Label, extents, and how the memory was obtained, fallbacks included.
+  [[nodiscard]] std::string describe() const {
+    const std::string where = memory_            ? memory_->describe()
+                              : data_ != nullptr ? std::string(Space::name) + ": adopted memory"
+                                                 : std::string(Space::name) + ": no memory";
+    return "'" + label_ + "' " + shape_.to_string() + " in " + where;
+  }
+
+  /// Device writes in flight; null for an empty tensor. Verbs keep it up to date.
+  [[nodiscard]] const std::shared_ptr<write_tracker>& writes() const noexcept { return writes_; }
+
+ private:
+  std::string label_;
+  shape<Extents> shape_;
+  std::shared_ptr<allocation<Space>> memory_;
+  std::shared_ptr<void> owner_;
+  T* data_ = nullptr;
+  std::shared_ptr<write_tracker> writes_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,101 @@
+#include "support/arrays.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+namespace ferry_test {
+namespace {
+
+auto says(const std::string& text) {
+  return Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(text));
+}
+
+}  // namespace
+
+TEST_CASE("shapes that do not fit are refused by name before anything is launched", "[errors]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::mapped_space> table("weights", 100, 8);
+  ferry::init::uniform(exec, table, -1.0, 1.0, 5);
+  const auto before = take(table);
+  ferry::tensor<float, ferry::device_space> batch("batch", 3, 8);
+  ferry::tensor<float, ferry::device_space> narrow("narrow", 3, 7);
+  const std::vector<int> which{1, 2, 3};
+  const std::vector<int> longer{1, 2, 3, 4};
+
+  CHECK_THROWS_MATCHES(ferry::gather(exec, table, longer, batch), ferry::invalid_argument,
+                       says("ferry::gather: 4 indices were given for the 3 rows of 'batch' [3 x 8]"));
+  CHECK_THROWS_MATCHES(
+      ferry::gather(exec, table, which, narrow), ferry::invalid_argument,
+      says("rows of 'weights' [100 x 8] in mapped_space have 8 elements, rows of 'narrow' [3 x 7]"));
+  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, longer, batch), ferry::invalid_argument,
+                       says("ferry::scatter: 4"));
+  CHECK_THROWS_MATCHES(ferry::scatter_add(exec, table, which, narrow), ferry::invalid_argument,
+                       says("ferry::scatter_add: rows of"));
+  ferry::tensor<int, ferry::device_space> matrix("matrix", 3, 2);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, table, matrix, batch), ferry::invalid_argument,
+                       says("'matrix' [3 x 2] in device_space have rank 2, must be 1"));
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, matrix, 100), ferry::invalid_argument, says("rank 2"));
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, which, -1), ferry::invalid_argument, says("-1"));
+
+  const auto plan = ferry::make_plan(exec, which, 99);
+  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, plan, batch), ferry::invalid_argument,
+                       says("for tables of 99 rows, but 'weights' [100 x 8] in mapped_space has 100"));
+  const auto fitting = ferry::make_plan(exec, which, 100);
+  CHECK_THROWS_MATCHES(ferry::scatter(exec, table, fitting, batch, ferry::bounds::clamp{}),
+                       ferry::invalid_argument,
+                       says("made with bounds::check, the verb can't change that to bounds::clamp"));
+  CHECK_THROWS_MATCHES(ferry::gather(exec, table, ferry::row_plan{}, batch), ferry::invalid_argument,
+                       says("empty"));
+
+  ferry::tensor<float, ferry::mapped_space> none("none", 0, 8);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, none, which, batch, ferry::bounds::clamp{}),
+                       ferry::invalid_argument, says("no row to send 3 indices to"));
+  CHECK_THROWS_AS(ferry::gather(exec, none, which, batch).wait(), ferry::out_of_range);
+  const ferry::tensor<float, ferry::mapped_space> handle;
+  CHECK_THROWS_MATCHES(ferry::gather(exec, handle, which, batch), ferry::invalid_argument,
+                       says("empty handle"));
+  CHECK(take(table) == before);
+}
+
+TEST_CASE("empty batches and rows of no elements are legal", "[errors]") {
+  const exec_space exec;
+  const std::vector<int> nobody;
+  ferry::tensor<float, ferry::mapped_space> table("weights", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 0, 4);
+  ferry::init::zeros(exec, table);
+  CHECK_NOTHROW(ferry::gather(exec, table, nobody, batch).wait());
+  CHECK_NOTHROW(ferry::scatter(exec, table, nobody, batch).wait());
+  CHECK_NOTHROW(ferry::scatter_add(exec, table, nobody, batch, ferry::duplicates::reject{}).wait());
+  const auto plan = ferry::make_plan(exec, nobody, 10);
+  CHECK(plan.unique_count() == 0);
+  CHECK_NOTHROW(ferry::gather(exec, table, plan, batch).wait());
+  CHECK_NOTHROW(ferry::scatter(exec, table, plan, batch).wait());
+  ferry::tensor<float, ferry::mapped_space> thin("thin", 10, 0);
+  ferry::tensor<float, ferry::device_space> row("row", 1, 0);
+  CHECK_NOTHROW(ferry::gather(exec, thin, std::vector<int>{3}, row).wait());
+  CHECK_NOTHROW(ferry::scatter(exec, thin, std::vector<int>{3}, row).wait());
+  ferry::init::zeros(exec, thin);
+  CHECK_NOTHROW(ferry::copy(exec, batch, batch).wait());
+}
+
+TEST_CASE("a direct path to pageable memory is refused where the device can't reach it", "[errors]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::pageable_space> table("weights", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 1, 4);
+  ferry::init::zeros(exec, table);
+  const std::vector<int> which{3};
+  if (ferry::execution_backend<exec_space>::reaches_pageable(exec)) {
+    CHECK_NOTHROW(ferry::gather(exec, table, which, batch, ferry::path::direct{}).wait());
+  } else {
+    CHECK_THROWS_MATCHES(ferry::gather(exec, table, which, batch, ferry::path::direct{}),
+                         ferry::invalid_argument,
+                         says("path::direct can't reach 'weights' [10 x 4] in pageable_space"));
+    CHECK_THROWS_AS(ferry::scatter(exec, table, which, batch, ferry::path::direct{}),
+                    ferry::invalid_argument);
+    CHECK_THROWS_AS(ferry::copy(exec, table, batch, ferry::path::direct{}), ferry::invalid_argument);
+  }
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace ferry_test {
+
+/// scatter and scatter_add under a policy that combines. One row is named by a third of the batch, so that
+/// long segments are combined too.
+template <class T, class policy>
+void check_combination() {
+  auto random = generator(21);
+  const std::size_t rows = 53, n = 300;
+  const exec_space exec;
+  for (const std::size_t width : {1u, 4u, 7u, 64u, 68u}) {
+    const auto content = values<T>(random, rows * width);
+    const auto batch = values<T>(random, n * width);
+    auto which = indices<std::int32_t>(random, n, rows);
+    for (std::size_t p = 0; p < n; p += 3) which[p] = 17;
+    const auto replaced_by = scattered(content, width, which, batch, false, policy::name);
+    const auto added_by = scattered(content, width, which, batch, true, policy::name);
+    const auto values_here = make<ferry::device_space>("values", n, width, batch);
+    const auto run = [&](auto space, auto path) {
+      CAPTURE(width, policy::name, space.name, path.name);
+      auto replaced = make<decltype(space)>("weights", rows, width, content);
+      ferry::scatter(exec, replaced, which, values_here, policy{}, path).wait();
+      CHECK(close(take(replaced), replaced_by));
+      auto added = make<decltype(space)>("weights", rows, width, content);
+      ferry::scatter_add(exec, added, which, values_here, policy{}, path).wait();
+      // The mean is rounded before it is added.
+      CHECK(close(take(added), added_by, 13.0));
+    };
+    run(ferry::device_space{}, ferry::path::direct{});
+    run(ferry::pageable_space{}, ferry::path::staged{});
+  }
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,147 @@
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <span>
+
+namespace ferry_test {
+namespace {
+
+template <class To, class From>
+std::vector<To> converted(const std::vector<From>& from) {
+  std::vector<To> made;
+  for (const auto& value : from) made.push_back(element<To>(number(value)));
+  return made;
+}
+
+template <class From, class To, class FromSpace, class ToSpace>
+void copy_everywhere(std::size_t rows, std::size_t width) {
+  auto random = generator(51);
+  const auto content = values<From>(random, rows * width);
+  const auto poison = values<To>(random, rows * width);
+  const auto from = make<FromSpace>("from", rows, width, content);
+  const exec_space exec;
+  for_each_path<FromSpace, ToSpace>([&](auto path) {
+    CAPTURE(FromSpace::name, ToSpace::name, path.name, rows, width);
+    auto to = make<ToSpace>("to", rows, width, poison);
+    ferry::copy(exec, from, to, path).wait();
+    CHECK(same_bits(take(to), converted<To>(content)));
+  });
+}
+
+}  // namespace
+
+using copy_points = product<decltype(spaces), decltype(spaces)>;
+TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy]", copy_points) {
+  using from = at<0, TestType>;
+  using to = at<1, TestType>;
+  copy_everywhere<float, float, from, to>(0, 5);
+  copy_everywhere<float, float, from, to>(1, 1);
+  copy_everywhere<float, float, from, to>(37, 129);
+  copy_everywhere<float, float, from, to>(3001, 1024);  // three slots of the ring
+  copy_everywhere<float, ferry::half_t, from, to>(37, 129);
+  copy_everywhere<double, std::int32_t, from, to>(2000, 700);
+}
+
+using copy_type_points = product<decltype(elements), decltype(elements)>;
+TEMPLATE_LIST_TEST_CASE("copy converts between all number types", "[copy]", copy_type_points) {
+  using from = at<0, TestType>;
+  using to = at<1, TestType>;
+  copy_everywhere<from, to, ferry::device_space, ferry::mapped_space>(11, 13);
+}
+
+TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
+  auto random = generator(52);
+  const std::size_t size = 2 * 3 * 4 * 5;
+  const auto content = values<float>(random, size);
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> image("image", 2, 3, 4, 5);
+  ferry::copy(exec, content, image).wait();
+  CHECK(same_bits(take(image), content));
+  std::vector<float> back(size);
+  ferry::copy(exec, image, std::span<float>(back)).wait();
+  CHECK(same_bits(back, content));
+  ferry::tensor<double, ferry::pageable_space> wider("wider", 2, 3, 4, 5);
+  ferry::copy(exec, image, wider).wait();
+  CHECK(same_bits(take(wider), converted<double>(content)));
+
+  ferry::tensor<float, ferry::device_space> other("other", 6, 4, 5);
+  CHECK_THROWS_MATCHES(
+      ferry::copy(exec, image, other), ferry::invalid_argument,
+      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("'image' [2 x 3 x 4 x 5]") &&
+                                      Catch::Matchers::ContainsSubstring("'other' [6 x 4 x 5]")));
+  // A tensor of rank 1 has extents like any other; only spans and vectors stand for every shape.
+  ferry::tensor<float, ferry::device_space, ferry::extents<ferry::dyn>> flat("flat", size);
+  CHECK_THROWS_AS(ferry::copy(exec, image, flat), ferry::invalid_argument);
+  std::vector<float> shorter(size - 1);
+  CHECK_THROWS_AS(ferry::copy(exec, image, shorter), ferry::invalid_argument);
+}
+
+namespace {
+
+template <class Layout, class FromSpace>
+void copy_from_strided() {
+  const std::size_t a = 7, b = 33, c = 5;
+  const exec_space exec;
+  Kokkos::View<float***, Layout, Kokkos::HostSpace> host("host", a, b, c);
+  for (std::size_t i = 0; i < a; ++i)
+    for (std::size_t j = 0; j < b; ++j)
+      for (std::size_t k = 0; k < c; ++k) host(i, j, k) = static_cast<float>(i * 10000 + j * 100 + k);
+  const auto there = Kokkos::create_mirror_view_and_copy(FromSpace{}, host);
+  const auto inner = Kokkos::subview(there, Kokkos::make_pair(1, 6), Kokkos::make_pair(2, 30), Kokkos::ALL);
+  const auto check = [&](auto space) {
+    ferry::tensor<float, decltype(space)> dense("dense", 5, 28, c);
+    ferry::copy(exec, inner, dense).wait();
+    const auto got = take(dense);
+    bool equal = true;
+    for (std::size_t i = 0; i < 5; ++i)
+      for (std::size_t j = 0; j < 28; ++j)
+        for (std::size_t k = 0; k < c; ++k)
+          equal = equal && got[(i * 28 + j) * c + k] == host(i + 1, j + 2, k);
+    CHECK(equal);
+
+    // And back into a strided array: the elements around it stay.
+    Kokkos::View<float***, Layout, Kokkos::HostSpace> poison("poison", a, b, c);
+    Kokkos::deep_copy(poison, -1.0f);
+    Kokkos::View<float***, Layout, FromSpace> target("target", a, b, c);
+    Kokkos::deep_copy(target, poison);
+    Kokkos::fence();
+    ferry::copy(exec, dense,
+                Kokkos::subview(target, Kokkos::make_pair(1, 6), Kokkos::make_pair(2, 30), Kokkos::ALL))
+        .wait();
+    const auto seen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, target);
+    bool right = true;
+    for (std::size_t i = 0; i < a; ++i)
+      for (std::size_t j = 0; j < b; ++j)
+        for (std::size_t k = 0; k < c; ++k) {
+          const bool inside = i >= 1 && i < 6 && j >= 2 && j < 30;
+          const float wanted = inside ? host(i, j, k) : -1.0f;
+          if (right && seen(i, j, k) != wanted)
+            UNSCOPED_INFO(space.name << " (" << i << ", " << j << ", " << k << ") is " << seen(i, j, k)
+                                     << ", should be " << wanted);
+          right = right && seen(i, j, k) == wanted;
+        }
+    CHECK(right);
+  };
+  check(ferry::device_space{});
+  check(ferry::pinned_space{});
+  check(ferry::mapped_space{});
+  check(ferry::pageable_space{});
+}
+
+}  // namespace
+
+TEST_CASE("copy takes every stride, on both sides", "[copy]") {
+  copy_from_strided<Kokkos::LayoutRight, Kokkos::HostSpace>();
+  copy_from_strided<Kokkos::LayoutLeft, Kokkos::HostSpace>();
+  copy_from_strided<Kokkos::LayoutRight, exec_space::memory_space>();
+  copy_from_strided<Kokkos::LayoutLeft, exec_space::memory_space>();
+}
+
+}  // namespace ferry_test

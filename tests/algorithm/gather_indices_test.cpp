@@ -1,0 +1,252 @@
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <limits>
+#include <span>
+#include <string>
+
+namespace ferry_test {
+namespace {
+
+/// Indices of which about a fifth lie outside of the table, in every way that the type allows.
+template <class Index>
+std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::size_t rows) {
+  auto made = indices<Index>(random, n, rows);
+  const Index bad[] = {static_cast<Index>(rows), static_cast<Index>(rows + 1),
+                       std::numeric_limits<Index>::max(), static_cast<Index>(-1),
+                       std::numeric_limits<Index>::min()};
+  for (std::size_t p = 3; p < n; p += 5) made[p] = bad[(p / 5) % 5];
+  return made;
+}
+
+template <class Index>
+std::size_t bad_count(const std::vector<Index>& which, std::size_t rows) {
+  std::size_t count = 0;
+  for (const auto index : which) count += row_of(index, rows, on_bad::leave) < 0 ? 1 : 0;
+  return count;
+}
+
+template <class Index>
+std::size_t first_bad(const std::vector<Index>& which, std::size_t rows) {
+  std::size_t p = 0;
+  while (row_of(which[p], rows, on_bad::leave) >= 0) ++p;
+  return p;
+}
+
+}  // namespace
+
+using points_1 = product<decltype(index_types), decltype(bounds), decltype(spaces)>;
+TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds policy", "[gather][bounds]",
+                        points_1) {
+  using index = at<0, TestType>;
+  using policy = at<1, TestType>;
+  using space = at<2, TestType>;
+  auto random = generator(11);
+  const std::size_t rows = 61, width = 36, n = 403;
+  const auto content = values<float>(random, rows * width);
+  const auto which = with_bad_ones<index>(random, n, rows);
+  const auto poison = values<float>(random, n * width);
+  const auto table = make<space>("weights", rows, width, content);
+  const bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
+  const auto expected = gathered(content, width, which, poison, clamps ? on_bad::clamp : on_bad::leave);
+  const exec_space exec;
+  const auto run = [&](auto path, auto out_space) {
+    CAPTURE(space::name, path.name, policy::name);
+    auto out = make<decltype(out_space)>("batch", n, width, poison);
+    auto ticket = ferry::gather(exec, table, which, out, policy{}, path);
+    if constexpr (policy::reports) {
+      const std::string message = std::to_string(bad_count(which, rows)) +
+                                  " of 403 indices are outside of 'weights' " + "[61 x 36] in " +
+                                  std::string(space::name) + "; the first is index " +
+                                  std::to_string(which[first_bad(which, rows)]) + " at position " +
+                                  std::to_string(first_bad(which, rows));
+      CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
+                           Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring(message)));
+    } else {
+      CHECK_NOTHROW(ticket.wait());
+    }
+    CHECK(same_bits(take(out), expected));
+  };
+  for_each_path<space, ferry::device_space>([&](auto path) { run(path, ferry::device_space{}); });
+  if constexpr (std::is_same_v<space, ferry::device_space>)
+    run(ferry::path::staged{}, ferry::pageable_space{});
+
+  // A report that was raised is clean for its next user.
+  auto out = make<ferry::device_space>("batch", n, width, poison);
+  const auto good = indices<index>(random, n, rows);
+  CHECK_NOTHROW(ferry::gather(exec, table, good, out).wait());
+  CHECK_NOTHROW(ferry::gather(exec, table, good, out, ferry::bounds::unchecked{}).wait());
+  CHECK(same_bits(take(out), gathered(content, width, good, poison)));
+}
+
+using points_2 = product<decltype(index_types), decltype(bounds)>;
+TEMPLATE_LIST_TEST_CASE("gather with a plan, every bounds policy", "[gather][plan]", points_2) {
+  using index = at<0, TestType>;
+  using policy = at<1, TestType>;
+  auto random = generator(12);
+  const std::size_t rows = 61, width = 5, n = 403;
+  const auto content = values<float>(random, rows * width);
+  const auto which = with_bad_ones<index>(random, n, rows);
+  const auto poison = values<float>(random, n * width);
+  const bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
+  const auto expected = gathered(content, width, which, poison, clamps ? on_bad::clamp : on_bad::leave);
+  const exec_space exec;
+  const auto plan = ferry::make_plan(exec, which, rows, policy{});
+  const auto run = [&](const auto& table, auto path) {
+    CAPTURE(path.name, policy::name);
+    auto out = make<ferry::device_space>("batch", n, width, poison);
+    auto ticket = ferry::gather(exec, table, plan, out, path, policy{});
+    if constexpr (policy::reports)
+      CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+    else
+      CHECK_NOTHROW(ticket.wait());
+    CHECK(same_bits(take(out), expected));
+  };
+  const auto mapped = make<ferry::mapped_space>("weights", rows, width, content);
+  const auto pageable = make<ferry::pageable_space>("weights", rows, width, content);
+  run(mapped, ferry::path::direct{});
+  run(mapped, ferry::path::staged{});
+  run(pageable, ferry::path::automatic{});
+  run(pageable, ferry::path::staged{});
+}
+
+TEST_CASE("gather takes its indices from every kind of array", "[gather]") {
+  auto random = generator(13);
+  const std::size_t rows = 40, width = 12, n = 77;
+  const auto content = values<float>(random, rows * width);
+  const auto which = indices<std::int32_t>(random, n, rows);
+  const auto table = make<ferry::mapped_space>("weights", rows, width, content);
+  const auto host = make<ferry::pageable_space>("weights", rows, width, content);
+  const auto poison = values<float>(random, n * width);
+  const auto expected = gathered(content, width, which, poison);
+  const exec_space exec;
+  const auto run = [&](const auto& from) {
+    auto direct = make<ferry::device_space>("batch", n, width, poison);
+    ferry::gather(exec, table, from, direct, ferry::path::direct{}).wait();
+    CHECK(same_bits(take(direct), expected));
+    auto staged = make<ferry::device_space>("batch", n, width, poison);
+    ferry::gather(exec, host, from, staged, ferry::path::staged{}).wait();
+    CHECK(same_bits(take(staged), expected));
+  };
+  run(which);
+  run(std::span<const std::int32_t>(which));
+  run(make<ferry::device_space>("indices", which));
+  run(make<ferry::pinned_space>("indices", which));
+  run(make<ferry::mapped_space>("indices", which));
+  run(make<ferry::pageable_space>("indices", which));
+  const auto owned = make<ferry::device_space>("indices", which);
+  run(owned.view());
+  run(ferry::to_kokkos<1>(owned));
+  Kokkos::View<std::int32_t*> view("indices", n);
+  Kokkos::deep_copy(view, host_view<const std::int32_t>(which.data(), n));
+  run(view);
+  ferry::tensor<std::int32_t, ferry::device_space, ferry::extents<ferry::dyn>> fixed("indices", n);
+  put(fixed, which);
+  run(fixed);
+}
+
+TEST_CASE("gather from Kokkos views and rows of one element", "[gather]") {
+  auto random = generator(14);
+  const std::size_t rows = 40, width = 6, n = 33;
+  const auto content = values<double>(random, rows * width);
+  const auto which = indices<std::uint32_t>(random, n, rows);
+  const auto expected = gathered(content, width, which, std::vector<double>(n * width));
+  const exec_space exec;
+
+  Kokkos::View<double**, Kokkos::LayoutRight> table("weights", rows, width);
+  Kokkos::deep_copy(
+      Kokkos::View<double*, Kokkos::MemoryTraits<Kokkos::Unmanaged>>(table.data(), table.size()),
+      host_view<const double>(content.data(), content.size()));
+  ferry::tensor<double, ferry::device_space> batch("batch", n, width);
+  ferry::gather(exec, table, which, batch).wait();
+  CHECK(same_bits(take(batch), expected));
+
+  // A batch whose rows lie further apart than they are long.
+  Kokkos::View<double**, Kokkos::LayoutRight> wide("wide", n, width + 3);
+  auto padded = Kokkos::subview(wide, Kokkos::ALL, Kokkos::make_pair(std::size_t{0}, width));
+  if constexpr (ferry::is_row_major_v<decltype(padded)>) {
+    ferry::gather(exec, table, which, padded).wait();
+    auto mirror = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, wide);
+    for (std::size_t p = 0; p < n; ++p) {
+      for (std::size_t c = 0; c < width; ++c) CHECK(mirror(p, c) == expected[p * width + c]);
+      CHECK(mirror(p, width) == 0.0);
+    }
+  }
+
+  const auto flat = make<ferry::mapped_space>("flat", content);
+  ferry::tensor<double, ferry::device_space> picked("picked", n);
+  ferry::gather(exec, flat, which, picked).wait();
+  CHECK(same_bits(take(picked), gathered(content, 1, which, std::vector<double>(n))));
+}
+
+namespace {
+struct particle {
+  float position[3];
+  bool operator==(const particle&) const = default;
+};
+struct record {
+  double mass;
+  std::int64_t id;
+  std::int64_t flags;
+};
+}  // namespace
+
+TEMPLATE_TEST_CASE("rows of structs move through every path", "[gather][scatter]", particle, record) {
+  auto random = generator(15);
+  const std::size_t rows = 50, width = 4, n = 60;
+  std::vector<TestType> content(rows * width);
+  for (auto& value : content) {
+    const auto bytes = values<std::int32_t>(random, sizeof(TestType) / 4);
+    std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof(TestType));
+  }
+  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto expected = gathered(content, width, which, std::vector<TestType>(n * width));
+  const exec_space exec;
+  const auto mapped = make<ferry::mapped_space>("weights", rows, width, content);
+  const auto pageable = make<ferry::pageable_space>("weights", rows, width, content);
+  ferry::tensor<TestType, ferry::device_space> batch("batch", n, width);
+  ferry::gather(exec, mapped, which, batch).wait();
+  CHECK(same_bits(take(batch), expected));
+  ferry::tensor<TestType, ferry::device_space> staged("batch", n, width);
+  ferry::gather(exec, pageable, which, staged, ferry::path::staged{}).wait();
+  CHECK(same_bits(take(staged), expected));
+
+  // Rows gathered and scattered back where they came from leave the table as it was.
+  auto back = make<ferry::mapped_space>("weights", rows, width, content);
+  ferry::scatter(exec, back, which, batch).wait();
+  CHECK(same_bits(take(back), content));
+}
+
+using points_3 = product<decltype(elements), decltype(axis<float, ferry::bhalf_t, double>)>;
+TEMPLATE_LIST_TEST_CASE("gather converts between number types", "[gather]", points_3) {
+  using from = at<0, TestType>;
+  using to = at<1, TestType>;
+  auto random = generator(16);
+  const std::size_t rows = 30, width = 20, n = 45;
+  const auto content = values<from>(random, rows * width);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  std::vector<double> expected;
+  for (const auto index : which)
+    for (std::size_t c = 0; c < width; ++c)
+      expected.push_back(number(element<to>(number(content[static_cast<std::size_t>(index) * width + c]))));
+  const exec_space exec;
+  const auto run = [&](const auto& table, auto path) {
+    ferry::tensor<to, ferry::device_space> out("batch", n, width);
+    ferry::gather(exec, table, which, out, path).wait();
+    const auto got = take(out);
+    bool equal = true;
+    for (std::size_t i = 0; i < got.size(); ++i) equal = equal && number(got[i]) == expected[i];
+    CHECK(equal);
+  };
+  run(make<ferry::mapped_space>("weights", rows, width, content), ferry::path::direct{});
+  run(make<ferry::pageable_space>("weights", rows, width, content), ferry::path::staged{});
+}
+
+}  // namespace ferry_test

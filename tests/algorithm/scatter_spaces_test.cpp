@@ -1,0 +1,53 @@
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+namespace ferry_test {
+namespace {
+
+template <class T, class TableSpace, class ValuesSpace>
+void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
+  auto random = generator(rows + width * 7 + n + 1);
+  const auto content = values<T>(random, rows * width);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto batch = values<T>(random, n * width);
+  const exec_space exec;
+  const auto sources = make<ValuesSpace>("values", n, width, batch);
+  const auto plan = ferry::make_plan(exec, which, rows);
+  for_each_path<TableSpace, ValuesSpace>([&](auto path) {
+    CAPTURE(TableSpace::name, ValuesSpace::name, path.name, rows, width, n);
+    auto replaced = make<TableSpace>("weights", rows, width, content);
+    ferry::scatter(exec, replaced, which, sources, path).wait();
+    CHECK(close(take(replaced), scattered(content, width, which, batch, false, "duplicates::last")));
+    auto added = make<TableSpace>("weights", rows, width, content);
+    ferry::scatter_add(exec, added, plan, sources, path).wait();
+    CHECK(close(take(added), scattered(content, width, which, batch, true, "duplicates::sum")));
+  });
+}
+
+}  // namespace
+
+using scatter_points = product<decltype(spaces), decltype(spaces)>;
+TEMPLATE_LIST_TEST_CASE("scatter and scatter_add between every two spaces", "[scatter]", scatter_points) {
+  using table_space = at<0, TestType>;
+  using values_space = at<1, TestType>;
+  for (const std::size_t width : {1u, 3u, 4u, 33u, 128u})
+    for (const std::size_t n : {0u, 1u, 31u, 33u, 257u})
+      scatter_everywhere<float, table_space, values_space>(211, width, n);
+}
+
+using scatter_long_points =
+    product<decltype(spaces), decltype(axis<ferry::device_space, ferry::pageable_space>)>;
+TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the ring", "[scatter]",
+                        scatter_long_points) {
+  using table_space = at<0, TestType>;
+  using values_space = at<1, TestType>;
+  scatter_everywhere<float, table_space, values_space>(3, (std::size_t{1} << 20) + 4, 3);
+  scatter_everywhere<float, table_space, values_space>(30000, 128, 30000);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,230 @@
+#include "support/arrays.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace ferry_test {
+
+namespace {
+
+/// Work that ends when the test says so, and counts who waited for it.
+class scripted_event final : public ferry::event {
+ public:
+  void wait() override {
+    ++waits;
+    ended = true;
+  }
+  [[nodiscard]] bool ready() override { return ended; }
+  bool ended = false;
+  int waits = 0;
+};
+
+/// The pieces of a ticket, kept by the test.
+struct scripted_work {
+  std::shared_ptr<scripted_event> done = std::make_shared<scripted_event>();
+  std::shared_ptr<int> resource = std::make_shared<int>(0);
+  int verdicts = 0;
+  int undone = 0;
+  std::vector<std::pair<ferry::event_handle, std::shared_ptr<void>>> kept;
+
+  ferry::ticket start(bool fails) {
+    auto flight = std::make_unique<ferry::detail::flight>();
+    flight->done = done;
+    flight->resources.push_back(resource);
+    flight->verdict = [this, fails]() -> std::exception_ptr {
+      ++verdicts;
+      return fails ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there")) : nullptr;
+    };
+    flight->undo = [this] { ++undone; };
+    flight->keep = [this](ferry::event_handle event, std::shared_ptr<void> resources) {
+      kept.emplace_back(std::move(event), std::move(resources));
+    };
+    return ferry::ticket(std::move(flight));
+  }
+};
+
+/// What is written to stderr while it lives.
+class captured_stderr {
+ public:
+  captured_stderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
+    std::fflush(stderr);
+    dup2(fileno(file_), STDERR_FILENO);
+  }
+  captured_stderr(const captured_stderr&) = delete;
+  captured_stderr& operator=(const captured_stderr&) = delete;
+  ~captured_stderr() {
+    if (saved_ >= 0) restore();
+    std::fclose(file_);
+  }
+  std::string text() {
+    restore();
+    std::string read(4096, '\0');
+    std::rewind(file_);
+    read.resize(std::fread(read.data(), 1, read.size(), file_));
+    return read;
+  }
+
+ private:
+  void restore() {
+    if (saved_ < 0) return;
+    std::fflush(stderr);
+    dup2(saved_, STDERR_FILENO);
+    close(saved_);
+    saved_ = -1;
+  }
+  std::FILE* file_;
+  int saved_;
+};
+
+}  // namespace
+
+TEST_CASE("a ticket is moved, not copied", "[ticket]") {
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<ferry::ticket>);
+  STATIC_CHECK(std::is_nothrow_move_constructible_v<ferry::ticket>);
+  ferry::ticket nothing;
+  CHECK(nothing.ready());
+  nothing.wait();
+  nothing.then(exec_space{});
+  nothing.detach();
+}
+
+TEST_CASE("wait waits once, and lets go of the work's resources", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(false);
+  CHECK_FALSE(ticket.ready());
+  CHECK(work.resource.use_count() == 2);
+  ticket.wait();
+  CHECK(work.done->waits == 1);
+  CHECK(work.verdicts == 1);
+  CHECK(work.undone == 0);
+  CHECK(work.resource.use_count() == 1);
+  CHECK(ticket.ready());
+  ticket.wait();
+  CHECK(work.done->waits == 1);
+  CHECK(work.verdicts == 1);
+}
+
+TEST_CASE("wait throws what was found, once, and takes back what was recorded", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(true);
+  CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+  CHECK(work.undone == 1);
+  CHECK(work.resource.use_count() == 1);
+  CHECK_NOTHROW(ticket.wait());
+  CHECK(work.undone == 1);
+}
+
+TEST_CASE("ready tells without waiting", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(true);
+  CHECK_FALSE(ticket.ready());
+  work.done->ended = true;
+  CHECK(ticket.ready());
+  CHECK(work.done->waits == 0);
+  CHECK(work.verdicts == 0);
+  CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+}
+
+TEST_CASE("the destructor waits, and says on stderr what nobody waited for", "[ticket]") {
+  scripted_work good, bad;
+  captured_stderr output;
+  {
+    const auto first = good.start(false);
+    const auto second = bad.start(true);
+  }
+  const auto text = output.text();
+  CHECK(good.done->waits == 1);
+  CHECK(bad.done->waits == 1);
+  CHECK(bad.undone == 1);
+  CHECK_THAT(text, ContainsSubstring("row 7 is not there"));
+  CHECK(text.find("ferry:") == text.rfind("ferry:"));  // the good one is silent
+}
+
+TEST_CASE("a ticket that is assigned to ends first", "[ticket]") {
+  scripted_work first, second;
+  auto ticket = first.start(false);
+  auto other = second.start(false);
+  ticket = std::move(other);
+  CHECK(first.done->waits == 1);
+  CHECK(second.done->waits == 0);
+  CHECK(other.ready());
+  ticket.wait();
+  CHECK(second.done->waits == 1);
+  auto moved = first.start(false);
+  auto to = std::move(moved);
+  moved.wait();
+  CHECK(first.done->waits == 1);
+  to.wait();
+  CHECK(first.done->waits == 2);
+  auto& same = second;
+  auto again = same.start(false);
+  auto& self = again;
+  again = std::move(self);
+  CHECK(second.done->waits == 1);
+}
+
+TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(true);
+  ticket.detach();
+  CHECK(work.done->waits == 0);
+  CHECK(work.verdicts == 0);
+  CHECK(work.kept.size() == 1);
+  CHECK(work.resource.use_count() == 2);
+  CHECK(work.kept[0].first == work.done);
+  CHECK(ticket.ready());
+  ticket.wait();
+  CHECK(work.done->waits == 0);
+  work.kept.clear();
+  CHECK(work.resource.use_count() == 1);
+  // Nothing needs to be kept of work that has ended.
+  scripted_work over;
+  over.done->ended = true;
+  over.start(false).detach();
+  CHECK(over.kept.empty());
+  CHECK(over.resource.use_count() == 1);
+}
+
+TEST_CASE("then orders without taking the errors away", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(true);
+  ticket.then(Kokkos::DefaultHostExecutionSpace{});
+  CHECK(work.done->waits == 1);
+  CHECK(work.verdicts == 0);
+  CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+}
+
+TEST_CASE("verbs give tickets that can be used in every way", "[ticket]") {
+  const exec_space exec;
+  const auto table = make<ferry::mapped_space>("table", 3, 1, std::vector<float>{5, 6, 7});
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 1);
+  const std::vector<std::int64_t> good{2, 0}, bad{2, 3};
+  auto ticket = ferry::gather(exec, table, good, batch);
+  ticket.then(Kokkos::DefaultHostExecutionSpace{}).then(exec).wait();
+  CHECK(take(batch) == std::vector<float>{7, 5});
+  ferry::gather(exec, table, bad, batch).detach();
+  exec.fence("ferry_test::detached");
+  captured_stderr output;
+  { const auto lost = ferry::gather(exec, table, bad, batch); }
+  CHECK_THAT(output.text(), ContainsSubstring("ferry::gather") &&
+                                ContainsSubstring("index 3 at position 1") &&
+                                ContainsSubstring("'table' [3 x 1]"));
+  for (int i = 0; i < 300; ++i) ferry::gather(exec, table, good, batch).detach();
+  exec.fence("ferry_test::detached");
+  CHECK(take(batch) == std::vector<float>{7, 5});
+}
+
+}  // namespace ferry_test

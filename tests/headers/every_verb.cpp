@@ -1,0 +1,63 @@
+// One use of every verb and of every kind of argument, compiled and never run. It also serves to try a
+// version of Kokkos of which only the headers are at hand.
+#include <cstdint>
+#include <ferry/ferry.hpp>
+#include <span>
+#include <vector>
+
+namespace {
+
+template <typename Table>
+void move_rows(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
+  const std::vector<std::int64_t> indices{1, 2, 3};
+  const std::span<const std::int64_t> some(indices);
+  const auto count = static_cast<std::int64_t>(indices.size());
+  ferry::tensor<float, ferry::device_space> batch("batch", count, table.width());
+
+  ferry::gather(exec, table, indices, batch).wait();
+  ferry::gather(exec, table, some, batch, ferry::path::direct{}, ferry::bounds::clamp{}).wait();
+  ferry::scatter(exec, table, indices, batch).wait();
+  ferry::scatter_add(exec, table, indices, batch).wait();
+
+  auto plan = ferry::make_plan(exec, indices, table.rows());
+  ferry::gather(exec, table, plan, batch).wait();
+
+  const auto sgd = ferry::optim::sgd{.lr = 1e-2, .momentum = 0.9};
+  auto momentum = ferry::optim::make_state(sgd, table);
+  ferry::step(exec, sgd, table, momentum, plan, batch).wait();
+
+  const auto adam = ferry::optim::adam{.lr = 1e-3, .betas = {0.9, 0.999}};
+  auto moments = ferry::optim::make_state(adam, table);
+  ferry::step(exec, adam, table, moments, plan, batch).wait();
+
+  ferry::tensor<float, ferry::pageable_space> result("result", table.rows(), table.width());
+  ferry::copy(exec, table, result).wait();
+}
+
+}  // namespace
+
+void every_verb() {
+  const Kokkos::DefaultExecutionSpace exec;
+  ferry::tensor<float, ferry::mapped_space> mapped("mapped", 100, 16);
+  ferry::tensor<float, ferry::pinned_space> pinned("pinned", 100, 16);
+  ferry::tensor<float, ferry::device_space, ferry::extents<ferry::dyn, 16>> device("device", 100);
+  ferry::init::uniform(exec, mapped, -0.5F, 0.5F, 42);
+  ferry::init::normal(exec, pinned, 0.0F, 1.0F, 42);
+  ferry::init::zeros(exec, device);
+  move_rows(exec, mapped);
+  move_rows(exec, pinned);
+  move_rows(exec, device);
+
+  Kokkos::View<float**, Kokkos::LayoutRight> view("view", 100, 16);
+  ferry::copy(exec, mapped, view).wait();
+  auto kokkos = ferry::to_kokkos(device);
+  static_cast<void>(kokkos);
+
+  std::vector<float> user(1600);
+  auto adopted = ferry::adopt<ferry::pinned_space>(std::span<float>(user), 100, 16);
+  move_rows(exec, adopted);
+
+  const std::vector<std::int64_t> indices{1, 2, 3};
+  ferry::tensor<float, ferry::device_space> batch("batch", 3, 16);
+  ferry::gather(exec, adopted, indices, batch, ferry::path::staged{}, ferry::bounds::check{}).wait();
+}

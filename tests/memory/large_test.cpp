@@ -1,0 +1,119 @@
+#include "support/arrays.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
+
+/// Sizes beyond 4 GiB and counts beyond 2^31. Only a few pages of the tables are touched, so on a host
+/// backend they cost address space more than memory.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+
+void need_memory(std::size_t bytes) {
+  std::ifstream in("/proc/meminfo");
+  std::size_t kib = 0;
+  for (std::string word; in >> word;)
+    if (word == "MemAvailable:" && in >> kib) break;
+  if (kib * 1024 < bytes)
+    SKIP("needs " << bytes / gib << " GiB of memory, " << kib * 1024 / gib << " GiB are available");
+}
+
+/// Writes rows at both ends of a table and in its middle, and reads them back.
+template <class T, class Index, class Table>
+void check_ends(Table& table) {
+  const exec_space exec;
+  const auto last = static_cast<Index>(table.rows() - 1);
+  const auto width = table.width();
+  const std::vector<Index> places{last, 0, static_cast<Index>(last / 2 + 1), static_cast<Index>(last - 3), 2};
+  std::vector<T> rows(places.size() * width);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<T>(1 + i % 101);
+  const auto batch = make<ferry::device_space>("batch", places.size(), width, rows);
+  ferry::scatter(exec, table, places, batch).wait();
+  ferry::scatter_add(exec, table, places, batch).wait();
+  ferry::tensor<T, ferry::device_space> back("back", places.size(), width);
+  ferry::gather(exec, table, places, back).wait();
+  auto expected = rows;
+  for (auto& value : expected) value = static_cast<T>(2 * value);
+  CHECK(take(back) == expected);
+  // The same through host memory, without the verbs' arithmetic of places.
+  if constexpr (Table::memory_space::is_host_accessible) {
+    Kokkos::fence();
+    std::size_t wrong = 0;
+    for (std::size_t p = 0; p < places.size(); ++p)
+      for (std::size_t j = 0; j < width; ++j)
+        wrong += table.data()[static_cast<std::size_t>(places[p]) * width + j] != expected[p * width + j];
+    CHECK(wrong == 0);
+  }
+  const std::vector<Index> behind{static_cast<Index>(table.rows())};
+  ferry::tensor<T, ferry::device_space> one("one", 1, width);
+  CHECK_THROWS_AS(ferry::gather(exec, table, behind, one).wait(), ferry::out_of_range);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("tables of more than 2^31 rows", "[large]", ferry::mapped_space, ferry::device_space) {
+  need_memory(4 * gib);
+  ferry::tensor<std::int8_t, TestType> table("long", (std::size_t{1} << 31) + 5, 1);
+  check_ends<std::int8_t, std::int64_t>(table);
+  check_ends<std::int8_t, std::uint32_t>(table);
+}
+
+TEMPLATE_TEST_CASE("tables of more than 4 GiB", "[large]", ferry::pinned_space, ferry::pageable_space) {
+  need_memory(6 * gib);
+  // 1.5 times 2^32 bytes, and rows that no power of two divides.
+  ferry::tensor<float, TestType> table("wide", 6 * gib / 4 / 131, 131);
+  check_ends<float, std::int32_t>(table);
+  const auto plan = ferry::make_plan(
+      exec_space{}, std::vector<std::int64_t>{3, static_cast<std::int64_t>(table.rows()) - 1, 3},
+      table.rows());
+  CHECK(plan.unique_count() == 2);
+  ferry::tensor<float, ferry::device_space> rows("rows", 3, 131);
+  ferry::gather(exec_space{}, table, plan, rows).wait();
+  CHECK(take(rows)[131 + 1] == 4.0f);  // row rows() - 1 is the first of check_ends: 2 * (1 + 1)
+}
+
+TEST_CASE("a batch of more than 2^31 elements", "[large]") {
+  need_memory(4 * gib);
+  // Only the first and the last position take part, so that the batch's pages in between stay untouched.
+  constexpr std::size_t width = 65536;
+  constexpr std::size_t count = (std::size_t{1} << 31) / width + 3;
+  const exec_space exec;
+  std::vector<std::int8_t> row(width);
+  for (std::size_t j = 0; j < width; ++j) row[j] = static_cast<std::int8_t>(j % 127);
+  const auto table = make<ferry::mapped_space>("table", 1, width, row);
+  std::vector<std::int32_t> chosen(count, -1);
+  chosen.front() = 0;
+  chosen.back() = 0;
+  ferry::tensor<std::int8_t, ferry::device_space> batch("batch", count, width);
+  ferry::gather(exec, table, chosen, batch, ferry::bounds::skip{}).wait();
+  ferry::tensor<std::int8_t, ferry::pageable_space> ends("ends", 2, width);
+  ferry::gather(exec, batch, std::vector<std::int32_t>{0, static_cast<std::int32_t>(count - 1)}, ends,
+                ferry::path::staged{})
+      .wait();
+  const auto seen = take(ends);
+  CHECK(std::vector<std::int8_t>(seen.begin(), seen.begin() + width) == row);
+  CHECK(std::vector<std::int8_t>(seen.begin() + width, seen.end()) == row);
+}
+
+TEST_CASE("copies of more than 2^31 elements", "[large]") {
+  need_memory(6 * gib);
+  constexpr std::size_t size = (std::size_t{1} << 31) + 77;
+  const exec_space exec;
+  ferry::tensor<std::int8_t, ferry::device_space> from("from", size);
+  const std::vector<std::int64_t> places{static_cast<std::int64_t>(size) - 1, 1};
+  ferry::scatter(exec, from, places, make<ferry::device_space>("values", std::vector<std::int8_t>{9, 8}))
+      .wait();
+  ferry::tensor<std::int8_t, ferry::mapped_space> to("to", size);
+  ferry::copy(exec, from, to).wait();
+  CHECK(to.data()[size - 1] == 9);
+  CHECK(to.data()[1] == 8);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,299 @@
+#pragma once
+
+#include "reference/optimizers.hpp"
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+/// Trajectories of step against the oracles in double.
+namespace ferry_test {
+
+inline reference::sgd_options oracle_of(const ferry::optim::sgd& rule) {
+  return {rule.lr, rule.momentum, rule.dampening, rule.weight_decay, rule.nesterov, rule.maximize};
+}
+inline reference::adagrad_options oracle_of(const ferry::optim::adagrad& rule) {
+  return {rule.lr, rule.lr_decay, rule.weight_decay, rule.initial_accumulator_value, rule.eps, rule.maximize};
+}
+inline reference::adam_options oracle_of(const ferry::optim::adam& rule) {
+  return {rule.lr, rule.betas[0], rule.betas[1], rule.eps, rule.weight_decay, rule.maximize};
+}
+
+/// How exactly a type holds a number: relative to it, and near zero.
+template <class T>
+struct precision {
+  static constexpr double relative = static_cast<double>(std::numeric_limits<T>::epsilon()) / 2.0;
+  static constexpr double absolute = 0.0;
+};
+template <>
+struct precision<ferry::half_t> {
+  static constexpr double relative = 0x1p-11;
+  static constexpr double absolute = 0x1p-25;
+};
+template <>
+struct precision<ferry::bhalf_t> {
+  static constexpr double relative = 0x1p-8;
+  static constexpr double absolute = 0.0;
+};
+
+template <class T>
+std::vector<double> widened(const std::vector<T>& values) {
+  std::vector<double> wide(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if constexpr (std::is_same_v<T, double>)
+      wide[i] = values[i];
+    else
+      wide[i] = static_cast<double>(static_cast<float>(values[i]));
+  return wide;
+}
+
+/// The types of one trajectory.
+template <class T, class State, class Grad, class Index, class Space, class StateSpace, class GradSpace,
+          class Path, class Duplicates>
+struct setting {
+  using element = T;
+  using state = State;
+  using grad = Grad;
+  using index = Index;
+  using space = Space;
+  using state_space = StateSpace;
+  using grad_space = GradSpace;
+  using path = Path;
+  using duplicates = Duplicates;
+};
+
+/// What the policy makes of a batch's gradients, in double: one gradient for each row that the batch names.
+template <class Duplicates>
+struct combined_batch {
+  std::vector<std::size_t> rows;
+  std::vector<double> gradients;
+
+  template <class Index>
+  combined_batch(const std::vector<Index>& chosen, const std::vector<double>& grads, std::size_t width) {
+    std::vector<double> counts;
+    for (std::size_t p = 0; p < chosen.size(); ++p) {
+      const auto row = static_cast<std::size_t>(chosen[p]);
+      const auto found = std::find(rows.begin(), rows.end(), row);
+      const auto at = static_cast<std::size_t>(found - rows.begin());
+      const bool fresh = found == rows.end();
+      if (fresh) {
+        rows.push_back(row);
+        counts.push_back(0.0);
+        gradients.resize(gradients.size() + width);
+      }
+      counts[at] += 1.0;
+      for (std::size_t j = 0; j < width; ++j) {
+        double& into = gradients[at * width + j];
+        const double value = grads[p * width + j];
+        if (std::is_same_v<Duplicates, ferry::duplicates::last> ||
+            (fresh && std::is_same_v<Duplicates, ferry::duplicates::first>))
+          into = value;
+        else if (Duplicates::combines || fresh)
+          into += value;
+      }
+    }
+    if (std::is_same_v<Duplicates, ferry::duplicates::mean>)
+      for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] /= counts[i / width];
+  }
+};
+
+template <class Setting, class Rule>
+class trajectory {
+  using T = typename Setting::element;
+  using state = typename Setting::state;
+  using grad = typename Setting::grad;
+  using index = typename Setting::index;
+
+  static constexpr bool in_double =
+      std::is_same_v<T, double> || std::is_same_v<state, double> || std::is_same_v<grad, double>;
+  static constexpr double computed = in_double ? 0x1p-53 : 0x1p-24;
+  static constexpr std::size_t row_count = 23;
+
+ public:
+  trajectory(const Rule& rule, std::size_t width, std::mt19937_64& random)
+      : rule_(rule),
+        width_(width),
+        random_(random),
+        table_("table", row_count, width),
+        free_(row_count, width, initial()) {
+    std::vector<T> start(row_count * width);
+    std::uniform_real_distribution<float> any(-1.0f, 1.0f);
+    for (auto& weight : start) weight = static_cast<T>(any(random));
+    put(table_, start);
+    free_.weight = widened(start);
+  }
+
+  void run(int steps) {
+    auto kept = ferry::optim::make_state<typename Setting::state_space, state>(rule_, table_);
+    for (int s = 1; s <= steps; ++s) {
+      INFO("step " << s << ", width " << width_);
+      one_step(kept, s);
+      REQUIRE(kept.steps() == s);
+    }
+    // Only where nothing is rounded to 16 bits on the way do the paths stay together.
+    if constexpr (std::is_floating_point_v<T> && std::is_floating_point_v<state>) {
+      const bool all_double = std::is_same_v<T, double> && std::is_same_v<state, double>;
+      const double tolerance = all_double ? 1e-10 : 1e-4;
+      const auto now = widened(take(table_));
+      double worst = 0.0;
+      for (std::size_t i = 0; i < now.size(); ++i)
+        worst = std::max(worst, std::fabs(now[i] - free_.weight[i]) / (1.0 + std::fabs(free_.weight[i])));
+      CHECK(worst < tolerance);
+    }
+  }
+
+ private:
+  double initial() const {
+    if constexpr (std::is_same_v<Rule, ferry::optim::adagrad>)
+      return rule_.initial_accumulator_value;
+    else
+      return 0.0;
+  }
+
+  template <class State>
+  void one_step(State& kept, int number) {
+    constexpr bool repeats = Setting::duplicates::needs_plan && !Setting::duplicates::forbids;
+    const std::size_t n = 1 + random_() % (repeats ? 40 : row_count - 1);
+    const auto chosen =
+        repeats ? indices<index>(random_, n, row_count) : unique_indices<index>(random_, n, row_count);
+    auto gradients = values<grad>(random_, n * width_);
+    for (auto& gradient : gradients) gradient = static_cast<grad>(static_cast<float>(gradient) / 8.0f);
+    const combined_batch<typename Setting::duplicates> batch(chosen, widened(gradients), width_);
+
+    reference::trained_table expected(row_count, width_);
+    expected.weight = widened(take(table_));
+    if (kept.fields() > 0) expected.first = widened(take(kept.field(0)));
+    if (kept.fields() > 1) expected.second = widened(take(kept.field(1)));
+    const auto before = expected;
+    for (std::size_t r = 0; r < batch.rows.size(); ++r) {
+      reference::step_row(oracle_of(rule_), expected, batch.rows[r], &batch.gradients[r * width_], number);
+      reference::step_row(oracle_of(rule_), free_, batch.rows[r], &batch.gradients[r * width_], number);
+    }
+
+    const exec_space exec;
+    const auto there = make<typename Setting::grad_space>("grads", n, width_, gradients);
+    using path = typename Setting::path;
+    using duplicates = typename Setting::duplicates;
+    if (number % 2 == 0) {
+      const auto plan = ferry::make_plan(exec, chosen, row_count);
+      ferry::step(exec, rule_, table_, kept, plan, there, path{}, duplicates{}).wait();
+    } else {
+      ferry::step(exec, rule_, table_, kept, chosen, there, duplicates{}, path{}).wait();
+    }
+
+    std::vector<double> drive(row_count * width_, -1.0);
+    for (std::size_t r = 0; r < batch.rows.size(); ++r)
+      for (std::size_t j = 0; j < width_; ++j)
+        drive[batch.rows[r] * width_ + j] =
+            std::fabs(batch.gradients[r * width_ + j]) +
+            rule_.weight_decay * std::fabs(before.weight[batch.rows[r] * width_ + j]);
+    // A step's result may be off by one rounding to its type and a few roundings of the arithmetic.
+    const auto slack = [&](std::size_t i) {
+      double scale =
+          std::fabs(before.weight[i]) + std::fabs(expected.weight[i] - before.weight[i]) + 10.0 * rule_.lr;
+      if (std::is_same_v<Rule, ferry::optim::sgd>)
+        scale += 10.0 * rule_.lr * (std::fabs(before.first[i]) + drive[i]);
+      return scale;
+    };
+    check<T>("weight", take(table_), expected.weight, drive, slack);
+    if (kept.fields() > 0)
+      check<state>("state 0", take(kept.field(0)), expected.first, drive, [&](std::size_t i) {
+        const double g = std::is_same_v<Rule, ferry::optim::adagrad> ? drive[i] * drive[i] : drive[i];
+        return std::fabs(before.first[i]) + g;
+      });
+    if (kept.fields() > 1)
+      check<state>("state 1", take(kept.field(1)), expected.second, drive,
+                   [&](std::size_t i) { return std::fabs(before.second[i]) + drive[i] * drive[i]; });
+  }
+
+  template <class Stored, class Slack>
+  void check(const char* what, const std::vector<Stored>& stored, const std::vector<double>& expected,
+             const std::vector<double>& drive, const Slack& slack) const {
+    INFO(what);
+    const auto actual = widened(stored);
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      const bool touched = drive[i] >= 0.0;
+      const double tolerance = !touched ? 0.0
+                                        : 1.01 * precision<Stored>::relative * std::fabs(expected[i]) +
+                                              precision<Stored>::absolute + 64.0 * computed * slack(i);
+      if (!(std::fabs(actual[i] - expected[i]) <= tolerance)) {
+        CAPTURE(i / width_, i % width_, touched, actual[i], expected[i], tolerance);
+        FAIL("off");
+      }
+    }
+  }
+
+  Rule rule_;
+  std::size_t width_;
+  std::mt19937_64& random_;
+  ferry::tensor<T, typename Setting::space> table_;
+  reference::trained_table free_;
+};
+
+/// Takes turns through a list of types.
+template <std::size_t I, class... Ts>
+using turn = std::tuple_element_t<I % sizeof...(Ts), std::tuple<Ts...>>;
+template <std::size_t I>
+using space_turn =
+    turn<I, ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space>;
+
+/// The path nearest to the wanted one that compiles for these spaces, and runs wherever one does.
+template <class Wanted, class Space, class StateSpace, class GradSpace>
+consteval auto path_for() {
+  constexpr bool pageable = std::is_same_v<Space, ferry::pageable_space> ||
+                            std::is_same_v<StateSpace, ferry::pageable_space> ||
+                            std::is_same_v<GradSpace, ferry::pageable_space>;
+  constexpr bool staged = Space::is_host_accessible == StateSpace::is_host_accessible &&
+                          (Space::is_host_accessible || GradSpace::is_host_accessible);
+  constexpr bool chosen_staged = pageable || std::is_same_v<Space, ferry::pinned_space>;
+  constexpr bool on_host = ferry::HostExecutionSpace<exec_space>;
+  if constexpr (std::is_same_v<Wanted, ferry::path::direct> && pageable && staged && !on_host)
+    return ferry::path::staged{};
+  else if constexpr (!staged && (std::is_same_v<Wanted, ferry::path::staged> || chosen_staged))
+    return ferry::path::direct{};
+  else
+    return Wanted{};
+}
+
+/// Point (i, j) of element types x gradient types for rule number r; the other axes take turns, so that each
+/// pair of their values meets somewhere in the three programs.
+template <std::size_t R, class T, std::size_t I, class Grad, std::size_t J>
+struct point {
+  using space = space_turn<I + J + R>;
+  using state_space = space_turn<I + 2 * J + 2 * R>;
+  using grad_space = space_turn<2 * I + J + 3 * R>;
+  using wanted = turn<I + J, ferry::path::direct, ferry::path::staged, ferry::path::automatic>;
+  using type = setting<
+      T, turn<I + 2 * J + R, float, double, ferry::half_t>, Grad,
+      turn<I + J + R, std::int64_t, std::int32_t, std::uint32_t, std::uint64_t>, space, state_space,
+      grad_space, decltype(path_for<wanted, space, state_space, grad_space>()),
+      turn<I + 4 * J + 2 * R, ferry::duplicates::sum, ferry::duplicates::mean, ferry::duplicates::last,
+           ferry::duplicates::first, ferry::duplicates::assume_unique, ferry::duplicates::reject>>;
+};
+
+inline constexpr std::array<std::size_t, 8> widths{1, 3, 4, 31, 64, 65, 128, 200};
+
+template <class Setting, class Rule, std::size_t N>
+void run_all(const std::array<Rule, N>& rules, std::size_t salt) {
+  if (std::is_same_v<typename Setting::path, ferry::path::direct> &&
+      !direct_runs<typename Setting::space, typename Setting::state_space, typename Setting::grad_space>())
+    SKIP("this device has no access to pageable memory");
+  auto random = generator(salt);
+  for (std::size_t r = 0; r < N; ++r) {
+    CAPTURE(r);
+    trajectory<Setting, Rule>(rules[r], widths[(random() % 2) * 4 + r % 4], random).run(50);
+  }
+}
+
+}  // namespace ferry_test

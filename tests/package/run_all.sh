@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# Consumes ferry as a user would, with the program beside this script:
+#   find_package      from an installation into a prefix
+#   add_subdirectory  from the sources
+#   conan             from the package that `conan create` makes (only where a Conan profile is given)
+#
+# usage: run_all.sh BUILD_FOLDER [CONAN_PROFILE]
+# BUILD_FOLDER is a configured build of ferry; its Kokkos and its CUDA architectures are used here too.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+if [ $# -lt 1 ] || [ $# -gt 2 ]; then
+  sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+fi
+build=$(cd "$1" && pwd)
+profile=${2:-}
+work=$build/package
+
+from_cache() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
+
+kokkos=$(from_cache Kokkos_DIR)
+settings=(-G Ninja -DCMAKE_BUILD_TYPE=Release "-DKokkos_DIR=$kokkos" "-DCMAKE_MAKE_PROGRAM=$(from_cache CMAKE_MAKE_PROGRAM)")
+cuda=0
+if grep -q '^set(Kokkos_DEVICES .*CUDA' "$kokkos/KokkosConfigCommon.cmake"; then
+  cuda=1
+  architectures=$(sed -n 's/^ *set(Kokkos_CUDA_ARCHITECTURES \(.*\))/\1/p' "$kokkos/KokkosConfigCommon.cmake")
+  settings+=("-DCMAKE_CUDA_ARCHITECTURES=${architectures:-native}")
+fi
+export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
+
+run_program() {
+  if [ "$cuda" = 1 ] && ! { nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }; then
+    printf '%s: compiled and linked; no GPU to run it\n' "$2"
+    return
+  fi
+  printf '%s: ' "$2"
+  "$1/gather_rows"
+}
+
+rm -rf "$work"
+
+# Every CMake on this machine that can do it: the one on PATH and the distribution's.
+cmakes=("$(command -v cmake)")
+if [ -x /usr/bin/cmake ] && [ "${cmakes[0]}" != /usr/bin/cmake ] && [ "$cuda" = 0 ]; then
+  version=$(/usr/bin/cmake --version | sed -n '1s/.* //p')
+  if [ "$(printf '%s\n' 3.25.0 "$version" | sort -V | head -1)" = 3.25.0 ]; then cmakes+=(/usr/bin/cmake); fi
+fi
+
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+for cmake in "${cmakes[@]}"; do
+  label="CMake $("$cmake" --version | sed -n '1s/.* //p')"
+  folder=$work/${label// /-}
+
+  "$cmake" -S "$here" -B "$folder-find_package" "${settings[@]}" "-DCMAKE_PREFIX_PATH=$work/prefix"
+  "$cmake" --build "$folder-find_package"
+  run_program "$folder-find_package" "find_package, $label"
+
+  "$cmake" -S "$here" -B "$folder-add_subdirectory" "${settings[@]}" "-DFERRY_SOURCE_DIR=$root"
+  "$cmake" --build "$folder-add_subdirectory"
+  run_program "$folder-add_subdirectory" "add_subdirectory, $label"
+done
+
+if [ -n "$profile" ]; then
+  conan create "$root" --build=missing --update -pr:a "$profile"
+fi

@@ -1,0 +1,48 @@
+#include "reference/random.hpp"
+
+#include <cmath>
+
+namespace ferry_test::reference {
+
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t left = 0xD2511F53ull * counter[0];
+    const std::uint64_t right = 0xCD9E8D57ull * counter[2];
+    counter = {static_cast<std::uint32_t>(right / 0x100000000ull) ^ counter[1] ^ key[0],
+               static_cast<std::uint32_t>(right % 0x100000000ull),
+               static_cast<std::uint32_t>(left / 0x100000000ull) ^ counter[3] ^ key[1],
+               static_cast<std::uint32_t>(left % 0x100000000ull)};
+    key = {key[0] + 0x9E3779B9u, key[1] + 0xBB67AE85u};
+  }
+  return counter;
+}
+
+namespace {
+
+std::array<std::uint32_t, 4> words_of(std::uint64_t seed, std::uint64_t position, std::uint32_t stream) {
+  return philox4x32(
+      {static_cast<std::uint32_t>(position % 0x100000000ull),
+       static_cast<std::uint32_t>(position / 0x100000000ull), stream, 0u},
+      {static_cast<std::uint32_t>(seed % 0x100000000ull), static_cast<std::uint32_t>(seed / 0x100000000ull)});
+}
+
+/// The upper 53 of 64 bits, as a fraction.
+double fraction(std::uint32_t high, std::uint32_t low) {
+  return std::ldexp(static_cast<double>(high), -32) + std::ldexp(static_cast<double>(low >> 11), -53);
+}
+
+}  // namespace
+
+double uniform_unit(std::uint64_t seed, std::uint64_t position) {
+  const auto words = words_of(seed, position, 0);
+  return fraction(words[0], words[1]);
+}
+
+double standard_normal(std::uint64_t seed, std::uint64_t position) {
+  const auto words = words_of(seed, position, 1);
+  const double angle = 2.0 * std::acos(-1.0) * fraction(words[2], words[3]);
+  return std::sqrt(-2.0 * std::log(1.0 - fraction(words[0], words[1]))) * std::cos(angle);
+}
+
+}  // namespace ferry_test::reference

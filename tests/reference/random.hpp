@@ -1,0 +1,17 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+/// Philox4x32-10 after its paper, and what ferry makes of it, with the standard library's functions in
+/// double.
+namespace ferry_test::reference {
+
+std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
+                                        std::array<std::uint32_t, 2> key);
+
+/// Of the element at `position`, for `seed`.
+double uniform_unit(std::uint64_t seed, std::uint64_t position);
+double standard_normal(std::uint64_t seed, std::uint64_t position);
+
+}  // namespace ferry_test::reference

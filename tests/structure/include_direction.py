@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Checks what the compiler cannot: which folder of ferry may include which, and what a header may not name.
+
+    include_direction.py ROOT         checks the headers under ROOT/include/ferry and ROOT/backends
+    include_direction.py --self-test  feeds broken headers to every rule and expects each to be refused
+"""
+
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+FOUNDATION = {"concepts"}
+DATA = {"memory", "tensor", "index"}
+# area -> the other areas that it may include; an area always may include itself and the plain headers.
+ALLOWED = {"concepts": set()}
+ALLOWED.update({area: FOUNDATION | DATA for area in DATA})
+ALLOWED["execution"] = FOUNDATION | DATA
+ALLOWED.update({area: ALLOWED["execution"] | {"execution"} for area in ("kernels", "optim")})
+ALLOWED["algorithm"] = ALLOWED["kernels"] | {"kernels", "optim"}
+ALLOWED.update({area: ALLOWED["algorithm"] | {"algorithm"} for area in ("pipeline", "io", "interop", "compat")})
+ALLOWED["backends"] = {"concepts", "memory", "execution"}
+ALLOWED["umbrella"] = set(ALLOWED) | {"backends"}
+PLAIN = {"error.hpp", "version.hpp", "fwd.hpp"}
+
+LONGEST_HEADER = 300
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+EVERYWHERE = [
+    (re.compile(r"\bKOKKOS_(CLASS_)?LAMBDA\b"), "has an extended lambda; kernels are named functors"),
+    (re.compile(r"\bKokkos::fence\s*\("), "fences globally; wait on the execution space instance"),
+]
+AGNOSTIC = [
+    (re.compile(r"KOKKOS_ENABLE_"), "asks which backends are enabled; that belongs to backends/enabled.hpp"),
+    (re.compile(r"\bcuda[A-Z_]"), "names a CUDA function or type; that belongs to backends/cuda"),
+    (re.compile(r"Kokkos::Impl"), "uses the inside of Kokkos"),
+    (re.compile(r"#[ \t]*include[ \t]*<(cub/|cuda|thrust)"), "includes a vendor's header"),
+]
+BACKEND_SWITCH = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)\b.*KOKKOS_ENABLE_", re.MULTILINE)
+EIGEN = re.compile(r"#[ \t]*include[ \t]*<(unsupported/)?Eigen/")
+
+
+def area_of(path, root):
+    """The area of a header, None for a plain one."""
+    parts = path.relative_to(root).parts
+    if parts[0] == "backends":
+        return "backends"
+    inside = parts[2:]
+    if len(inside) > 1:
+        return inside[0]
+    if inside[0] in PLAIN:
+        return None
+    return "umbrella" if inside[0] == "ferry.hpp" else inside[0]
+
+
+def target_of(path, quote, name, root):
+    """The header of this project that an include line means, None where it means someone else's."""
+    if quote == '"':
+        beside = (path.parent / name).resolve()
+        if beside.is_relative_to(root):
+            # "backends/..." in the umbrella header is the installed place of the same file.
+            installed = root / name
+            return installed if not beside.exists() and name.startswith("backends/") else beside
+    if name.startswith("ferry/backends/"):
+        return root / name[len("ferry/"):]
+    return root / "include" / name if name.startswith("ferry/") else None
+
+
+def check_includes(path, text, root):
+    area = area_of(path, root)
+    if area is not None and area not in ALLOWED:
+        return [f"lies outside the areas of include/ferry ({area})"]
+    found = []
+    for quote, name in INCLUDE.findall(text):
+        target = target_of(path, quote, name, root)
+        if target is None:
+            continue
+        if not (target.is_relative_to(root / "include" / "ferry") or target.is_relative_to(root / "backends")):
+            found.append(f"includes {name}, which is not a header of the library")
+            continue
+        other = area_of(target, root)
+        if other is None or other == area:
+            continue
+        if area is None:
+            found.append(f"is a plain header and includes {name}")
+        elif other not in ALLOWED[area]:
+            found.append(f"includes {name}: {area} may include only {', '.join(sorted(ALLOWED[area])) or 'itself'}")
+    return found
+
+
+def check_header(path, root):
+    text = path.read_text(encoding="utf-8")
+    found = check_includes(path, text, root)
+    in_backends = path.is_relative_to(root / "backends")
+    bans = EVERYWHERE if in_backends else EVERYWHERE + AGNOSTIC
+    found += [message for pattern, message in bans if pattern.search(text)]
+    if in_backends and path != root / "backends" / "enabled.hpp" and BACKEND_SWITCH.search(text):
+        found.append("switches on KOKKOS_ENABLE_*; only backends/enabled.hpp may")
+    if EIGEN.search(text) and area_of(path, root) != "interop":
+        found.append("includes Eigen; only interop may")
+    lines = text.count("\n")
+    if lines > LONGEST_HEADER:
+        found.append(f"has {lines} lines; {LONGEST_HEADER} are the most")
+    if "#pragma once" not in text:
+        found.append("has no #pragma once")
+    return [f"{path.relative_to(root)} {message}" for message in found]
+
+
+def check_backends_match(root):
+    """Every backend offers the same headers, so that a missing one shows here and not in a user's build."""
+    folders = sorted(folder for folder in (root / "backends").glob("*") if folder.is_dir())
+    names = {folder.name: {str(file.relative_to(folder)) for file in folder.rglob("*.hpp")} for folder in folders}
+    everything = set().union(*names.values()) if names else set()
+    return [f"backends/{backend} lacks {name}" for backend in names for name in sorted(everything - names[backend])]
+
+
+def check(root):
+    root = Path(root).resolve()
+    headers = sorted((root / "include" / "ferry").rglob("*.hpp")) + sorted((root / "backends").rglob("*.hpp"))
+    if not headers:
+        return [f"{root} holds no headers"], 0
+    return [line for header in headers for line in check_header(header, root)] + check_backends_match(root), len(headers)
+
+
+GOOD = {
+    "include/ferry/version.hpp": "",
+    "include/ferry/concepts/space.hpp": "#include <ferry/version.hpp>\n#include <concepts>\n",
+    "include/ferry/memory/pool.hpp": '#include "../concepts/space.hpp"\n#include <ferry/tensor/view.hpp>\n',
+    "include/ferry/tensor/view.hpp": "#include <ferry/concepts/space.hpp>\n",
+    "include/ferry/execution/launch.hpp": "#include <Kokkos_Core.hpp>\n#include <ferry/memory/pool.hpp>\n",
+    "include/ferry/kernels/rows.hpp": "#include <ferry/execution/launch.hpp>\n",
+    "include/ferry/algorithm/gather.hpp": "#include <ferry/kernels/rows.hpp>\n",
+    "include/ferry/interop/eigen.hpp": "#include <Eigen/Core>\n#include <ferry/algorithm/gather.hpp>\n",
+    "include/ferry/ferry.hpp": '#include "backends/enabled.hpp"\n#include "../../backends/enabled.hpp"\n',
+    "backends/enabled.hpp": "#ifdef KOKKOS_ENABLE_CUDA\n#include \"cuda/alloc.hpp\"\n#endif\n",
+    "backends/host/alloc.hpp": "#include <ferry/memory/pool.hpp>\n",
+    "backends/cuda/alloc.hpp": "#include <cuda_runtime.h>\ninline void f() { cudaFree(nullptr); }\n",
+}
+
+BROKEN = [
+    ("include/ferry/concepts/space.hpp", "#include <ferry/memory/pool.hpp>", "concepts may include only"),
+    ("include/ferry/memory/pool.hpp", "#include <ferry/execution/launch.hpp>", "memory may include only"),
+    ("include/ferry/tensor/view.hpp", '#include "../algorithm/gather.hpp"', "tensor may include only"),
+    ("include/ferry/execution/launch.hpp", "#include <ferry/kernels/rows.hpp>", "execution may include only"),
+    ("include/ferry/kernels/rows.hpp", "#include <ferry/optim/sgd.hpp>", "kernels may include only"),
+    ("include/ferry/algorithm/gather.hpp", "#include <ferry/interop/eigen.hpp>", "algorithm may include only"),
+    ("include/ferry/algorithm/gather.hpp", '#include "../../../backends/enabled.hpp"', "algorithm may include only"),
+    ("include/ferry/algorithm/gather.hpp", '#include <ferry/backends/enabled.hpp>', "algorithm may include only"),
+    ("include/ferry/algorithm/gather.hpp", '#include "../../../tests/support/random.hpp"', "not a header of the library"),
+    ("include/ferry/memory/pool.hpp", "#include <ferry/ferry.hpp>", "memory may include only"),
+    ("include/ferry/version.hpp", "#include <ferry/memory/pool.hpp>", "is a plain header"),
+    ("include/ferry/extra.hpp", "", "outside the areas"),
+    ("backends/host/alloc.hpp", "#include <ferry/algorithm/gather.hpp>", "backends may include only"),
+    ("include/ferry/memory/pool.hpp", "#ifdef KOKKOS_ENABLE_CUDA\n#endif", "asks which backends"),
+    ("include/ferry/memory/pool.hpp", "inline void f() { cudaFree(nullptr); }", "names a CUDA function"),
+    ("include/ferry/memory/pool.hpp", "using a = Kokkos::Impl::b;", "inside of Kokkos"),
+    ("include/ferry/memory/pool.hpp", "#include <cub/cub.cuh>", "a vendor's header"),
+    ("include/ferry/memory/pool.hpp", "#include <thrust/sort.h>", "a vendor's header"),
+    ("include/ferry/memory/pool.hpp", "#  include <cuda.h>", "a vendor's header"),
+    ("include/ferry/tensor/view.hpp", "#include <Eigen/Core>", "includes Eigen"),
+    ("backends/host/alloc.hpp", "#include <Eigen/Core>", "includes Eigen"),
+    ("backends/host/alloc.hpp", "#if defined(KOKKOS_ENABLE_OPENMP)\n#endif", "switches on KOKKOS_ENABLE_"),
+    ("include/ferry/kernels/rows.hpp", "auto f = KOKKOS_LAMBDA(int) {};", "extended lambda"),
+    ("backends/cuda/alloc.hpp", "inline void g() { Kokkos::fence(); }", "fences globally"),
+    ("backends/host/sort.hpp", "", "backends/cuda lacks sort.hpp"),
+    ("include/ferry/tensor/view.hpp", "\n" * 301, "lines; 300 are the most"),
+]
+
+
+def write_tree(root, files):
+    for name, body in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#pragma once\n" + body, encoding="utf-8")
+
+
+def self_test():
+    failures = []
+    with tempfile.TemporaryDirectory() as scratch:
+        write_tree(Path(scratch), GOOD)
+        failures += [f"a legal tree is refused: {line}" for line in check(scratch)[0]]
+    for name, body, sentence in BROKEN:
+        with tempfile.TemporaryDirectory() as scratch:
+            write_tree(Path(scratch), GOOD | {name: GOOD.get(name, "") + body + "\n"})
+            findings = check(scratch)[0]
+            if not any(sentence in finding for finding in findings):
+                failures.append(f"{name} with {body.strip()!r} is not refused with {sentence!r}: {findings}")
+    with tempfile.TemporaryDirectory() as scratch:
+        write_tree(Path(scratch), GOOD)
+        (Path(scratch) / "include/ferry/concepts/space.hpp").write_text("#include <concepts>\n", encoding="utf-8")
+        if not any("#pragma once" in finding for finding in check(scratch)[0]):
+            failures.append("a header without #pragma once is not refused")
+        if not check(Path(scratch) / "nowhere")[0]:
+            failures.append("a folder without headers is not refused")
+    print("\n".join(failures) or f"{len(BROKEN) + 2} broken trees refused, 1 legal tree accepted")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    if len(arguments) != 1:
+        print(__doc__)
+        return 2
+    findings, headers = check(arguments[0])
+    print("\n".join(findings) or f"{headers} headers follow the rules")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_get_random_seed.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+/// Fresh random inputs: seeded by Catch2's own seed, which it prints, so that a failure can be repeated
+/// (--rng-seed).
+namespace ferry_test {
+
+inline std::mt19937_64 generator(std::uint64_t salt = 0) {
+  return std::mt19937_64(Catch::getSeed() * 0x9E3779B97F4A7C15ull + salt);
+}
+
+/// Values that every element type holds exactly, so that moves can be compared for equality.
+template <class T>
+std::vector<T> values(std::mt19937_64& random, std::size_t count) {
+  std::uniform_int_distribution<int> small(-100, 100);
+  std::vector<T> made(count);
+  for (auto& value : made) {
+    if constexpr (ferry::is_extended_number<T>)
+      value = T(static_cast<float>(small(random)) / 8.0f);
+    else if constexpr (std::is_floating_point_v<T>)
+      value = static_cast<T>(small(random)) / T(8);
+    else
+      value = static_cast<T>(small(random));
+  }
+  return made;
+}
+
+/// `count` rows of [0, rows), many of them twice and more.
+template <class Index>
+std::vector<Index> indices(std::mt19937_64& random, std::size_t count, std::size_t rows) {
+  std::uniform_int_distribution<std::size_t> any(0, rows - 1);
+  std::uniform_int_distribution<std::size_t> few(0, (rows - 1) / 8);
+  std::vector<Index> made(count);
+  for (auto& index : made) index = static_cast<Index>((random() & 1u) != 0u ? any(random) : few(random));
+  return made;
+}
+
+/// `count` different rows of [0, rows) in random order.
+template <class Index>
+std::vector<Index> unique_indices(std::mt19937_64& random, std::size_t count, std::size_t rows) {
+  std::vector<Index> all(rows);
+  for (std::size_t i = 0; i < rows; ++i) all[i] = static_cast<Index>(i);
+  std::shuffle(all.begin(), all.end(), random);
+  all.resize(count);
+  return all;
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,171 @@
+#include "reference/random.hpp"
+#include "support/arrays.hpp"
+#include "support/random.hpp"
+
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+bool same(const ferry::random::philox_block& block, std::uint32_t a, std::uint32_t b, std::uint32_t c,
+          std::uint32_t d) {
+  return block.word[0] == a && block.word[1] == b && block.word[2] == c && block.word[3] == d;
+}
+
+/// The largest distance between the distribution of a sample and `cdf` (Kolmogorov and Smirnov), times
+/// sqrt(n).
+template <class Cdf>
+double distance(std::vector<double> sample, Cdf cdf) {
+  std::sort(sample.begin(), sample.end());
+  const auto n = static_cast<double>(sample.size());
+  double largest = 0.0;
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const double expected = cdf(sample[i]);
+    largest = std::max({largest, std::fabs(static_cast<double>(i + 1) / n - expected),
+                        std::fabs(static_cast<double>(i) / n - expected)});
+  }
+  return largest * std::sqrt(n);
+}
+
+struct moments {
+  double mean = 0, variance = 0, skew = 0, kurtosis = 0;
+  explicit moments(const std::vector<double>& sample) {
+    const auto n = static_cast<double>(sample.size());
+    for (const double x : sample) mean += x / n;
+    for (const double x : sample) variance += (x - mean) * (x - mean) / n;
+    for (const double x : sample) skew += std::pow((x - mean) / std::sqrt(variance), 3) / n;
+    for (const double x : sample) kurtosis += std::pow((x - mean) / std::sqrt(variance), 4) / n;
+  }
+};
+
+constexpr std::size_t many = 200000;
+
+template <class Draw>
+std::vector<double> sample_of(Draw draw) {
+  std::vector<double> sample(many);
+  for (std::size_t i = 0; i < many; ++i) sample[i] = draw(i);
+  return sample;
+}
+
+/// Correlation of neighbours at a distance.
+double correlation(const std::vector<double>& sample, std::size_t lag) {
+  const moments of(sample);
+  double sum = 0.0;
+  for (std::size_t i = lag; i < sample.size(); ++i)
+    sum += (sample[i] - of.mean) * (sample[i - lag] - of.mean);
+  return sum / static_cast<double>(sample.size() - lag) / of.variance;
+}
+
+}  // namespace
+
+TEST_CASE("philox gives the known answers of its authors", "[random]") {
+  using ferry::random::philox;
+  CHECK(same(philox({{0, 0, 0, 0}}, 0), 0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u));
+  const std::uint32_t ones = 0xffffffffu;
+  CHECK(same(philox({{ones, ones, ones, ones}}, ~std::uint64_t{0}), 0x408f276du, 0x41c83b0eu, 0xa20bc7c6u,
+             0x6d5451fdu));
+  CHECK(same(philox({{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}}, 0x299f31d0a4093822ull),
+             0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u));
+  STATIC_CHECK(philox({{0, 0, 0, 0}}, 0).word[0] == 0x6627e8d5u);
+}
+
+TEST_CASE("philox equals the plain form for any counter and key", "[random]") {
+  auto random = generator();
+  for (int i = 0; i < 1000; ++i) {
+    const auto a = random(), b = random(), seed = random();
+    const auto word = [](std::uint64_t bits) { return static_cast<std::uint32_t>(bits); };
+    const auto expected = reference::philox4x32({word(a), word(a >> 32), word(b), word(b >> 32)},
+                                                {word(seed), word(seed >> 32)});
+    REQUIRE(same(ferry::random::philox({{word(a), word(a >> 32), word(b), word(b >> 32)}}, seed), expected[0],
+                 expected[1], expected[2], expected[3]));
+  }
+}
+
+TEST_CASE("draws are what the standard library's functions make of the same bits", "[random]") {
+  auto random = generator();
+  for (int i = 0; i < 20000; ++i) {
+    const std::uint64_t seed = random(), position = random() >> (random() % 64u);
+    REQUIRE(ferry::random::uniform(seed, position, 0.0, 1.0) == reference::uniform_unit(seed, position));
+    REQUIRE_THAT(ferry::random::uniform(seed, position, -3.0, 5.0),
+                 Catch::Matchers::WithinAbs(-3.0 + 8.0 * reference::uniform_unit(seed, position), 1e-14));
+    const double normal = reference::standard_normal(seed, position);
+    REQUIRE_THAT(ferry::random::normal(seed, position, 0.0, 1.0),
+                 Catch::Matchers::WithinAbs(normal, 4e-15 * 9.0));
+    REQUIRE_THAT(ferry::random::normal(seed, position, 10.0, 0.25),
+                 Catch::Matchers::WithinAbs(10.0 + 0.25 * normal, 1e-13));
+  }
+}
+
+TEST_CASE("logarithm and cosine are accurate where they are used", "[random]") {
+  auto random = generator();
+  std::uniform_int_distribution<int> exponents(-53, -1);
+  for (int i = 0; i < 100000; ++i) {
+    const double u = std::ldexp(static_cast<double>(random() >> 11), -53);
+    const double x = std::ldexp(1.0 + u, exponents(random));
+    REQUIRE_THAT(ferry::random::detail::log_of(x), Catch::Matchers::WithinRel(std::log(x), 1e-14) ||
+                                                       Catch::Matchers::WithinAbs(std::log(x), 1e-15));
+    const auto angle = 2.0L * std::acos(-1.0L) * static_cast<long double>(u);
+    REQUIRE_THAT(ferry::random::detail::cos_of_turn(u),
+                 Catch::Matchers::WithinAbs(static_cast<double>(std::cos(angle)), 4e-16));
+  }
+  CHECK(ferry::random::detail::log_of(1.0) == 0.0);
+  for (const double u : {0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0 - 0x1p-53})
+    CHECK_THAT(ferry::random::detail::cos_of_turn(u),
+               Catch::Matchers::WithinAbs(std::cos(2.0 * std::acos(-1.0) * u), 4e-16));
+}
+
+TEST_CASE("uniform draws are uniform", "[random]") {
+  auto random = generator();
+  const std::uint64_t seed = random();
+  const auto sample = sample_of([seed](std::size_t i) { return ferry::random::uniform(seed, i, -2.0, 6.0); });
+  CHECK(*std::min_element(sample.begin(), sample.end()) >= -2.0);
+  CHECK(*std::max_element(sample.begin(), sample.end()) < 6.0);
+  const double error = 6.0 / std::sqrt(static_cast<double>(many));  // six standard errors for unit variance
+  const moments of(sample);
+  CHECK_THAT(of.mean, Catch::Matchers::WithinAbs(2.0, error * 8.0 / std::sqrt(12.0)));
+  CHECK_THAT(of.variance, Catch::Matchers::WithinAbs(64.0 / 12.0, error * 64.0 * 0.0745));
+  CHECK(distance(sample, [](double x) { return (x + 2.0) / 8.0; }) < 3.0);
+  for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
+}
+
+TEST_CASE("normal draws are normal", "[random]") {
+  auto random = generator();
+  const std::uint64_t seed = random();
+  const auto sample = sample_of([seed](std::size_t i) { return ferry::random::normal(seed, i, 3.0, 0.5); });
+  const double error = 6.0 / std::sqrt(static_cast<double>(many));
+  const moments of(sample);
+  CHECK_THAT(of.mean, Catch::Matchers::WithinAbs(3.0, error * 0.5));
+  CHECK_THAT(of.variance, Catch::Matchers::WithinAbs(0.25, error * 0.25 * std::sqrt(2.0)));
+  CHECK_THAT(of.skew, Catch::Matchers::WithinAbs(0.0, error * std::sqrt(6.0)));
+  CHECK_THAT(of.kurtosis, Catch::Matchers::WithinAbs(3.0, error * std::sqrt(24.0)));
+  CHECK(distance(sample, [](double x) { return 0.5 * std::erfc(-(x - 3.0) / 0.5 / std::sqrt(2.0)); }) < 3.0);
+  for (const std::size_t lag : {1u, 2u, 64u, 128u}) CHECK(std::fabs(correlation(sample, lag)) < error);
+}
+
+TEST_CASE("seeds, positions and kinds of draws are independent of each other", "[random]") {
+  auto random = generator();
+  const std::uint64_t seed = random();
+  double neighbours = 0.0, kinds = 0.0;
+  for (std::size_t i = 0; i < many; ++i) {
+    const double here = ferry::random::uniform(seed, i, -1.0, 1.0);
+    neighbours += here * ferry::random::uniform(seed + 1, i, -1.0, 1.0);
+    kinds += here * ferry::random::normal(seed, i, 0.0, 1.0);
+  }
+  const double error = 6.0 * std::sqrt(static_cast<double>(many));
+  CHECK(std::fabs(neighbours) < error / 3.0);
+  CHECK(std::fabs(kinds) < error / std::sqrt(3.0));
+  // The upper halves of seed and position count.
+  CHECK(ferry::random::uniform(seed, 5, 0.0, 1.0) !=
+        ferry::random::uniform(seed ^ (1ull << 63), 5, 0.0, 1.0));
+  CHECK(ferry::random::uniform(seed, 5, 0.0, 1.0) !=
+        ferry::random::uniform(seed, 5 + (1ull << 32), 0.0, 1.0));
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,201 @@
+#include "support/arrays.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using Catch::Matchers::StartsWith;
+
+namespace ferry_test {
+
+/// element(i, j, k) = 10000 i + 100 j + k, through the view.
+template <class View>
+struct write_places {
+  View view;
+  KOKKOS_FUNCTION void operator()(int i) const {
+    for (std::size_t j = 0; j < view.extent(1); ++j)
+      for (std::size_t k = 0; k < view.extent(2); ++k)
+        view(i, j, k) = 10000 * i + 100 * static_cast<int>(j) + static_cast<int>(k);
+  }
+};
+
+/// sums[0] = the number of elements that are not at their place, read through a view of constants.
+template <class View>
+struct count_misplaced {
+  View view;
+  KOKKOS_FUNCTION void operator()(int i, int& wrong) const {
+    for (std::size_t j = 0; j < view.extent(1); ++j)
+      for (std::size_t k = 0; k < view.extent(2); ++k)
+        wrong += view(i, j, k) != 10000 * i + 100 * static_cast<int>(j) + static_cast<int>(k);
+  }
+};
+
+namespace {
+
+template <class Tensor>
+void check_views(Tensor& cube) {
+  const exec_space exec;
+  using rows = Kokkos::RangePolicy<exec_space>;
+  const auto view = cube.view();
+  Kokkos::parallel_for("ferry_test::write", rows(exec, 0, static_cast<int>(cube.rows())),
+                       write_places<std::remove_const_t<decltype(view)>>{view});
+  const auto values = take(cube);
+  std::size_t position = 0;
+  for (std::size_t i = 0; i < cube.extent(0); ++i)
+    for (std::size_t j = 0; j < cube.extent(1); ++j)
+      for (std::size_t k = 0; k < cube.extent(2); ++k)
+        REQUIRE(values[position++] == static_cast<int>(10000 * i + 100 * j + k));
+  using constant =
+      ferry::tensor_view<const int, typename Tensor::memory_space, typename Tensor::extents_type>;
+  const constant converted = view;
+  const constant of_const = std::as_const(cube).view();
+  for (const auto& seen : {converted, of_const}) {
+    int wrong = -1;
+    Kokkos::parallel_reduce("ferry_test::count", rows(exec, 0, static_cast<int>(cube.rows())),
+                            count_misplaced<constant>{seen}, wrong);
+    CHECK(wrong == 0);
+  }
+  CHECK(view.rows() == cube.rows());
+  CHECK(view.width() == cube.width());
+  CHECK(view.size() == cube.size());
+  CHECK(view.rank() == 3);
+  CHECK(view.data() == cube.data());
+  STATIC_CHECK(std::is_trivially_copyable_v<constant>);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("views of three indices work in kernels", "[tensor]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space) {
+  ferry::tensor<int, TestType> dynamic("dynamic", 5, 7, 11);
+  check_views(dynamic);
+  ferry::tensor<int, TestType, ferry::extents<ferry::dyn, 7, 11>> fixed("fixed", 5);
+  check_views(fixed);
+}
+
+TEMPLATE_TEST_CASE("a tensor is owned once and moves", "[tensor]", ferry::device_space, ferry::pinned_space,
+                   ferry::mapped_space, ferry::pageable_space) {
+  using table = ferry::tensor<std::int32_t, TestType>;
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<table>);
+  STATIC_CHECK_FALSE(std::is_copy_assignable_v<table>);
+  STATIC_CHECK(std::is_nothrow_move_constructible_v<table>);
+  STATIC_CHECK(std::is_nothrow_move_assignable_v<table>);
+
+  auto random = generator();
+  const auto contents = values<std::int32_t>(random, 60);
+  auto first = make<TestType>("first", 5, 12, contents);
+  auto* const data = first.data();
+  table second = std::move(first);
+  CHECK(second.data() == data);
+  CHECK(second.label() == "first");
+  CHECK(second.rows() == 5);
+  CHECK(take(second) == contents);
+  CHECK(first.data() == nullptr);
+  CHECK(first.size() == 0);
+  CHECK(first.rank() == 0);
+
+  const auto others = values<std::int32_t>(random, 6);
+  table third = make<TestType>("third", 2, 3, others);
+  third = std::move(second);
+  CHECK(third.data() == data);
+  CHECK(third.width() == 12);
+  CHECK(take(third) == contents);
+  CHECK(second.data() == nullptr);
+
+  table empty;
+  CHECK(empty.rank() == 0);
+  CHECK(empty.size() == 0);
+  CHECK(empty.data() == nullptr);
+  CHECK(empty.writes() == nullptr);
+  empty = std::move(third);
+  CHECK(take(empty) == contents);
+}
+
+TEMPLATE_TEST_CASE("a tensor describes itself", "[tensor]", ferry::device_space, ferry::pinned_space,
+                   ferry::mapped_space, ferry::pageable_space) {
+  const ferry::tensor<float, TestType> table("weights", 1000, 128);
+  const auto text = table.describe();
+  CHECK_THAT(text, StartsWith("'weights' [1000 x 128] in " + std::string(TestType::name) + ": "));
+  CHECK(text.size() > std::string("'weights' [1000 x 128] in " + std::string(TestType::name) + ": ").size());
+}
+
+TEST_CASE("a tensor over somebody else's memory drops its owner", "[tensor]") {
+  std::vector<float> memory(12, 1.5f);
+  auto owner = std::make_shared<int>(0);
+  const std::array<std::size_t, 2> sizes{3, 4};
+  {
+    ferry::tensor<float, ferry::pageable_space> over(
+        "over", ferry::shape<ferry::dynamic_rank>::make(sizes, "over", sizeof(float)), memory.data(), owner);
+    CHECK(owner.use_count() == 2);
+    CHECK(over.data() == memory.data());
+    CHECK_THAT(over.describe(), ContainsSubstring("adopted"));
+    auto moved = std::move(over);
+    CHECK(owner.use_count() == 2);
+    over = ferry::tensor<float, ferry::pageable_space>();
+    CHECK(owner.use_count() == 2);
+  }
+  CHECK(owner.use_count() == 1);
+}
+
+TEMPLATE_TEST_CASE("to_kokkos gives a view of the same memory", "[tensor]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  auto random = generator();
+  const auto contents = values<float>(random, 24);
+  auto table = make<TestType>("table", 6, 4, contents);
+  auto view = ferry::to_kokkos(table);
+  STATIC_CHECK(decltype(view)::rank() == 2);
+  STATIC_CHECK(std::is_same_v<typename decltype(view)::array_layout, Kokkos::LayoutRight>);
+  STATIC_CHECK(std::is_same_v<typename decltype(view)::value_type, float>);
+  CHECK(view.data() == table.data());
+  CHECK(view.extent(0) == 6);
+  CHECK(view.extent(1) == 4);
+  CHECK(view.stride(0) == 4);
+  auto constant = ferry::to_kokkos(std::as_const(table));
+  STATIC_CHECK(std::is_same_v<typename decltype(constant)::value_type, const float>);
+  CHECK(constant.data() == table.data());
+
+  ferry::tensor<float, TestType> cube("cube", 2, 3, 4);
+  auto flat = ferry::to_kokkos(cube);
+  CHECK(flat.extent(0) == 2);
+  CHECK(flat.extent(1) == 12);
+  CHECK(ferry::to_kokkos<3>(cube).extent(2) == 4);
+  CHECK_THROWS_MATCHES(ferry::to_kokkos<1>(cube), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("'cube'") && ContainsSubstring("rank 1")));
+  CHECK_THROWS_AS(ferry::to_kokkos<4>(cube), ferry::invalid_argument);
+
+  ferry::tensor<float, TestType, ferry::extents<ferry::dyn, 3, 4>> fixed("fixed", 2);
+  STATIC_CHECK(decltype(ferry::to_kokkos(fixed))::rank() == 3);
+  ferry::tensor<float, TestType> line("line", 9);
+  CHECK(ferry::to_kokkos<1>(line).extent(0) == 9);
+  CHECK(ferry::to_kokkos(line).extent(1) == 1);
+
+  // A ferry tensor and the view of it are the same array to the verbs.
+  using space = typename ferry::array_traits<decltype(view)>::memory_space;
+  CHECK(space::is_host_accessible ==
+        (TestType::is_host_accessible || ferry::detail::device_is_host<TestType>));
+  const auto ref = ferry::make_ref(view);
+  CHECK(ref.rows() == 6);
+  CHECK(ref.is_contiguous());
+}
+
+TEST_CASE("a type that fixes all extents needs none from its constructor", "[tensor]") {
+  const ferry::tensor<float, ferry::mapped_space, ferry::extents<10, 6>> fixed("fixed");
+  CHECK(fixed.rows() == 10);
+  CHECK(fixed.width() == 6);
+  STATIC_CHECK_FALSE(std::is_constructible_v<ferry::tensor<float, ferry::mapped_space>, std::string>);
+  const ferry::tensor<float, ferry::device_space> handle;
+  CHECK(handle.describe() == "'' [] in device_space: no memory");
+}
+
+}  // namespace ferry_test

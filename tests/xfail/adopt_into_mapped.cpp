@@ -1,0 +1,19 @@
+// Large device pages must be asked for before the first touch.
+// expected-error: adopt takes host memory over as pinned_space or pageable_space; the other spaces make their
+// own
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  std::vector<float> memory(40);
+  const std::span<float> span(memory);
+#ifdef FERRY_XFAIL_FIXED
+  static_cast<void>(ferry::adopt<ferry::pageable_space>(span, 10, 4));
+#else
+  static_cast<void>(ferry::adopt<ferry::mapped_space>(span, 10, 4));
+#endif
+}

@@ -1,0 +1,19 @@
+// A number is no array.
+// expected-error: copy takes tensors, views, spans, vectors, and types with ferry::array_traits
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+#ifdef FERRY_XFAIL_FIXED
+  ferry::copy(exec, batch, batch).wait();
+#else
+  ferry::copy(exec, 1.0f, batch).wait();
+#endif
+}

@@ -1,0 +1,19 @@
+// A copy has no indices.
+// expected-error: this verb uses no indices, so it takes no bounds policy
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+#ifdef FERRY_XFAIL_FIXED
+  ferry::copy(exec, batch, batch, ferry::path::direct{}).wait();
+#else
+  ferry::copy(exec, batch, batch, ferry::bounds::clamp{}).wait();
+#endif
+}

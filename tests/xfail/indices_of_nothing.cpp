@@ -1,0 +1,19 @@
+// An index alone is no array.
+// expected-error: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+#ifdef FERRY_XFAIL_FIXED
+  static_cast<void>(ferry::make_plan(exec, indices, 10));
+#else
+  static_cast<void>(ferry::make_plan(exec, 1, 10));
+#endif
+}

@@ -1,0 +1,21 @@
+// The array is written.
+// expected-error: the verb writes to this array, but its elements are const
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+  [[maybe_unused]] const std::span<const float> fixed(table.data(), 40);
+  [[maybe_unused]] const std::span<float> open(table.data(), 40);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::init::zeros(exec, open);
+#else
+  ferry::init::zeros(exec, fixed);
+#endif
+}

@@ -1,0 +1,1 @@
+int ferry_xfail_probe = 1;

@@ -1,0 +1,22 @@
+// Integers are not trained.
+// expected-error: step trains tables of float, double, half_t or bhalf_t elements only
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+  ferry::tensor<std::int32_t, ferry::mapped_space> counts("counts", 10, 4);
+  const ferry::optim::adam rule;
+  auto state = ferry::optim::make_state<ferry::mapped_space, float>(rule, table);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::step(exec, rule, table, state, indices, batch).wait();
+#else
+  ferry::step(exec, rule, counts, state, indices, batch).wait();
+#endif
+}

@@ -1,0 +1,19 @@
+// Rows travel one way.
+// expected-error: at most one path policy may be given
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+#ifdef FERRY_XFAIL_FIXED
+  ferry::gather(exec, table, indices, batch, ferry::path::direct{}).wait();
+#else
+  ferry::gather(exec, table, indices, batch, ferry::path::direct{}, ferry::path::staged{}).wait();
+#endif
+}

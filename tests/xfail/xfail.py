@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Compiles programs that must be refused.
+
+    xfail.py --compile-commands FILE --probe SOURCE PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE --self-test
+
+A program says how it must be refused, once or more often:
+
+    // expected-error: <regular expression that the text of one of the compiler's errors matches>
+
+It passes when the compiler fails and every expression matches. A program that mentions FERRY_XFAIL_FIXED must also compile
+when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused.
+"""
+
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+EXPECTED = re.compile(r"^\s*//\s*expected-error:\s*(.+?)\s*$", re.MULTILINE)
+# An error's text, without the file name before it and without the source lines that compilers print after it.
+ERROR = re.compile(r"\berror\b[^:\n]*:\s*(.*)$", re.MULTILINE)
+FIXED = "FERRY_XFAIL_FIXED"
+
+
+class Compiler:
+    """The command of the probe, with other sources in the probe's place."""
+
+    def __init__(self, compile_commands, probe):
+        probe = Path(probe).resolve()
+        for entry in json.loads(Path(compile_commands).read_text(encoding="utf-8")):
+            if (Path(entry["directory"]) / entry["file"]).resolve() == probe:
+                command = entry.get("arguments") or shlex.split(entry["command"])
+                self.directory = entry["directory"]
+                self.command = self._without_source_and_output(command, probe)
+                return
+        raise SystemExit(f"{compile_commands} does not compile {probe}")
+
+    def _without_source_and_output(self, command, probe):
+        kept, position = [], 0
+        while position < len(command):
+            word = command[position]
+            if word in ("-o", "-MF", "-MT", "-MQ"):
+                position += 2
+                continue
+            if word not in ("-c", "-MD", "-MMD") and (Path(self.directory) / word).resolve() != probe:
+                kept.append(word)
+            position += 1
+        return kept
+
+    def compile(self, source, *definitions):
+        """The exit status and the output for a source."""
+        with tempfile.TemporaryDirectory() as scratch:
+            words = [f"-D{name}" for name in definitions] + ["-c", str(source), "-o", os.path.join(scratch, "object.o")]
+            # The compiler quotes identifiers in the locale's quotation marks; expressions are written for plain ones.
+            done = subprocess.run(self.command + words, cwd=self.directory, text=True, errors="replace",
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"LC_ALL": "C"})
+        return done.returncode, done.stdout
+
+
+def refuse(compiler, source):
+    """What is wrong with one program; nothing where it is refused as it says."""
+    text = Path(source).read_text(encoding="utf-8")
+    expected = EXPECTED.findall(text)
+    if not expected:
+        return ["has no line '// expected-error: ...'"]
+    status, output = compiler.compile(source)
+    if status == 0:
+        return ["compiles, and must not"]
+    errors = ERROR.findall(output)
+    missing = [line for line in expected if not any(re.search(line, error) for error in errors)]
+    problems = [f"is refused, but not with: {line}" for line in missing]
+    if missing:
+        problems.append("the compiler said:\n" + shorten(output))
+    if FIXED in text:
+        status, output = compiler.compile(source, FIXED)
+        if status != 0:
+            problems.append(f"does not compile with {FIXED} either; the compiler said:\n" + shorten(output))
+    return problems
+
+
+def shorten(output, lines=40):
+    kept = output.splitlines()
+    return "\n".join(kept[:lines] + ([f"... and {len(kept) - lines} more lines"] if len(kept) > lines else []))
+
+
+SELF_TEST = {
+    "refused": ("// expected-error: one is not two\nstatic_assert(1 == 2, \"one is not two\");\n", None),
+    "refused_unless_fixed": ("// expected-error: one is not two\n#ifndef FERRY_XFAIL_FIXED\n"
+                             "static_assert(1 == 2, \"one is not two\");\n#endif\n", None),
+    "two_sentences": ("// expected-error: first\n// expected-error: second\n"
+                      "static_assert(false, \"first\");\nstatic_assert(false, \"second\");\n", None),
+    "legal": ("// expected-error: one is not two\nint legal = 1;\n", "compiles, and must not"),
+    "other_sentence": ("// expected-error: two is not three\nstatic_assert(1 == 2, \"one is not two\");\n",
+                       "not with: two is not three"),
+    "second_sentence_missing": ("// expected-error: first\n// expected-error: second\nstatic_assert(false, \"first\");\n",
+                                "not with: second"),
+    "never_legal": ("// expected-error: one is not two\n// FERRY_XFAIL_FIXED mends nothing here\n"
+                    "static_assert(1 == 2, \"one is not two\");\n", "does not compile with FERRY_XFAIL_FIXED"),
+    "no_expectation": ("static_assert(1 == 2, \"one is not two\");\n", "has no line"),
+}
+
+
+def self_test(compiler):
+    failures = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, (text, sentence) in SELF_TEST.items():
+            source = Path(scratch) / f"{name}.cpp"
+            source.write_text(text, encoding="utf-8")
+            problems = refuse(compiler, source)
+            as_expected = any(sentence in problem for problem in problems) if sentence else not problems
+            if not as_expected:
+                failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
+    print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")
+    return 1 if failures else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--compile-commands", required=True)
+    parser.add_argument("--probe", required=True)
+    parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("programs", nargs="*")
+    arguments = parser.parse_args()
+    compiler = Compiler(arguments.compile_commands, arguments.probe)
+    if arguments.self_test:
+        return self_test(compiler)
+    failed = False
+    for program in arguments.programs:
+        problems = refuse(compiler, Path(program).resolve())
+        failed = failed or bool(problems)
+        print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
