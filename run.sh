@@ -295,7 +295,7 @@ command_test() {
   compile "$preset"
   if [ "$cuda" = 1 ] && ! has_gpu; then
     printf '== built with CUDA, but this machine has no GPU: only the tests that need none are run\n'
-    run_tests "Tests without a GPU" cuda --label-exclude unit
+    run_tests "Tests without a GPU" cuda --label-exclude 'unit|slow'
   elif [ "$cuda" = 1 ]; then
     run_tests "Tests on the GPU" cuda
   else

@@ -72,7 +72,7 @@ set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which 
 function(ferry_add_test name)
   ferry_add_executable(${name} ${ARGN})
   target_link_libraries(${name} PRIVATE ferry_test_support)
-  # Twice as fast to compile as -O3; the benchmarks check their results at full optimization.
+  # Twice as fast to compile as -O3. (For CUDA see tests/CMakeLists.txt: there two levels exclude each other.)
   target_compile_options(${name} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
   if(Kokkos_ENABLE_CUDA)
     add_test(NAME ${name} COMMAND ${name})

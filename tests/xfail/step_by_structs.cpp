@@ -7,13 +7,14 @@
 #include <utility>
 #include <vector>
 
+struct pair {
+  float a, b;
+};
+
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
   const std::vector<std::int64_t> indices{1, 2};
-  struct pair {
-    float a, b;
-  };
   ferry::tensor<pair, ferry::device_space> pairs("pairs", 2, 4);
   const ferry::optim::adam rule;
   auto state = ferry::optim::make_state(rule, table);
