@@ -35,6 +35,8 @@ target_compile_options(
     "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=${ferry_host_warnings_joined},-Werror;-Werror=all-warnings>")
 
 # CUDA 13 changed the signatures of two functions that Kokkos before 4.7.1 calls. Some installations are mended already.
+add_library(ferry_kokkos_workarounds INTERFACE)
+target_link_libraries(ferry_warnings INTERFACE ferry_kokkos_workarounds)
 if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND Kokkos_VERSION VERSION_LESS 4.7.1)
   include(CheckSourceCompiles)
   set(CMAKE_REQUIRED_LIBRARIES Kokkos::kokkos)
@@ -47,7 +49,7 @@ if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND Kokkos_VERSION VERSI
   if(NOT FERRY_KOKKOS_KNOWS_CUDA_13)
     message(STATUS "Kokkos ${Kokkos_VERSION} predates CUDA 13: every CUDA source includes kokkos_before_cuda13.hpp first")
     target_compile_options(
-      ferry_warnings
+      ferry_kokkos_workarounds
       INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/kokkos_before_cuda13.hpp>")
   endif()
 endif()

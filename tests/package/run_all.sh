@@ -27,6 +27,10 @@ if grep -q '^set(Kokkos_DEVICES .*CUDA' "$kokkos/KokkosConfigCommon.cmake"; then
   cuda=1
   architectures=$(sed -n 's/^ *set(Kokkos_CUDA_ARCHITECTURES \(.*\))/\1/p' "$kokkos/KokkosConfigCommon.cmake")
   settings+=("-DCMAKE_CUDA_ARCHITECTURES=${architectures:-native}")
+  # A user of such a Kokkos does the same.
+  if grep -q '^FERRY_KOKKOS_KNOWS_CUDA_13:INTERNAL=$' "$build/CMakeCache.txt"; then
+    settings+=("-DCMAKE_CUDA_FLAGS=-include $root/cmake/kokkos_before_cuda13.hpp")
+  fi
 fi
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
 
