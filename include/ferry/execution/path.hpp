@@ -7,23 +7,42 @@
 /// How rows travel between a table and the other side of a verb.
 namespace ferry::path {
 
-/// Kernels of the given execution space dereference both sides. Asynchronous on a device.
+/// Kernels of the given execution space dereference both sides, in the order of the batch. Asynchronous on a
+/// device.
 struct direct {
   using policy_category = path_category;
   static constexpr std::string_view name = "direct";
 };
 static_assert(PathPolicy<direct>);
 
-/// Host threads move rows between the table and a double-buffered, page-locked ring that DMA drains or fills.
-/// Occupies the calling thread.
+/// As direct, but in the order of the table's rows and by few teams, each of which walks over neighbouring
+/// rows: for tables whose pages the device can't keep translated, such as registered host memory beyond a
+/// gigabyte and device memory beyond 64. Sorts the indices first, unless a plan has done so. Asynchronous on
+/// a device.
+struct ordered {
+  using policy_category = path_category;
+  static constexpr std::string_view name = "ordered";
+};
+static_assert(PathPolicy<ordered>);
+
+/// Host threads move rows between the table and a page-locked ring that DMA drains or fills. Occupies the
+/// calling thread.
 struct staged {
   using policy_category = path_category;
   static constexpr std::string_view name = "staged";
 };
 static_assert(PathPolicy<staged>);
 
-/// The default: direct where the execution space reaches both sides at full speed, else staged. A
-/// device that meets pageable memory, or a table in pinned_space, gets it staged.
+/// Both at once, for a table in host memory and a batch in device memory: the device walks the sorted rows
+/// from one end as in ordered, host threads and DMA from the other as in staged, until they meet. Serves
+/// gather and scatter. Occupies the calling thread.
+struct cooperative {
+  using policy_category = path_category;
+  static constexpr std::string_view name = "cooperative";
+};
+static_assert(PathPolicy<cooperative>);
+
+/// The default: the path that the machine's profile predicts to be the fastest for this call.
 struct automatic {
   using policy_category = path_category;
   static constexpr std::string_view name = "automatic";
