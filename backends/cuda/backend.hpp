@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "sort.hpp"
@@ -19,6 +20,7 @@ namespace ferry {
 struct cuda_backend : cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
+                      cuda::capture_functions,
                       cuda::sort_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;

@@ -80,6 +80,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach("gather", exec, table);
       require_direct_reach("gather", exec, out);
+      of.reads_from(table);
       of.writes_to(out);
       const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
                                                       Bounds::reports ? of.report() : report_writer{}};
@@ -104,6 +105,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach("gather", exec, table);
       require_direct_reach("gather", exec, out);
+      of.reads_from(table);
       of.writes_to(out);
       launch_gather(exec, label_of("gather", Path::name), table, out,
                     kernels::listed_rows{plan.storage()->row_of}, n);

@@ -27,8 +27,11 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
   const auto home = engine<backend>::get();
-  home->reap();
   call<Exec> of(exec, "make_plan");
+  // Kokkos' scan works in memory that belongs to the instance and may move when another scan needs more.
+  of.refuse_capture(
+      "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
+      "duplicates::assume_unique");
 
   auto plan = std::make_shared<plan_storage>();
   plan->positions = n;
@@ -40,9 +43,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   // One block: row_of, inverse, unique_rows, segment_begin (n + 1), unique_count, and two halves of keys and
   // order.
-  auto block = home->device_scratch(static_cast<std::size_t>(8 * n + 16) * sizeof(std::int64_t));
-  auto* memory = static_cast<std::int64_t*>(block.get());
-  plan->resources.push_back(std::move(block));
+  plan->memory = of.block(static_cast<std::size_t>(8 * n + 16) * sizeof(std::int64_t));
+  auto* memory = static_cast<std::int64_t*>(plan->memory.get());
   plan->row_of = memory;
   plan->inverse = memory + n;
   plan->unique_rows = memory + 2 * n;
@@ -54,11 +56,11 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   std::uint64_t* key_room = keys + n;
 
   plan->report = home->report();
+  of.hold(plan->report);
   plan->read_report = [report = plan->report] { return report_pool<backend>::read(*report); };
 
   if (n == 0) {
-    const std::int64_t none = 0;
-    backend::write(plan->unique_count, &none, sizeof none);
+    launch(exec, "ferry::make_plan::nothing", 1, kernels::clear_count{plan->unique_count});
   } else {
     const plain* source = indices_for_kernels(of, indices);
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
@@ -76,7 +78,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->order = order;
 
   ticket made = of.finish();
-  plan->made = backend::record(exec);
+  plan->made = of.done();
+  plan->made_by = of.id();
   plan->read_unique_count = [raw = plan->unique_count, made_at = plan->made] {
     if (made_at != nullptr) made_at->wait();
     std::int64_t count = 0;

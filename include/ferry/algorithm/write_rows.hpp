@@ -27,6 +27,7 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
   if (job.table.width() != 0 && plan.positions() != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach(verb, exec, values);
+      of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         of.writes_to(array);
@@ -34,9 +35,7 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
       write_direct<Duplicates>(of, label, job, plan, values);
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) {
-        if (array.writes != nullptr) array.writes->wait();
-      });
+      job.reach([&](const auto& array) { of.settles(array); });
       write_staged<Duplicates>(of, label, job, plan, values);
     }
   }
@@ -67,6 +66,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() != 0 && n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach(verb, exec, values);
+      of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         of.writes_to(array);
@@ -74,9 +74,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       apply_here(values);
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) {
-        if (array.writes != nullptr) array.writes->wait();
-      });
+      job.reach([&](const auto& array) { of.settles(array); });
       if constexpr (!table_space::is_host_accessible) {
         apply_here(upload_values(of, label, values));
       } else {

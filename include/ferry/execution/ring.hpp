@@ -36,7 +36,7 @@ class ring {
       if (busy[at] != nullptr) busy[at]->wait();
       fill(slots_[at], first, count);
       send(slots_[at], first, count);
-      busy[at] = execution_backend<Exec>::record(call_.exec());
+      busy[at] = call_.mark();
     }
   }
 
@@ -57,7 +57,7 @@ class ring {
       }
       const auto at = static_cast<std::size_t>(turn);
       fetch(slots_[at], first, std::min(per_slot_, items_ - first));
-      filled[at] = execution_backend<Exec>::record(call_.exec());
+      filled[at] = call_.mark();
     }
     for (; draining < items_; draining += per_slot_) drain_one(draining);
   }

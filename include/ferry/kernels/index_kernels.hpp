@@ -35,6 +35,12 @@ struct resolve_indices {
   }
 };
 
+/// The count of a plan without positions. In the order of the instance, as the memory may just have been used.
+struct clear_count {
+  std::int64_t* count;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
+};
+
 /// Scan over the sorted keys: the number of segment heads before place k is the segment of place k.
 struct find_segments {
   const std::uint64_t* keys;
