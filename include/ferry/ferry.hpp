@@ -5,6 +5,7 @@
 
 #include <ferry/algorithm/copy.hpp>
 #include <ferry/algorithm/gather.hpp>
+#include <ferry/algorithm/gather_to.hpp>
 #include <ferry/algorithm/init.hpp>
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/make_state.hpp>
@@ -12,6 +13,7 @@
 #include <ferry/algorithm/scatter_add.hpp>
 #include <ferry/algorithm/step.hpp>
 #include <ferry/error.hpp>
+#include <ferry/execution/future.hpp>
 #include <ferry/execution/path.hpp>
 #include <ferry/execution/policies.hpp>
 #include <ferry/execution/ticket.hpp>
