@@ -12,7 +12,7 @@ namespace ferry {
 /// drops it, which may be before the recorded work has ended: recording an event anew does not touch those
 /// that already wait for it on a device. Made by `Batch` at a time: more than the verbs that a device's queue
 /// holds, so that a host that runs ahead of its device makes none later. Thread-safe.
-template <class NativeEvent, std::size_t Batch = 512>
+template <class NativeEvent, std::size_t Batch = 1024>
 class event_pool {
   struct shelf {
     std::mutex guard;
