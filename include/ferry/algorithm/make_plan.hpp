@@ -65,15 +65,16 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
     launch(exec, "ferry::make_plan::resolve", n,
            kernels::resolve_indices<plain, Bounds>{loader, plan->row_of, keys, order});
     const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-    const std::size_t workspace = backend::sort_bytes(n, bits);
+    const std::size_t workspace = backend::sort_bytes(n, 0, bits);
     auto* room = of.template scratch<std::byte>(static_cast<std::int64_t>(workspace));
-    backend::sort_pairs(exec, keys, key_room, order, spare, n, bits, room, workspace);
+    backend::sort_pairs(exec, keys, key_room, order, spare, n, 0, bits, room, workspace);
     Kokkos::parallel_scan(
         "ferry::make_plan::segments", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n),
         kernels::find_segments{keys, order, n, static_cast<std::uint64_t>(rows), plan->unique_rows,
                                plan->segment_begin, plan->inverse, plan->unique_count});
   }
   plan->order = order;
+  plan->sorted_rows = keys;
 
   ticket made = of.finish();
   plan->made = backend::record(exec);

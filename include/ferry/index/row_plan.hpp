@@ -18,8 +18,9 @@ namespace ferry {
 struct plan_storage {
   std::int64_t positions = 0;
   std::int64_t rows = 0;
-  std::int64_t* row_of = nullptr;         ///< [positions] row of each position; -1 where it has none
-  std::int64_t* order = nullptr;          ///< [positions] positions sorted by row, equal rows in batch order
+  std::int64_t* row_of = nullptr;  ///< [positions] row of each position; -1 where it has none
+  std::int64_t* order = nullptr;   ///< [positions] positions sorted by row, equal rows in batch order
+  const std::uint64_t* sorted_rows = nullptr;  ///< [positions] row of order[k]; `rows` where it has none
   std::int64_t* inverse = nullptr;        ///< [positions] segment of each position; -1 where it has no row
   std::int64_t* unique_rows = nullptr;    ///< [unique_count] ascending
   std::int64_t* segment_begin = nullptr;  ///< [unique_count + 1] where each row's positions begin in `order`
