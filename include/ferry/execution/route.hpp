@@ -1,0 +1,104 @@
+#pragma once
+
+#include <ferry/execution/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry {
+
+/// The paths as values, for what is decided at run time; path::* are the same paths as types.
+enum class route : unsigned char { direct, ordered, staged, cooperative };
+
+/// The operations that take a path.
+enum class verb : unsigned char { gather, scatter, scatter_add, step, copy };
+
+constexpr std::string_view name(route which) {
+  constexpr std::string_view names[] = {"direct", "ordered", "staged", "cooperative"};
+  return names[static_cast<std::size_t>(which)];
+}
+
+constexpr std::string_view name(verb which) {
+  constexpr std::string_view names[] = {"gather", "scatter", "scatter_add", "step", "copy"};
+  return names[static_cast<std::size_t>(which)];
+}
+
+namespace detail {
+
+/// All routes, asynchronous ones first: the order in which equal predictions are preferred.
+inline constexpr std::array<route, 4> every_route = {route::direct, route::ordered, route::staged,
+                                                     route::cooperative};
+
+/// Some of the routes.
+class route_set {
+ public:
+  constexpr route_set() = default;
+  constexpr route_set(std::initializer_list<route> routes) {
+    for (const route one : routes) bits_ |= bit(one);
+  }
+  [[nodiscard]] constexpr bool contains(route one) const { return (bits_ & bit(one)) != 0u; }
+  [[nodiscard]] constexpr route_set with(route one) const { return route_set(bits_ | bit(one)); }
+  [[nodiscard]] constexpr route_set without(route one) const { return route_set(bits_ & ~bit(one)); }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0u; }
+  [[nodiscard]] constexpr int size() const {
+    int count = 0;
+    for (const route one : every_route) count += contains(one) ? 1 : 0;
+    return count;
+  }
+  friend constexpr bool operator==(const route_set&, const route_set&) = default;
+
+ private:
+  constexpr explicit route_set(unsigned bits) : bits_(bits) {}
+  static constexpr unsigned bit(route one) { return 1u << static_cast<unsigned>(one); }
+  unsigned bits_ = 0;
+};
+
+/// One call of a verb, as far as its duration depends on it.
+struct move_facts {
+  verb what = verb::gather;
+  std::string_view table_space;  ///< of the rows that are named by index; for copy, of the source
+  std::string_view batch_space;  ///< of the rows in the order of the batch; for copy, of the destination
+  std::int64_t table_bytes = 0;
+  std::int64_t row_bytes = 0;
+  std::int64_t positions = 0;
+  bool planned = false;  ///< the indices are sorted already, by a row_plan
+};
+
+/// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
+/// out, so that they need not be compiled. For pageable memory under a device, direct is only a candidate where
+/// the machine can: see routes_within_reach.
+template <class Exec, class TableSpace, class BatchSpace>
+constexpr route_set candidate_routes(verb what) {
+  constexpr bool table_on_device = std::is_same_v<TableSpace, device_space>;
+  constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
+  if constexpr (is_host_exec<Exec>) {
+    return {route::direct};
+  } else {
+    if (table_on_device && batch_on_device)
+      return what == verb::copy ? route_set{route::direct} : route_set{route::direct, route::ordered};
+    if (!batch_on_device || what == verb::copy || std::is_same_v<TableSpace, pageable_space>)
+      return {route::direct, route::staged};
+    const bool moves = what == verb::gather || what == verb::scatter;
+    route_set all{route::direct, route::ordered, route::staged};
+    return moves ? all.with(route::cooperative) : all;
+  }
+}
+
+/// candidate_routes on this machine.
+template <class Exec, class TableSpace, class BatchSpace>
+route_set routes_within_reach(const Exec& exec, verb what) {
+  const route_set all = candidate_routes<Exec, TableSpace, BatchSpace>(what);
+  constexpr bool pageable =
+      std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
+  if constexpr (!is_host_exec<Exec> && pageable)
+    if (!execution_backend<Exec>::reaches_pageable(exec)) return all.without(route::direct);
+  return all;
+}
+
+}  // namespace detail
+}  // namespace ferry
