@@ -23,7 +23,9 @@ struct host_backend : host::allocation_functions,
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   using scratch_space = pageable_space;
-  static host::tuning_numbers tuning() { return {}; }
+  static constexpr host::tuning_numbers tuning() { return {}; }
+  template <class Exec>
+  static void enter_thread(const Exec&) {}
   template <class Exec>
   static bool reaches_pageable(const Exec&) {
     return true;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/gather_cooperative.hpp>
+#include <ferry/algorithm/gather_staged.hpp>
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/launch_order.hpp>
+#include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/move_rows.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
-#include <ferry/execution/ring.hpp>
-#include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/index_kernels.hpp>
 
 #include <cstddef>
@@ -18,55 +20,37 @@ namespace ferry {
 
 namespace detail {
 
-/// Rows through host memory, in the caller's thread. `rows` lists the table row of each position, -1 for
-/// none.
-template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
-                   const array_ref<Out, OutSpace>& out) {
-  const auto host = host_side(of.exec());
-  const auto label = label_of("gather", "staged");
-  const std::int64_t n = out.rows();
-  const std::int64_t wide = out.width();
-  if constexpr (TableSpace::is_host_accessible && OutSpace::is_host_accessible) {
-    launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
-    host.fence(label);
-  } else if constexpr (TableSpace::is_host_accessible) {
-    ring<Exec> slots(of, n, wide * static_cast<std::int64_t>(sizeof(Out)));
-    slots.to_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-          launch_gather(host, label, table, packed, kernels::listed_rows{rows + first}, count);
-          host.fence(label);
-        },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          for_each_run(rows, out, first, count, [&](std::int64_t begin, std::int64_t length) {
-            transfer(of.exec(), "ferry::gather::staged", out.data + begin * out.row_stride(), OutSpace::name,
-                     slot + (begin - first) * wide * static_cast<std::int64_t>(sizeof(Out)),
-                     pinned_space::name, length * wide * static_cast<std::int64_t>(sizeof(Out)));
-          });
-        });
-  } else {
-    // From the device: gathered there into a dense batch, which the ring brings to the host.
-    auto* listed = of.template scratch<std::int64_t>(n);
-    transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
-             n * static_cast<std::int64_t>(sizeof(std::int64_t)));
-    const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
-    launch_gather(of.exec(), label, table, dense, kernels::listed_rows{listed}, n);
-    ring<Exec> slots(of, n, wide * static_cast<std::int64_t>(sizeof(Out)));
-    slots.from_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer(of.exec(), "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
-                   device_space::name, count * wide * static_cast<std::int64_t>(sizeof(Out)));
-        },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<const Out, pinned_space>(reinterpret_cast<const Out*>(slot), count, wide, "slot");
-          launch_gather(host, label, packed, rows_from(out, first, count), kernels::own_row{rows + first},
-                        count);
-          host.fence(label);
-        });
+template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
+ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
+                      const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = plan.positions();
+  const auto label = label_of("gather", Path::name);
+  call<Exec> of(exec, "gather");
+  of.use(plan);
+  if (out.size() != 0) {
+    if constexpr (std::is_same_v<Path, path::staged>) {
+      settle(of, label, table, out);
+      gather_staged(of, table, plan_array_for_host(of, plan.storage()->row_of, n), out);
+    } else {
+      require_direct_reach("gather", exec, table);
+      require_direct_reach("gather", exec, out);
+      of.writes_to(out);
+      const plan_storage& store = *plan.storage();
+      const kernels::sorted_places sorted{store.sorted_rows, store.order,
+                                          static_cast<std::uint64_t>(plan.rows())};
+      if constexpr (std::is_same_v<Path, path::direct>) {
+        launch_gather(exec, label, table, out, kernels::listed_rows{store.row_of}, n);
+      } else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
+        if (table.writes != nullptr) table.writes->wait();  // the host reads the table as well
+        gather_cooperative(of, table, plan, out);
+      } else if constexpr (std::is_same_v<TableSpace, device_space>) {
+        launch_gather(exec, label, table, out, sorted, n);
+      } else {
+        launch_gather(exec, label, table, out, sorted, n, in_few_teams{});
+      }
+    }
   }
+  return of.finish(table, n, plan.storage()->signed_indices);
 }
 
 template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
@@ -74,6 +58,8 @@ template <class Path, class Bounds, class Exec, class T, class TableSpace, class
 ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
                        const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
   using plain = std::remove_const_t<Index>;
+  if constexpr (is_sorted_path<Path>)
+    return gather_by_plan<Path>(exec, table, plan_rows_of<Bounds>(exec, indices, table.rows()), out);
   const std::int64_t n = indices.rows();
   call<Exec> of(exec, "gather");
   if (out.size() != 0) {
@@ -84,7 +70,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
       const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
                                                       Bounds::reports ? of.report() : report_writer{}};
       launch_gather(exec, label_of("gather", Path::name), table, out, source, n);
-    } else {
+    } else if constexpr (std::is_same_v<Path, path::staged>) {
       settle(of, "ferry::gather::staged", table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, "gather", indices, table.rows(), rows);
@@ -92,27 +78,6 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
     }
   }
   return of.finish(table, n, std::is_signed_v<plain>);
-}
-
-template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
-ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                      const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = plan.positions();
-  call<Exec> of(exec, "gather");
-  of.use(plan);
-  if (out.size() != 0) {
-    if constexpr (std::is_same_v<Path, path::direct>) {
-      require_direct_reach("gather", exec, table);
-      require_direct_reach("gather", exec, out);
-      of.writes_to(out);
-      launch_gather(exec, label_of("gather", Path::name), table, out,
-                    kernels::listed_rows{plan.storage()->row_of}, n);
-    } else {
-      settle(of, "ferry::gather::staged", table, out);
-      gather_staged(of, table, plan_array_for_host(of, plan.storage()->row_of, n), out);
-    }
-  }
-  return of.finish(table, n, plan.storage()->signed_indices);
 }
 
 }  // namespace detail

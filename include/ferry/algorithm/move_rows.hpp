@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/gather_rows.hpp>
@@ -71,20 +72,22 @@ auto as_units(const array_ref<T, Space>& array) {
   return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
 }
 
-template <class Unit, class Exec, class Table, class Out, class Source>
+template <class Unit, class Exec, class Table, class Out, class Source, class Order>
 void launch_gather_units(const Exec& exec, const std::string& label, const Table& table, const Out& out,
-                         const Source& source, std::int64_t positions) {
+                         const Source& source, std::int64_t items, const Order& order) {
   const auto from = as_units<Unit>(table);
   const auto to = as_units<Unit>(out);
   using kernel = kernels::gather_rows<Unit, Unit, Source>;
-  launch(exec, label, positions * to.width,
-         kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+  order.run(exec, label, items, to.width,
+            kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
 }
 
-/// out[p] = table[source.row(p)], on either kind of execution space.
-template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>
+/// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
+          class Order = all_at_once>
 void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
-                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t positions) {
+                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
   using in = std::remove_const_t<T>;
   constexpr bool moves = std::is_same_v<in, Out>;
   const std::int64_t wide = out.width();
@@ -95,18 +98,18 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     using to_unit = std::conditional_t<moves, unit_of<in>, Out>;
     using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
     const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
-    launch(exec, label, positions * parts,
-           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
-                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, source});
+    order.run(exec, label, items, parts,
+              kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                     reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
   } else if constexpr (moves) {
     if (in_wide_units(table, out))
-      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, positions);
+      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, items, order);
     else
-      launch_gather_units<unit_of<in>>(exec, label, table, out, source, positions);
+      launch_gather_units<unit_of<in>>(exec, label, table, out, source, items, order);
   } else {
     using kernel = kernels::gather_rows<Out, in, Source>;
-    launch(exec, label, positions * wide,
-           kernel{table.data, from_step, out.data, to_step, fast_divisor(wide), source});
+    order.run(exec, label, items, wide,
+              kernel{table.data, from_step, out.data, to_step, fast_divisor(wide), source});
   }
 }
 

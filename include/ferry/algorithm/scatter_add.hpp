@@ -24,6 +24,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
   const auto from = make_ref(values);

@@ -109,6 +109,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   static_assert(std::is_same_v<Rule, StateRule>,
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
   detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
   const auto from = make_ref(grads);

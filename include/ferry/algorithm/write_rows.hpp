@@ -4,6 +4,7 @@
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/write_cooperative.hpp>
 #include <ferry/algorithm/write_direct.hpp>
 #include <ferry/algorithm/write_staged.hpp>
 #include <ferry/execution/call.hpp>
@@ -25,13 +26,21 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
   of.use(plan);
   of.undo_by(std::move(undo));
   if (job.table.width() != 0 && plan.positions() != 0) {
-    if constexpr (std::is_same_v<Path, path::direct>) {
+    if constexpr (!std::is_same_v<Path, path::staged>) {
+      using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
+        if constexpr (std::is_same_v<Path, path::cooperative>)
+          if (array.writes != nullptr) array.writes->wait();  // the host writes as well
         of.writes_to(array);
       });
-      write_direct<Duplicates>(of, label, job, plan, values);
+      if constexpr (std::is_same_v<Path, path::direct>)
+        write_direct<Duplicates>(of, label, job, plan, values);
+      else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
+        write_cooperative<Duplicates>(of, label, job, plan, values);
+      else
+        write_direct<Duplicates>(of, label, job, plan, values, plan_order<table_space>(plan));
     } else {
       settle(of, label, job.table, values);
       job.reach([&](const auto& array) {
@@ -111,7 +120,7 @@ ticket write_rows(const Exec& exec, const char* verb, const Job& job, const Indi
     require_rank_one(verb, which);
     require_shapes(verb, job.table, which.rows(), values);
     require_a_row_to_clamp_to<Bounds>(verb, job.table.rows(), which.rows());
-    if constexpr (Duplicates::needs_plan)
+    if constexpr (Duplicates::needs_plan || is_sorted_path<Path>)
       return write_by_plan<Path, Duplicates>(
           exec, verb, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, std::move(undo));
     else

@@ -3,6 +3,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/backend.hpp>
 
+#include <string>
 #include <type_traits>
 
 namespace ferry {
@@ -13,8 +14,16 @@ struct execution_backend;
 
 namespace detail {
 
+/// Stands for an execution space where work of the host runs in the calling thread, one of several that work
+/// on different slots of a ring.
+struct caller_thread {
+  void fence(const std::string&) const {}
+};
+
 template <class Exec>
 inline constexpr bool is_host_exec = HostExecutionSpace<Exec>;
+template <>
+inline constexpr bool is_host_exec<caller_thread> = true;
 
 /// Whether device_space is memory that host code reaches too: so on a host backend.
 template <class Dependent>

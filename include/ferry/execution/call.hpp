@@ -50,6 +50,7 @@ class call {
     if (flight_ == nullptr || flight_->resources.empty()) return;
     try {
       backend::fence(exec_, "ferry::abandoned");
+      if (lane_ != nullptr) backend::fence(*lane_, "ferry::abandoned");
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
     }
@@ -71,6 +72,16 @@ class call {
   void* hold(std::shared_ptr<void> resource) {
     flight_->resources.push_back(std::move(resource));
     return flight_->resources.back().get();
+  }
+
+  /// Another instance for transfers beside the verb's own, kept until the verb ends. Its work so far has ended;
+  /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
+  const Exec& lane() {
+    if (lane_ == nullptr) {
+      lane_ = engine_->lanes().take(exec_);
+      hold(lane_);
+    }
+    return *lane_;
   }
 
   /// A report for kernels of this execution space; its findings become the ticket's error.
@@ -173,6 +184,7 @@ class call {
   std::unique_ptr<flight> flight_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<host_findings> host_findings_;
+  std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
   std::vector<std::shared_ptr<write_tracker>> written_;
 };

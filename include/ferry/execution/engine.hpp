@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/execution/lane_pool.hpp>
 #include <ferry/execution/report_pool.hpp>
 #include <ferry/memory/block_cache.hpp>
 #include <ferry/memory/event.hpp>
@@ -47,6 +48,8 @@ class engine {
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
 
+  [[nodiscard]] lane_pool& lanes() { return lanes_; }
+
   /// Keeps `resources` until `done`.
   void keep(event_handle done, std::shared_ptr<void> resources) {
     const std::lock_guard lock(guard_);
@@ -83,6 +86,7 @@ class engine {
   block_cache<typename Backend::scratch_space> device_;
   block_cache<pinned_space> pinned_;
   report_pool<Backend> reports_;
+  lane_pool lanes_;
   std::vector<adrift> adrift_;
 };
 
