@@ -8,7 +8,7 @@ namespace ferry::cuda {
 /// worker. Sixteen teams read the link at its full rate, and few enough pages at a time; the host's memory is
 /// better shared by eight workers than by more while the device reads it as well.
 struct tuning_numbers {
-  std::int64_t staging_slot_bytes = std::int64_t{1} << 19;
+  std::int64_t staging_slot_bytes = std::int64_t{1} << 20;
   int staging_workers = 16;
   int cooperative_workers = 8;
   int ordered_teams = 16;

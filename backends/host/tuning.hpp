@@ -6,7 +6,7 @@ namespace ferry::host {
 
 /// What the host backend's loops are cut to.
 struct tuning_numbers {
-  std::int64_t staging_slot_bytes = std::int64_t{1} << 19;
+  std::int64_t staging_slot_bytes = std::int64_t{1} << 20;
   int staging_workers = 16;
   int cooperative_workers = 8;
   int ordered_teams = 16;

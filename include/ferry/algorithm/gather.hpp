@@ -5,8 +5,8 @@
 #include <ferry/algorithm/gather_staged.hpp>
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/launch_order.hpp>
-#include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/sort_places.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/index_kernels.hpp>
@@ -20,37 +20,28 @@ namespace ferry {
 
 namespace detail {
 
+/// Kernels dereference both sides, in the order of `places`; under path::cooperative the host's workers help.
 template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
-ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                      const array_ref<Out, OutSpace>& out) {
-  const std::int64_t n = plan.positions();
+void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                   const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = out.rows();
   const auto label = label_of("gather", Path::name);
-  call<Exec> of(exec, "gather");
-  of.use(plan);
-  if (out.size() != 0) {
-    if constexpr (std::is_same_v<Path, path::staged>) {
-      settle(of, label, table, out);
-      gather_staged(of, table, plan_array_for_host(of, plan.storage()->row_of, n), out);
-    } else {
-      require_direct_reach("gather", exec, table);
-      require_direct_reach("gather", exec, out);
-      of.writes_to(out);
-      const plan_storage& store = *plan.storage();
-      const kernels::sorted_places sorted{store.sorted_rows, store.order,
-                                          static_cast<std::uint64_t>(plan.rows())};
-      if constexpr (std::is_same_v<Path, path::direct>) {
-        launch_gather(exec, label, table, out, kernels::listed_rows{store.row_of}, n);
-      } else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
-        if (table.writes != nullptr) table.writes->wait();  // the host reads the table as well
-        gather_cooperative(of, table, plan, out);
-      } else if constexpr (std::is_same_v<TableSpace, device_space>) {
-        launch_gather(exec, label, table, out, sorted, n);
-      } else {
-        launch_gather(exec, label, table, out, sorted, n, in_few_teams{});
-      }
-    }
+  if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
+    if (table.writes != nullptr) table.writes->wait();  // the host reads the table as well
+    gather_cooperative(of, table, places, out);
+  } else if constexpr (std::is_same_v<TableSpace, device_space>) {
+    launch_gather(of.exec(), label, table, out, places, n);  // few teams could not keep its memory busy
+  } else {
+    launch_gather(of.exec(), label, table, out, places, n, in_few_teams{});
   }
-  return of.finish(table, n, plan.storage()->signed_indices);
+}
+
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                          const array_ref<Out, OutSpace>& out) {
+  require_direct_reach("gather", of.exec(), table);
+  require_direct_reach("gather", of.exec(), out);
+  of.writes_to(out);
 }
 
 template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
@@ -58,26 +49,53 @@ template <class Path, class Bounds, class Exec, class T, class TableSpace, class
 ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
                        const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
   using plain = std::remove_const_t<Index>;
-  if constexpr (is_sorted_path<Path>)
-    return gather_by_plan<Path>(exec, table, plan_rows_of<Bounds>(exec, indices, table.rows()), out);
   const std::int64_t n = indices.rows();
   call<Exec> of(exec, "gather");
   if (out.size() != 0) {
-    if constexpr (std::is_same_v<Path, path::direct>) {
-      require_direct_reach("gather", exec, table);
-      require_direct_reach("gather", exec, out);
-      of.writes_to(out);
-      const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
-                                                      Bounds::reports ? of.report() : report_writer{}};
-      launch_gather(exec, label_of("gather", Path::name), table, out, source, n);
-    } else if constexpr (std::is_same_v<Path, path::staged>) {
+    if constexpr (std::is_same_v<Path, path::staged>) {
       settle(of, "ferry::gather::staged", table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, "gather", indices, table.rows(), rows);
       gather_staged(of, table, rows, out);
+    } else {
+      require_gather_reach(of, table, out);
+      if constexpr (is_sorted_path<Path>) {
+        const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
+        gather_sorted<Path>(of, table, sort_by_page<Bounds>(of, indices, table.rows(), row_bytes), out);
+      } else {
+        const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
+                                                        Bounds::reports ? of.report() : report_writer{}};
+        launch_gather(exec, label_of("gather", Path::name), table, out, source, n);
+      }
     }
   }
   return of.finish(table, n, std::is_signed_v<plain>);
+}
+
+template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
+ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
+                      const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = plan.positions();
+  call<Exec> of(exec, "gather");
+  of.use(plan);
+  if (out.size() != 0) {
+    const plan_storage& store = *plan.storage();
+    if constexpr (std::is_same_v<Path, path::staged>) {
+      settle(of, "ferry::gather::staged", table, out);
+      gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
+    } else {
+      require_gather_reach(of, table, out);
+      if constexpr (is_sorted_path<Path>)
+        gather_sorted<Path>(
+            of, table,
+            kernels::sorted_places{store.sorted_rows, store.order, static_cast<std::uint64_t>(plan.rows())},
+            out);
+      else
+        launch_gather(exec, label_of("gather", Path::name), table, out, kernels::listed_rows{store.row_of},
+                      n);
+    }
+  }
+  return of.finish(table, n, plan.storage()->signed_indices);
 }
 
 }  // namespace detail

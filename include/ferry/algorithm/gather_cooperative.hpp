@@ -7,27 +7,23 @@
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/ring.hpp>
 #include <ferry/execution/transfer.hpp>
-#include <ferry/index/row_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ferry::detail {
 
-/// A table in host memory, a batch on the device, and a plan made there. The device's teams gather from the
+/// A table in host memory, a batch on the device, and places sorted there. The device's teams gather from the
 /// front of the sorted places; the host's workers gather from the back into the ring, DMA carries that to a dense
 /// buffer on the device, and one more kernel moves it from there to where it belongs.
 template <class Exec, class T, class TableSpace, class Out>
-void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                        const array_ref<Out, device_space>& out) {
+void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                        const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
   using backend = execution_backend<Exec>;
-  const plan_storage& store = *plan.storage();
   const auto label = label_of("gather", "cooperative");
-  const std::int64_t n = plan.positions();
+  const std::int64_t n = out.rows();
   const std::int64_t wide = out.width();
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
-  const kernels::sorted_places places{store.sorted_rows, store.order,
-                                      static_cast<std::uint64_t>(plan.rows())};
 
   Out* arrived = of.template scratch<Out>(n * wide);
   ring<Exec> slots(of, of.lane(), label, n, row_bytes, backend::tuning().cooperative_workers);
@@ -36,7 +32,7 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table, c
   launch_gather(of.exec(), label, table, out, places, n,
                 in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
-  list_from_back<Exec, std::uint64_t> list(of, store.sorted_rows, n);
+  list_from_back<Exec, std::uint64_t> list(of, places.sorted_rows, n);
   auto claims = meet.for_host(slots.per_slot());
   slots.to_device(
       claims,

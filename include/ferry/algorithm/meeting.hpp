@@ -7,6 +7,7 @@
 #include <ferry/memory/event.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace ferry::detail {
@@ -65,20 +66,28 @@ class list_from_back {
   list_from_back(call<Exec>& of, const Row* sorted, std::int64_t count)
       : here_(of.template pinned<Row>(count)), split_(count - std::min(count, first_part)) {
     bring(of, sorted, split_, count);
-    back_ = backend::record(of.lane());
+    back_.there = backend::record(of.lane());
     bring(of, sorted, 0, split_);
-    front_ = backend::record(of.lane());
+    front_.there = backend::record(of.lane());
   }
 
   /// Items [first, ...) of the list; blocks until they are there.
   const Row* from(std::int64_t first) {
-    const auto& there = first >= split_ ? back_ : front_;
-    if (there != nullptr) there->wait();
+    part& needed = first >= split_ ? back_ : front_;
+    if (!needed.here.load(std::memory_order_acquire)) {
+      if (needed.there != nullptr) needed.there->wait();
+      needed.here.store(true, std::memory_order_release);
+    }
     return here_ + first;
   }
 
  private:
   static constexpr std::int64_t first_part = 1 << 15;
+
+  struct part {
+    event_handle there;
+    std::atomic<bool> here{false};  // asking the device once is enough
+  };
 
   void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end) {
     transfer(of.lane(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
@@ -87,8 +96,8 @@ class list_from_back {
 
   Row* here_;
   std::int64_t split_;
-  event_handle back_;
-  event_handle front_;
+  part back_;
+  part front_;
 };
 
 }  // namespace ferry::detail

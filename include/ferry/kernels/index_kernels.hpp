@@ -17,8 +17,8 @@ struct validate_indices {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { (void)source.row(i, true); }
 };
 
-/// Raw indices -> rows (-1: none). keys and order, where given, are what the sort takes: positions without a
-/// row get the key `rows` and so end up behind all others.
+/// Raw indices -> rows (-1: none), where row_of is given. keys and order, where given, are what the sort takes:
+/// positions without a row get the key `rows` and so end up behind all others.
 template <class Index, class Bounds>
 struct resolve_indices {
   index_rows<Index, Bounds> source;
@@ -28,7 +28,7 @@ struct resolve_indices {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = source.row(i, true);
-    row_of[i] = row;
+    if (row_of != nullptr) row_of[i] = row;
     if (keys == nullptr) return;
     keys[i] = static_cast<std::uint64_t>(row < 0 ? source.rows : row);
     order[i] = i;
