@@ -67,6 +67,7 @@ struct move_facts {
   std::int64_t row_bytes = 0;
   std::int64_t positions = 0;
   bool planned = false;  ///< the indices are sorted already, by a row_plan
+  bool on_host = false;  ///< the verb's own kernels run on the host's cores
 };
 
 /// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
@@ -83,9 +84,11 @@ constexpr route_set candidate_routes(verb what) {
       return what == verb::copy ? route_set{route::direct} : route_set{route::direct, route::ordered};
     if (!batch_on_device || what == verb::copy || std::is_same_v<TableSpace, pageable_space>)
       return {route::direct, route::staged};
-    const bool moves = what == verb::gather || what == verb::scatter;
-    route_set all{route::direct, route::ordered, route::staged};
-    return moves ? all.with(route::cooperative) : all;
+    if (what == verb::gather || what == verb::scatter)
+      return {route::direct, route::ordered, route::staged, route::cooperative};
+    // The others write in the order of a plan; large device pages gain nothing from walking it in fewer teams.
+    if (std::is_same_v<TableSpace, mapped_space>) return {route::direct, route::staged};
+    return {route::direct, route::ordered, route::staged};
   }
 }
 
