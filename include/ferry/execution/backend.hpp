@@ -3,9 +3,16 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/backend.hpp>
 
+#include <string>
 #include <type_traits>
 
 namespace ferry {
+
+/// What a backend runs on, as the system names it; measured profiles are valid for these.
+struct device_id {
+  std::string device;
+  std::string driver;
+};
 
 /// The backend that runs the kernels of an execution space; specialised in backends/.
 template <class Exec>

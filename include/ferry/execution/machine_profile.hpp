@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <string_view>
 
 namespace ferry {
@@ -90,38 +91,44 @@ constexpr unsigned bit_of(reading one) { return 1u << static_cast<unsigned>(one)
 struct profile_field {
   std::string_view name;
   double machine_profile::*member;
+  bool may_be_zero = false;
 };
 
+/// Finite, and positive where it divides.
+constexpr bool is_usable(const profile_field& field, double value) {
+  return (value > 0.0 || (value == 0.0 && field.may_be_zero)) && value <= std::numeric_limits<double>::max();
+}
+
 inline constexpr profile_field profile_fields[] = {
-    {"call_us", &machine_profile::call_us},
-    {"ordered_call_us", &machine_profile::ordered_call_us},
-    {"staged_call_us", &machine_profile::staged_call_us},
-    {"cooperative_call_us", &machine_profile::cooperative_call_us},
-    {"sort_us", &machine_profile::sort_us},
-    {"sort_ns_per_index", &machine_profile::sort_ns_per_index},
+    {"call_us", &machine_profile::call_us, true},
+    {"ordered_call_us", &machine_profile::ordered_call_us, true},
+    {"staged_call_us", &machine_profile::staged_call_us, true},
+    {"cooperative_call_us", &machine_profile::cooperative_call_us, true},
+    {"sort_us", &machine_profile::sort_us, true},
+    {"sort_ns_per_index", &machine_profile::sort_ns_per_index, true},
     {"dma_to_device_gb_per_s", &machine_profile::dma_to_device_gb_per_s},
     {"dma_from_device_gb_per_s", &machine_profile::dma_from_device_gb_per_s},
-    {"link_row_ns", &machine_profile::link_row_ns},
+    {"link_row_ns", &machine_profile::link_row_ns, true},
     {"link_read_gb_per_s", &machine_profile::link_read_gb_per_s},
     {"link_write_gb_per_s", &machine_profile::link_write_gb_per_s},
     {"pinned_reach_gib", &machine_profile::pinned_reach_gib},
-    {"pinned_miss_ns", &machine_profile::pinned_miss_ns},
-    {"pinned_walk_ns", &machine_profile::pinned_walk_ns},
-    {"pinned_group_ns", &machine_profile::pinned_group_ns},
-    {"mapped_row_ns", &machine_profile::mapped_row_ns},
+    {"pinned_miss_ns", &machine_profile::pinned_miss_ns, true},
+    {"pinned_walk_ns", &machine_profile::pinned_walk_ns, true},
+    {"pinned_group_ns", &machine_profile::pinned_group_ns, true},
+    {"mapped_row_ns", &machine_profile::mapped_row_ns, true},
     {"mapped_read_gb_per_s", &machine_profile::mapped_read_gb_per_s},
     {"mapped_write_gb_per_s", &machine_profile::mapped_write_gb_per_s},
     {"mapped_reach_gib", &machine_profile::mapped_reach_gib},
-    {"mapped_growth", &machine_profile::mapped_growth},
-    {"device_row_ns", &machine_profile::device_row_ns},
+    {"mapped_growth", &machine_profile::mapped_growth, true},
+    {"device_row_ns", &machine_profile::device_row_ns, true},
     {"device_gb_per_s", &machine_profile::device_gb_per_s},
     {"device_reach_gib", &machine_profile::device_reach_gib},
-    {"device_miss_ns", &machine_profile::device_miss_ns},
-    {"host_read_row_ns", &machine_profile::host_read_row_ns},
+    {"device_miss_ns", &machine_profile::device_miss_ns, true},
+    {"host_read_row_ns", &machine_profile::host_read_row_ns, true},
     {"host_read_gb_per_s", &machine_profile::host_read_gb_per_s},
-    {"host_write_row_ns", &machine_profile::host_write_row_ns},
+    {"host_write_row_ns", &machine_profile::host_write_row_ns, true},
     {"host_write_gb_per_s", &machine_profile::host_write_gb_per_s},
-    {"host_growth", &machine_profile::host_growth},
+    {"host_growth", &machine_profile::host_growth, true},
     {"cooperative_link_share", &machine_profile::cooperative_link_share},
 };
 // Eight bytes each and the mask: whoever adds a number above adds its name here.
