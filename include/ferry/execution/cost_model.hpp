@@ -211,6 +211,7 @@ class cost_model {
     const double host = std::max(0.75 * host_rows().ns, wire);
     row_cost both;
     both.at_least(1.0 / (1.0 / std::max(device.ns, 1e-6) + 1.0 / std::max(host, 1e-6)), bottleneck::host);
+    both.at_least(p_.cooperative_row_ns, bottleneck::host);
     both.at_least(wire / p_.cooperative_link_share, bottleneck::link_bytes);
     return sum(p_.cooperative_call_us + sorting_us(), both);
   }

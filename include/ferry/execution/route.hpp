@@ -2,6 +2,7 @@
 
 #include <ferry/execution/backend.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_ref.hpp>
 
 #include <array>
 #include <cstddef>
@@ -69,6 +70,21 @@ struct move_facts {
   bool planned = false;  ///< the indices are sorted already, by a row_plan
   bool on_host = false;  ///< the verb's own kernels run on the host's cores
 };
+
+/// The facts of a verb that Exec's kernels would run on `positions` rows of `table`.
+template <class Exec, class BatchSpace, class T, class TableSpace>
+move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64_t positions,
+                    bool planned = false) {
+  constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+  return {what,
+          TableSpace::name,
+          BatchSpace::name,
+          table.rows() * table.row_stride() * element,
+          table.width() * element,
+          positions,
+          planned,
+          is_host_exec<Exec>};
+}
 
 /// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
 /// out, so that they need not be compiled. For pageable memory under a device, direct is only a candidate where
