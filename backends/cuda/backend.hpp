@@ -3,6 +3,7 @@
 #include "allocation.hpp"
 #include "error.hpp"
 #include "event.hpp"
+#include "identity.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -19,6 +20,7 @@ namespace ferry {
 struct cuda_backend : cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
+                      cuda::identity_functions,
                       cuda::sort_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;

@@ -3,6 +3,7 @@
 #include "allocation.hpp"
 #include "error.hpp"
 #include "event.hpp"
+#include "identity.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -19,6 +20,7 @@ namespace ferry {
 struct host_backend : host::allocation_functions,
                       host::transfer_functions,
                       host::event_functions,
+                      host::identity_functions,
                       host::sort_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;

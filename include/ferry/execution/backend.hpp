@@ -8,6 +8,12 @@
 
 namespace ferry {
 
+/// What a backend runs on, as the system names it; measured profiles are valid for these.
+struct device_id {
+  std::string device;
+  std::string driver;
+};
+
 /// The backend that runs the kernels of an execution space; specialised in backends/.
 template <class Exec>
 struct execution_backend;

@@ -2,6 +2,7 @@
 
 #include <ferry/execution/backend.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_ref.hpp>
 
 #include <array>
 #include <cstddef>
@@ -67,7 +68,23 @@ struct move_facts {
   std::int64_t row_bytes = 0;
   std::int64_t positions = 0;
   bool planned = false;  ///< the indices are sorted already, by a row_plan
+  bool on_host = false;  ///< the verb's own kernels run on the host's cores
 };
+
+/// The facts of a verb that Exec's kernels would run on `positions` rows of `table`.
+template <class Exec, class BatchSpace, class T, class TableSpace>
+move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64_t positions,
+                    bool planned = false) {
+  constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+  return {what,
+          TableSpace::name,
+          BatchSpace::name,
+          table.rows() * table.row_stride() * element,
+          table.width() * element,
+          positions,
+          planned,
+          is_host_exec<Exec>};
+}
 
 /// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
 /// out, so that they need not be compiled. For pageable memory under a device, direct is only a candidate where
@@ -83,9 +100,11 @@ constexpr route_set candidate_routes(verb what) {
       return what == verb::copy ? route_set{route::direct} : route_set{route::direct, route::ordered};
     if (!batch_on_device || what == verb::copy || std::is_same_v<TableSpace, pageable_space>)
       return {route::direct, route::staged};
-    const bool moves = what == verb::gather || what == verb::scatter;
-    route_set all{route::direct, route::ordered, route::staged};
-    return moves ? all.with(route::cooperative) : all;
+    if (what == verb::gather || what == verb::scatter)
+      return {route::direct, route::ordered, route::staged, route::cooperative};
+    // The others write in the order of a plan; large device pages gain nothing from walking it in fewer teams.
+    if (std::is_same_v<TableSpace, mapped_space>) return {route::direct, route::staged};
+    return {route::direct, route::ordered, route::staged};
   }
 }
 
