@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/choose_path.hpp>
 #include <ferry/algorithm/gather_cooperative.hpp>
 #include <ferry/algorithm/gather_staged.hpp>
 #include <ferry/algorithm/index_access.hpp>
@@ -121,20 +122,24 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   const auto from = make_ref(table);
   const auto to = make_ref(out);
   detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();
-  using path_policy = detail::resolved_path<typename chosen::template get<path_category, path::automatic>,
-                                            Exec, typename detail::traits_of<Table>::memory_space,
-                                            typename detail::traits_of<Out>::memory_space>;
+  using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using out_space = typename decltype(to)::memory_space;
   if constexpr (detail::is_plan<Indices>) {
     detail::require_plan<Exec, chosen>("gather", indices, from);
     detail::require_shapes("gather", from, indices.positions(), to);
-    return detail::gather_by_plan<path_policy>(exec, from, indices, to);
+    return detail::on_path<asked, verb::gather, out_space>(
+        exec, from, indices.positions(), true,
+        [&]<class Path>(Path) { return detail::gather_by_plan<Path>(exec, from, indices, to); });
   } else {
     const auto which = make_ref(indices);
     detail::require_rank_one("gather", which);
     detail::require_shapes("gather", from, which.rows(), to);
     detail::require_a_row_to_clamp_to<bounds_policy>("gather", from.rows(), which.rows());
-    return detail::gather_by_index<path_policy, bounds_policy>(exec, from, which, to);
+    return detail::on_path<asked, verb::gather, out_space>(
+        exec, from, which.rows(), false, [&]<class Path>(Path) {
+          return detail::gather_by_index<Path, bounds_policy>(exec, from, which, to);
+        });
   }
 }
 

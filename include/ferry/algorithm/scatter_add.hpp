@@ -32,13 +32,11 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using value = std::remove_cvref_t<decltype(*from.data)>;
   static_assert(NumberElement<element> && NumberElement<value>,
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-  using path_policy = detail::resolved_path<typename chosen::template get<path_category, path::automatic>,
-                                            Exec, typename detail::traits_of<Table>::memory_space,
-                                            typename detail::traits_of<Values>::memory_space>;
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  return detail::write_rows<path_policy, bounds_policy, duplicates_policy, chosen>(
-      exec, "scatter_add", detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+  return detail::write_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
+      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
 }
 
 }  // namespace ferry

@@ -45,6 +45,7 @@ class route_set {
   [[nodiscard]] constexpr bool contains(route one) const { return (bits_ & bit(one)) != 0u; }
   [[nodiscard]] constexpr route_set with(route one) const { return route_set(bits_ | bit(one)); }
   [[nodiscard]] constexpr route_set without(route one) const { return route_set(bits_ & ~bit(one)); }
+  [[nodiscard]] constexpr route_set without(route_set some) const { return route_set(bits_ & ~some.bits_); }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0u; }
   [[nodiscard]] constexpr int size() const {
     int count = 0;
@@ -98,8 +99,10 @@ constexpr route_set candidate_routes(verb what) {
   } else {
     if (table_on_device && batch_on_device)
       return what == verb::copy ? route_set{route::direct} : route_set{route::direct, route::ordered};
-    if (!batch_on_device || what == verb::copy || std::is_same_v<TableSpace, pageable_space>)
-      return {route::direct, route::staged};
+    constexpr bool pageable =
+        std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
+    if (what == verb::copy) return pageable ? route_set{route::staged} : route_set{route::direct};
+    if (!batch_on_device || pageable) return {route::direct, route::staged};
     if (what == verb::gather || what == verb::scatter)
       return {route::direct, route::ordered, route::staged, route::cooperative};
     // The others write in the order of a plan; large device pages gain nothing from walking it in fewer teams.
