@@ -11,7 +11,8 @@
 
 namespace ferry::kernels {
 
-/// out[p] = table[rows(p)] for each position p; rows that the source does not resolve stay as they are.
+/// out[p] = table[rows(p)] for each position p; rows that the source does not resolve stay as they are. The
+/// device's kernel for rows that only move; convert_rows changes their type on the way.
 ///
 /// Device mapping: one thread for each element (or 16-byte unit) of the batch, row-major, so that
 /// neighbouring threads read neighbouring bytes of one row; one row of 512 bytes is one warp's load. No
