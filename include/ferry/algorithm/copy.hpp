@@ -9,6 +9,7 @@
 #include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/copy_elements.hpp>
 #include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/tile.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,10 +50,28 @@ inline kernels::strided_places dense_places() {
   return made;
 }
 
+inline bool is_dense(const kernels::strided_places& places) {
+  return places.rank == 1 && places.strides[0] == 1;
+}
+
+/// Contiguous pieces of two types are converted in tiles, where their addresses allow it; everything else goes
+/// element by element.
 template <class Exec, class To, class From>
 void launch_copy(const Exec& exec, const std::string& label, To* to, const kernels::strided_places& places_to,
                  std::int64_t first_to, const From* from, const kernels::strided_places& places_from,
                  std::int64_t first_from, std::int64_t count) {
+  using tile = std::conditional_t<is_host_exec<Exec>, kernels::host_tile, kernels::packed_tile>;
+  if constexpr (!std::is_same_v<To, From>) {
+    const auto starts_tile = [](const auto* data) {
+      return !tile::packed || reinterpret_cast<std::uintptr_t>(data) % (tile::elements * sizeof(*data)) == 0;
+    };
+    if (is_dense(places_to) && is_dense(places_from) && starts_tile(to + first_to) &&
+        starts_tile(from + first_from)) {
+      launch(exec, label, (count + tile::elements - 1) / tile::elements,
+             kernels::convert_elements<To, From, tile>{to + first_to, from + first_from, count});
+      return;
+    }
+  }
   launch(exec, label, count,
          kernels::copy_elements<To, From>{to, places_to, first_to, from, places_from, first_from});
 }

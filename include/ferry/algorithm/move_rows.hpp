@@ -4,10 +4,12 @@
 #include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
+#include <ferry/kernels/convert_rows.hpp>
 #include <ferry/kernels/gather_rows.hpp>
 #include <ferry/kernels/index_kernels.hpp>
 #include <ferry/kernels/packet.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/tile.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
 #include <cstdint>
@@ -54,6 +56,18 @@ bool in_wide_units(const Arrays&... arrays) {
     constexpr auto element = static_cast<std::int64_t>(sizeof(*array.data));
     return reinterpret_cast<std::uintptr_t>(array.data) % unit == 0 && array.width() * element % unit == 0 &&
            array.row_stride() * element % unit == 0;
+  };
+  return (fits(arrays) && ...);
+}
+
+/// Whether the rows of all arrays consist of whole packets of so many elements, each at its packet's
+/// alignment.
+template <int Elements, class... Arrays>
+bool in_packets(const Arrays&... arrays) {
+  const auto fits = [](const auto& array) {
+    constexpr auto bytes = Elements * sizeof(*array.data);
+    return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() % Elements == 0 &&
+           array.row_stride() % Elements == 0;
   };
   return (fits(arrays) && ...);
 }
@@ -107,9 +121,12 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     else
       launch_gather_units<unit_of<in>>(exec, label, table, out, source, items, order);
   } else {
-    using kernel = kernels::gather_rows<Out, in, Source>;
-    order.run(exec, label, items, wide,
-              kernel{table.data, from_step, out.data, to_step, fast_divisor(wide), source});
+    constexpr int each = kernels::packed_tile::elements;
+    const bool packed = in_packets<each>(table, out);
+    const std::int64_t tiles = packed ? wide / each : wide;
+    order.run(exec, label, items, tiles,
+              kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
+                                                     fast_divisor(tiles), packed, source});
   }
 }
 

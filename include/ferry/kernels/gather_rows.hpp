@@ -12,7 +12,7 @@
 namespace ferry::kernels {
 
 /// out[position(k)] = table[row(k)] for each item k of the source; rows that it does not resolve stay as they
-/// are.
+/// are. The device's kernel for rows that only move; convert_rows changes their type on the way.
 ///
 /// Device mapping: one thread for each element (or 16-byte unit) of the batch, row-major, so that
 /// neighbouring threads read neighbouring bytes of one row; one row of 512 bytes is one warp's load. No

@@ -35,7 +35,20 @@ struct resolve_indices {
   }
 };
 
-/// Scan over the sorted keys: the number of segment heads before place k is the segment of place k.
+/// How many segments, and runs of segments whose rows are neighbours, begin before a place of the sorted keys.
+struct segment_heads {
+  std::int64_t segments = 0;
+  std::int64_t runs = 0;
+
+  KOKKOS_FUNCTION segment_heads& operator+=(const segment_heads& other) {
+    segments += other.segments;
+    runs += other.runs;
+    return *this;
+  }
+};
+
+/// Scan over the sorted keys: the number of segment heads before place k is the segment of place k. A segment
+/// whose row does not follow the row before it is the head of a run.
 struct find_segments {
   const std::uint64_t* keys;
   const std::int64_t* order;
@@ -43,28 +56,47 @@ struct find_segments {
   std::uint64_t rows;
   std::int64_t* unique_rows;
   std::int64_t* segment_begin;
+  std::int64_t* run_begin;
   std::int64_t* inverse;
   std::int64_t* unique_count;
+  std::int64_t* run_count;
 
-  using value_type = std::int64_t;
+  using value_type = segment_heads;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t k, std::int64_t& heads, bool final) const {
+  KOKKOS_FUNCTION void init(value_type& heads) const { heads = {}; }
+  KOKKOS_FUNCTION void join(value_type& heads, const value_type& more) const { heads += more; }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t k, value_type& heads, bool final) const {
     const bool valid = keys[k] < rows;
     const bool head = valid && (k == 0 || keys[k - 1] != keys[k]);
-    if (head) ++heads;
+    const bool run = head && (k == 0 || keys[k - 1] + 1 != keys[k]);
+    if (head) ++heads.segments;
+    if (run) ++heads.runs;
     if (!final) return;
-    inverse[order[k]] = valid ? heads - 1 : -1;
+    inverse[order[k]] = valid ? heads.segments - 1 : -1;
     if (head) {
-      unique_rows[heads - 1] = static_cast<std::int64_t>(keys[k]);
-      segment_begin[heads - 1] = k;
+      unique_rows[heads.segments - 1] = static_cast<std::int64_t>(keys[k]);
+      segment_begin[heads.segments - 1] = k;
     }
-    // The end of the last segment is written by the last valid place.
-    if (valid && (k + 1 == count || keys[k + 1] >= rows)) {
-      segment_begin[heads] = k + 1;
-      *unique_count = heads;
-    }
-    if (!valid && k == 0) *unique_count = 0;
+    if (run) run_begin[heads.runs - 1] = heads.segments - 1;
+    // The ends of the last segment and of the last run are written by the last valid place.
+    if (valid && (k + 1 == count || keys[k + 1] >= rows)) close(heads, k + 1);
+    if (!valid && k == 0) close({}, 0);
   }
+
+  /// Also what a plan of no positions consists of.
+  KOKKOS_FUNCTION void close(const value_type& heads, std::int64_t places) const {
+    segment_begin[heads.segments] = places;
+    run_begin[heads.runs] = heads.segments;
+    *unique_count = heads.segments;
+    *run_count = heads.runs;
+  }
+};
+
+/// A plan of no positions; one thread.
+struct close_empty_plan {
+  find_segments plan;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close({}, 0); }
 };
 
 /// Reports each row that a plan's batch names more than once.
