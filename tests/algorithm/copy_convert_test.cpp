@@ -15,7 +15,7 @@ void convert_copies(std::mt19937_64& random, std::size_t rows, std::size_t width
   const auto poison = values<To>(random, rows * width + 8);
   auto source = make<FromSpace>("from", content);
   const exec_space exec;
-  for_each_path<FromSpace, ToSpace>([&](auto path) {
+  for_each_path<FromSpace, ToSpace, work::copies>([&](auto path) {
     CAPTURE(path.name);
     auto sink = make<ToSpace>("to", poison);
     ferry::copy(exec, view_at(source, offset[0], rows, width), view_at(sink, offset[1], rows, width), path)
