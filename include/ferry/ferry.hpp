@@ -3,7 +3,9 @@
 /// ferry moves tensor rows between memory spaces. This header brings all of it, and is the only one that
 /// knows of the backends.
 
+#include <ferry/algorithm/calibrate.hpp>
 #include <ferry/algorithm/copy.hpp>
+#include <ferry/algorithm/explain.hpp>
 #include <ferry/algorithm/gather.hpp>
 #include <ferry/algorithm/init.hpp>
 #include <ferry/algorithm/make_plan.hpp>
@@ -12,8 +14,12 @@
 #include <ferry/algorithm/scatter_add.hpp>
 #include <ferry/algorithm/step.hpp>
 #include <ferry/error.hpp>
+#include <ferry/execution/current_profile.hpp>
+#include <ferry/execution/explanation.hpp>
+#include <ferry/execution/machine_profile.hpp>
 #include <ferry/execution/path.hpp>
 #include <ferry/execution/policies.hpp>
+#include <ferry/execution/route.hpp>
 #include <ferry/execution/ticket.hpp>
 #include <ferry/index/bounds.hpp>
 #include <ferry/index/duplicates.hpp>

@@ -145,8 +145,8 @@ TEST_CASE("the default profile predicts what was measured on its machine", "[pro
     CAPTURE(one.space, one.table_gib, one.row_bytes, one.n, name(one.path), name(one.what), ratio);
     // Paths with host threads differ more from run to run than kernels do.
     const bool host = one.path == route::staged || one.path == route::cooperative;
-    CHECK(ratio < (host ? 1.35 : 1.15));
-    CHECK(ratio > 1.0 / (host ? 1.35 : 1.15));
+    CHECK(ratio < (host ? 1.35 : 1.2));
+    CHECK(ratio > 1.0 / (host ? 1.35 : 1.2));
     logs += std::abs(std::log(ratio));
   }
   CHECK(logs / static_cast<double>(std::size(readings)) < 0.05);
@@ -195,7 +195,7 @@ TEST_CASE("small batches, and tables that the device keeps translated, go direct
     }
     if (row_bytes >= 128) {
       CHECK(choose_route(profile, gather_from(pinned, 0.5, row_bytes, m1), all) == route::direct);
-      CHECK(choose_route(profile, gather_from(mapped, 64, row_bytes, m1), all) == route::direct);
+      CHECK(choose_route(profile, gather_from(mapped, 16, row_bytes, m1), all) == route::direct);
     }
   }
 }

@@ -96,7 +96,7 @@ class flat_json_reader {
   std::size_t at_ = 0;
 };
 
-inline std::string quoted(std::string_view text) {
+inline std::string json_text(std::string_view text) {
   std::string made = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') made.push_back('\\');

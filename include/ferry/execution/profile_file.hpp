@@ -33,19 +33,19 @@ struct machine_identity {
 inline std::string to_json(const machine_profile& profile, const machine_identity& of) {
   std::string made = "{\n";
   const auto line = [&made](std::string_view key, const std::string& value) {
-    made.append("  ").append(quoted(key)).append(": ").append(value);
+    made.append("  ").append(json_text(key)).append(": ").append(value);
   };
   const std::pair<std::string_view, const std::string*> names[] = {
       {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}, {"ferry", &of.ferry}};
   for (const auto& [key, value] : names) {
-    line(key, quoted(*value));
+    line(key, json_text(*value));
     made += ",\n";
   }
   std::string measured;
   for (std::size_t i = 0; i < reading_names.size(); ++i)
     if ((profile.measured >> i & 1u) != 0u)
       measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
-  line("measured", quoted(measured));
+  line("measured", json_text(measured));
   for (const auto& field : profile_fields) {
     made += ",\n";
     line(field.name, number_text(profile.*field.member));
@@ -70,17 +70,17 @@ inline std::string from_json(std::string_view text, const machine_identity& of, 
       {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
   for (const auto& [key, value] : names) {
     const json_field* field = find(key, false);
-    if (field == nullptr) return "lacks the string " + quoted(key);
+    if (field == nullptr) return "lacks the string " + json_text(key);
     if (field->text == *value) continue;
     malformed = false;
-    return "is of " + std::string(key) + " " + quoted(field->text) + ", not " + quoted(*value);
+    return "is of " + std::string(key) + " " + json_text(field->text) + ", not " + json_text(*value);
   }
   machine_profile read;
   for (const auto& field : profile_fields) {
     const json_field* found = find(field.name, true);
-    if (found == nullptr) return "lacks the number " + quoted(field.name);
+    if (found == nullptr) return "lacks the number " + json_text(field.name);
     if (!is_usable(field, found->number))
-      return "has " + number_text(found->number) + " for " + quoted(field.name);
+      return "has " + number_text(found->number) + " for " + json_text(field.name);
     read.*field.member = found->number;
   }
   const json_field* measured = find("measured", false);
