@@ -1,9 +1,12 @@
 #pragma once
 
 #include "error.hpp"
+#include "numa.hpp"
 
 #include "../host/allocation.hpp"
 
+#include <ferry/error.hpp>
+#include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -24,18 +27,29 @@ enum provenance : int { from_device_heap, registered_pages, managed_pages, plain
   host::throw_bad_alloc(space, label, bytes, std::string(call) + ": " + cudaGetErrorString(status));
 }
 
+/// Makes the pages present, tables beside the device; returns memory_block::placement.
+inline int place_pages(const char* space, void* pages, std::size_t bytes, const std::string& label) {
+  const int placement = bytes >= host::huge_page_bytes ? numa::advise(pages, host::mapped_bytes(bytes)) : 0;
+  detail::progress_meter meter(space, label, bytes);
+  host::touch_pages(pages, bytes, meter);
+  return placement;
+}
+
 /// Pages that are present before they are registered: several times faster than cudaHostAlloc, and of exactly
 /// the asked size.
 inline memory_block registered(const char* space, std::size_t bytes, const std::string& label) {
   void* pages = host::map_pages(space, label, bytes);
-  host::touch_pages(pages, bytes);
-  const cudaError_t status =
-      cudaHostRegister(pages, host::mapped_bytes(bytes), cudaHostRegisterPortable | cudaHostRegisterMapped);
-  if (status != cudaSuccess) {
+  try {
+    const int placement = place_pages(space, pages, bytes, label);
+    if (const cudaError_t status = cudaHostRegister(pages, host::mapped_bytes(bytes),
+                                                    cudaHostRegisterPortable | cudaHostRegisterMapped);
+        status != cudaSuccess)
+      throw_bad_alloc(space, label, bytes, status, "cudaHostRegister");
+    return {pages, bytes, registered_pages, placement};
+  } catch (...) {
     host::unmap_pages(pages, bytes);
-    throw_bad_alloc(space, label, bytes, status, "cudaHostRegister");
+    throw;
   }
-  return {pages, bytes, registered_pages};
 }
 
 /// Managed memory that stays on the host: the driver maps it into the device with large pages, which keeps
@@ -62,7 +76,7 @@ struct allocation_functions {
     void* data = nullptr;
     if (const cudaError_t status = cudaMalloc(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMalloc");
-    return {data, bytes, from_device_heap};
+    return {data, bytes, from_device_heap, 0};
   }
 
   static memory_block allocate(pinned_space space, std::size_t bytes, const std::string& label) {
@@ -75,16 +89,18 @@ struct allocation_functions {
     void* data = nullptr;
     if (const cudaError_t status = cudaMallocManaged(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMallocManaged");
-    if (const cudaError_t status = advise_host_resident(data, bytes); status != cudaSuccess) {
+    try {
+      if (const cudaError_t status = advise_host_resident(data, bytes); status != cudaSuccess)
+        throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMemAdvise");
+      return {data, bytes, managed_pages, place_pages(space.name.data(), data, bytes, label)};
+    } catch (...) {
       cudaFree(data);
-      throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMemAdvise");
+      throw;
     }
-    host::touch_pages(data, bytes);
-    return {data, bytes, managed_pages};
   }
 
   static memory_block allocate(pageable_space space, std::size_t bytes, const std::string& label) {
-    return {host::map_pages(space.name.data(), label, bytes), bytes, plain_pages};
+    return {host::map_pages(space.name.data(), label, bytes), bytes, plain_pages, 0};
   }
 
   template <class Space>
@@ -105,26 +121,33 @@ struct allocation_functions {
 
   /// Memory of the user's, page-locked in place.
   static void lock_pages(void* data, std::size_t bytes) {
-    if (const cudaError_t status =
-            cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
-        status != cudaSuccess)
-      throw_bad_alloc("pinned_space", "adopted", bytes, status, "cudaHostRegister");
+    const cudaError_t status =
+        cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorHostMemoryAlreadyRegistered)
+      throw_bad_alloc("pinned_space", "ferry::adopted", bytes, status, "cudaHostRegister");
+    cudaGetLastError();
+    throw invalid_argument(
+        "ferry::adopt: pages of the " + std::to_string(bytes) +
+        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry "
+        "(cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
   }
   static void unlock_pages(void* data) noexcept { cudaHostUnregister(data); }
 
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
+    const std::string place = host::numa::describe(block.placement);
     switch (block.provenance) {
       case from_device_heap:
         return "device memory (cudaMalloc)";
       case managed_pages:
-        return "managed memory, preferred location host, accessed by the device through large pages";
+        return "managed memory, preferred location host, accessed by the device through large pages" + place;
       case registered_pages:
-        return std::is_same_v<Space, mapped_space>
-                   ? "page-locked memory (fallback: this device has no concurrent access to managed memory; "
-                     "expect a "
-                     "lower rate of random rows on large tables)"
-                   : "page-locked memory (mmap, huge pages, cudaHostRegister)";
+        return (std::is_same_v<Space, mapped_space>
+                    ? "page-locked memory (fallback: this device has no concurrent access to managed memory; "
+                      "expect a lower rate of random rows on large tables)"
+                    : "page-locked memory (mmap, huge pages, cudaHostRegister)") +
+               place;
       default:
         return "pageable host memory";
     }

@@ -1,15 +1,19 @@
 #pragma once
 
 #include "error.hpp"
+#include "numa.hpp"
 
+#include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -52,28 +56,48 @@ inline void* map_pages(const char* space, const std::string& label, std::size_t 
 inline void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data, mapped_bytes(bytes)); }
 
 /// Makes every page present, with all of the machine's threads: page faults are the larger part of pinning a
-/// table.
-inline void touch_pages(void* data, std::size_t bytes) {
+/// table. The calling thread takes its share, and reports between its pieces; what its observer throws comes
+/// out of here once the others have stopped.
+inline void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter) {
   auto* first = static_cast<volatile char*>(data);
-  constexpr std::size_t by = huge_page_bytes;
-  const std::size_t pieces = (bytes + by - 1) / by;
-  const auto touch = [=](std::size_t from, std::size_t to) {
-    for (std::size_t at = from * by; at < std::min(bytes, to * by); at += page_bytes) first[at] = 0;
+  // Some two hundred pieces, of whole huge pages.
+  const std::size_t piece = (bytes / 200 / huge_page_bytes + 1) * huge_page_bytes;
+  std::atomic<std::size_t> next{0}, done{0};
+  const auto touch_one = [&] {
+    const std::size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
+    if (begin >= bytes) return false;
+    const std::size_t end = std::min(bytes, begin + piece);
+    for (std::size_t at = begin; at < end; at += page_bytes) first[at] = 0;
+    done.fetch_add(end - begin, std::memory_order_relaxed);
+    return true;
   };
   const std::size_t threads =
-      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), pieces);
-  if (threads <= 1) return touch(0, pieces);
+      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), (bytes + piece - 1) / piece);
   std::vector<std::jthread> crew;
   crew.reserve(threads);
-  for (std::size_t t = 0; t < threads; ++t)
-    crew.emplace_back(touch, pieces * t / threads, pieces * (t + 1) / threads);
+  for (std::size_t t = 1; t < threads; ++t)
+    crew.emplace_back([&] {
+      while (touch_one()) {
+      }
+    });
+  try {
+    while (touch_one()) meter.advance(done.load(std::memory_order_relaxed));
+  } catch (...) {
+    next.store(bytes, std::memory_order_relaxed);
+    throw;
+  }
 }
 
 /// Without a device of its own, all four spaces are the same memory.
 struct allocation_functions {
   template <class Space>
   static memory_block allocate(Space, std::size_t bytes, const std::string& label) {
-    return {map_pages(Space::name.data(), label, bytes), bytes, 0};
+    memory_block block{map_pages(Space::name.data(), label, bytes), bytes};
+    if constexpr (Space::is_host_accessible && Space::is_device_mapped)
+      if (bytes >= huge_page_bytes)
+        block.placement =
+            numa::advise(block.data, mapped_bytes(bytes), numa::spread(numa::nodes_with_memory()));
+    return block;
   }
   template <class Space>
   static void deallocate(Space, const memory_block& block) noexcept {
@@ -85,7 +109,8 @@ struct allocation_functions {
 
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
-    return block.bytes >= huge_page_bytes ? "host memory in huge pages, first touched by its first user"
+    return block.bytes >= huge_page_bytes ? "host memory in huge pages, first touched by its first user" +
+                                                numa::describe(block.placement)
                                           : "host memory in pages of 4 KiB";
   }
 };

@@ -25,7 +25,11 @@
 #include <ferry/index/duplicates.hpp>
 #include <ferry/index/row_plan.hpp>
 #include <ferry/memory/adopt.hpp>
+#include <ferry/memory/allocation_progress.hpp>
+#include <ferry/memory/budget.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/memory/statistics.hpp>
+#include <ferry/memory/trim.hpp>
 #include <ferry/optim/adagrad.hpp>
 #include <ferry/optim/adam.hpp>
 #include <ferry/optim/sgd.hpp>

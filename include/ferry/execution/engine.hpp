@@ -3,10 +3,10 @@
 #include <ferry/execution/lane_pool.hpp>
 #include <ferry/execution/report_pool.hpp>
 #include <ferry/memory/block_cache.hpp>
+#include <ferry/memory/block_lease.hpp>
 #include <ferry/memory/event.hpp>
 #include <ferry/memory/spaces.hpp>
-
-#include <Kokkos_Core.hpp>
+#include <ferry/memory/until_finalize.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -21,20 +21,7 @@ namespace ferry {
 template <class Backend>
 class engine {
  public:
-  static std::shared_ptr<engine> get() {
-    residence& home = residence_of_one();
-    const std::lock_guard lock(home.guard);
-    if (home.instance == nullptr) {
-      home.instance = std::make_shared<engine>();
-      Kokkos::push_finalize_hook([] {
-        residence& ending = residence_of_one();
-        std::shared_ptr<engine> last;
-        const std::lock_guard inner(ending.guard);
-        last.swap(ending.instance);
-      });
-    }
-    return home.instance;
-  }
+  static std::shared_ptr<engine> get() { return detail::until_finalize<engine>(); }
 
   engine() = default;
   engine(const engine&) = delete;
@@ -45,6 +32,12 @@ class engine {
   }
 
   [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes) { return device_.take(bytes); }
+  /// For kernels of instance `who` alone: see block_cache::take.
+  template <class OrderBehind>
+  [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes, instance_id who,
+                                                     OrderBehind&& order_behind) {
+    return device_.take(bytes, who, order_behind);
+  }
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
 
@@ -54,6 +47,13 @@ class engine {
   void keep(event_handle done, std::shared_ptr<void> resources) {
     const std::lock_guard lock(guard_);
     adrift_.push_back({std::move(done), std::move(resources)});
+  }
+
+  /// The same for work of instance `who`: scratch memory goes back at once, behind `done`.
+  void keep(event_handle done, instance_id who, std::vector<std::shared_ptr<void>> resources) {
+    std::erase_if(resources, [&](auto& each) { return release_behind(each, done, who); });
+    if (!resources.empty())
+      keep(std::move(done), std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(resources)));
   }
 
   /// Lets go of what detached work no longer needs; every verb does this once.
@@ -68,15 +68,6 @@ class engine {
   }
 
  private:
-  struct residence {
-    std::mutex guard;
-    std::shared_ptr<engine> instance;
-  };
-  static residence& residence_of_one() {
-    static residence one;
-    return one;
-  }
-
   struct adrift {
     event_handle done;
     std::shared_ptr<void> resources;

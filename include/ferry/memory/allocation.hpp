@@ -2,7 +2,9 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/backend.hpp>
+#include <ferry/memory/registry.hpp>
 #include <ferry/memory/tools.hpp>
 
 #include <cstddef>
@@ -11,29 +13,43 @@
 
 namespace ferry {
 
-/// Owning, move-only block of bytes in one memory space. Holds exactly the asked number of bytes.
-/// Throws ferry::bad_alloc, naming space, label and size.
+/// Owning, move-only block of bytes in one memory space. Holds exactly the asked number of bytes. Counted in
+/// memory_statistics, reported to allocation_progress and to Kokkos Tools.
+/// Throws budget_exceeded, and bad_alloc where the memory can't be had even after the pools gave up their idle
+/// blocks; both name space, label and size, and what is held.
 template <MemorySpace Space>
 class allocation {
  public:
   allocation() = default;
 
-  allocation(std::string label, std::size_t bytes) : label_("ferry::" + std::move(label)) {
+  // Delegates so that the destructor runs where the rest throws.
+  allocation(std::string label, std::size_t bytes) : allocation() {
     static_assert(
         requires { sizeof(device_backend<Space>); },
         "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
+    label_ = "ferry::" + std::move(label);
     if (bytes == 0) return;
-    block_ = device_backend<Space>::allocate(Space{}, bytes, label_);
+    charge_ = detail::memory_charge(Space::name, label_, bytes);
+    block_ = obtain(bytes);
     detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
+    if constexpr (Space::is_host_accessible && Space::is_device_mapped)
+      pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
+    charge_.settle();
+    allocation_progress::report({Space::name, label_, bytes, bytes});
   }
 
   allocation(allocation&& other) noexcept
-      : label_(std::move(other.label_)), block_(std::exchange(other.block_, memory_block{})) {}
+      : label_(std::move(other.label_)),
+        charge_(std::move(other.charge_)),
+        pages_(std::move(other.pages_)),
+        block_(std::exchange(other.block_, memory_block{})) {}
 
   allocation& operator=(allocation&& other) noexcept {
     if (this != &other) {
       release();
       label_ = std::move(other.label_);
+      charge_ = std::move(other.charge_);
+      pages_ = std::move(other.pages_);
       block_ = std::exchange(other.block_, memory_block{});
     }
     return *this;
@@ -50,14 +66,31 @@ class allocation {
   }
 
  private:
+  memory_block obtain(std::size_t bytes) {
+    for (;;) {
+      try {
+        return device_backend<Space>::allocate(Space{}, bytes, label_);
+      } catch (const bad_alloc& failure) {
+        detail::ledger& books = charge_.books();
+        if (!books.make_room(~std::size_t{0}))
+          throw bad_alloc(std::string(failure.what()) + "; " + books.holdings());
+      }
+    }
+  }
+
   void release() noexcept {
     if (block_.data == nullptr) return;
     detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
+    // The addresses may be somebody else's as soon as they are free, the budget only then.
+    pages_ = {};
     device_backend<Space>::deallocate(Space{}, block_);
+    charge_ = {};
     block_ = {};
   }
 
   std::string label_;
+  detail::memory_charge charge_;
+  detail::page_lock_note pages_;
   memory_block block_;
 };
 

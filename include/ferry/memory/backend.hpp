@@ -19,6 +19,8 @@ struct memory_block {
   std::size_t bytes = 0;
   /// Backend's own note of how the block was made; handed back on release.
   int provenance = 0;
+  /// Backend's own note of where the pages were asked to be; 0 where the system decides.
+  int placement = 0;
 };
 
 }  // namespace ferry

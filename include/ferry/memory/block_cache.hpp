@@ -1,97 +1,113 @@
 #pragma once
 
 #include <ferry/memory/allocation.hpp>
+#include <ferry/memory/block_lease.hpp>
+#include <ferry/memory/block_shelf.hpp>
+#include <ferry/memory/event.hpp>
+#include <ferry/memory/registry.hpp>
 
 #include <bit>
 #include <cstddef>
-#include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace ferry {
 
-/// Scratch memory of one space, kept for the next taker. A lease goes back to the cache when its last owner
-/// drops it, which is after the work that used it has ended: tickets own the leases of their verb.
+/// Scratch memory of one space, kept for the next taker. A block goes back to the cache when the last owner
+/// of its lease drops it: after the work that used it has ended (tickets own the leases of their verb), or
+/// before, by release_behind. What lies in the cache can be given back to the system by ferry::trim, and is
+/// where memory or the space's budget is short. Thread-safe.
 template <MemorySpace Space>
 class block_cache {
-  struct shelf {
-    std::mutex guard;
-    std::multimap<std::size_t, allocation<Space>> free;
-    bool closed = false;
-  };
+  using shelf = detail::block_shelf<Space>;
 
  public:
   using lease = std::shared_ptr<void>;
 
-  block_cache() : shelf_(std::make_shared<shelf>()) {}
+  /// So many blocks of about one size may be in flight before a taker gets behind one of them rather than that
+  /// another one is made. Up to there, instances stay independent of each other.
+  static constexpr std::size_t in_flight_limit = 8;
+
+  block_cache() : shelf_(std::make_shared<shelf>()), registry_(detail::memory_registry::get()) {
+    registry_->of<Space>().add_pool(shelf_);
+  }
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// Leases that are still out free their memory themselves when they end.
-  ~block_cache() {
-    std::multimap<std::size_t, allocation<Space>> dying;
-    const std::lock_guard lock(shelf_->guard);
-    shelf_->closed = true;
-    dying.swap(shelf_->free);
-  }
+  /// Waits for the work in flight behind idle blocks. Leases that are still out free their memory themselves
+  /// when they end.
+  ~block_cache() { shelf_->close(); }
 
-  /// At least `bytes` bytes; a block up to an eighth larger may be handed out again.
+  /// At least `bytes` bytes that no work uses any more, so that the host may write to them. Waits only where
+  /// in_flight_limit blocks of this size are in flight.
   [[nodiscard]] lease take(std::size_t bytes) {
-    const std::size_t size = rounded(bytes);
-    allocation<Space> block;
-    {
-      const std::lock_guard lock(shelf_->guard);
-      const auto found = shelf_->free.lower_bound(size);
-      if (found != shelf_->free.end() && found->first <= size + size / 8) {
-        block = std::move(found->second);
-        shelf_->free.erase(found);
-      }
-    }
-    if (block.data() == nullptr) block = fresh(size);
-    void* data = block.data();
-    auto owner = std::make_shared<loan>(shelf_, std::move(block));
-    return lease(std::move(owner), data);
+    return hand_out(bytes, nullptr, [](event& before) { before.wait(); });
   }
 
- private:
-  struct loan {
-    loan(std::shared_ptr<shelf> home, allocation<Space> what)
-        : shelf_of(std::move(home)), block(std::move(what)) {}
-    loan(const loan&) = delete;
-    loan& operator=(const loan&) = delete;
-    ~loan() {
-      const std::lock_guard lock(shelf_of->guard);
-      if (!shelf_of->closed) shelf_of->free.emplace(block.bytes(), std::move(block));
-    }
-    std::shared_ptr<shelf> shelf_of;
-    allocation<Space> block;
-  };
-
-  /// What lies idle on the shelf goes back to the system before memory is said to be short.
-  allocation<Space> fresh(std::size_t size) {
-    const std::string label = "scratch::" + std::string(Space::name);
-    try {
-      return allocation<Space>(label, size);
-    } catch (const bad_alloc&) {
-      const std::lock_guard lock(shelf_->guard);
-      if (shelf_->free.empty()) throw;
-      shelf_->free.clear();
-    }
-    return allocation<Space>(label, size);
+  /// At least `bytes` bytes for work of instance `who` alone, which may still be used by earlier work: of `who`,
+  /// whose order they are then in, or, where in_flight_limit blocks of this size are in flight, of other
+  /// instances; order_behind(event&) is called for each of these and must put all later work of `who` behind
+  /// the event. Never waits by itself.
+  template <class OrderBehind>
+  [[nodiscard]] lease take(std::size_t bytes, instance_id who, OrderBehind&& order_behind) {
+    return hand_out(bytes, &who, order_behind);
   }
 
-  /// Eight sizes to each power of two: at most an eighth is wasted, and batches of nearly equal size share
-  /// blocks.
-  static std::size_t rounded(std::size_t bytes) {
+  /// The size of the block that is made where none fits: eight sizes to each power of two, from 4096 bytes on. So
+  /// at most an eighth is wasted beyond that, and batches of nearly equal size share blocks.
+  [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t bytes) {
     constexpr std::size_t smallest = 4096;
     if (bytes <= smallest) return smallest;
     const std::size_t step = std::bit_floor(bytes) / 8;
-    return (bytes + step - 1) / step * step;
+    const std::size_t size = (bytes + step - 1) / step * step;
+    return size < bytes ? bytes : size;  // no block is that large; the allocation will say so
+  }
+
+  /// The largest block that is handed out where one lies in the cache: up to another eighth.
+  [[nodiscard]] static constexpr std::size_t largest_reused(std::size_t bytes) {
+    const std::size_t size = block_bytes(bytes);
+    return size + size / 8 < size ? size : size + size / 8;
+  }
+
+ private:
+  class loan final : public detail::block_loan {
+   public:
+    loan(std::shared_ptr<shelf> home, allocation<Space> what)
+        : home_(std::move(home)), memory_(std::move(what)) {}
+    loan(const loan&) = delete;
+    loan& operator=(const loan&) = delete;
+    ~loan() override {
+      if (!uses.empty()) inherited.insert(inherited.end(), uses.begin(), uses.end());
+      home_->put({std::move(memory_), std::move(inherited)});
+    }
+    [[nodiscard]] void* data() const { return memory_.data(); }
+
+   private:
+    std::shared_ptr<shelf> home_;
+    allocation<Space> memory_;
+  };
+
+  template <class OrderBehind>
+  lease hand_out(std::size_t bytes, const instance_id* who, OrderBehind&& order_behind) {
+    const std::size_t size = block_bytes(bytes);
+    auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
+    if (!found) found.emplace().memory = allocation<Space>("scratch::" + std::string(Space::name), size);
+    auto out = std::make_unique<loan>(shelf_, std::move(found->memory));
+    out->inherited = std::move(found->uses);
+    out->ordered = who != nullptr;
+    out->taker = out->ordered ? *who : 0;
+    void* const data = out->data();
+    detail::block_loan* const held = out.release();
+    lease made(data, detail::block_return{held});
+    for (const auto& use : held->inherited)
+      if (who == nullptr || use.who != *who) order_behind(*use.done);
+    return made;
   }
 
   std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<detail::memory_registry> registry_;
 };
 
 }  // namespace ferry

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "../host/numa.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cctype>
+#include <cstddef>
+#include <string>
+
+namespace ferry::cuda::numa {
+
+/// The NUMA node that the current device hangs on; -1 where the machine does not say.
+inline int device_node() {
+  int device = 0;
+  char address[32] = "";
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), device) != cudaSuccess) {
+    cudaGetLastError();
+    return -1;
+  }
+  std::string name = address;  // CUDA writes capital letters, Linux small ones
+  for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return host::numa::parse_node(host::numa::first_line("/sys/bus/pci/devices/" + name + "/numa_node"));
+}
+
+/// Asks for host memory beside the current device; returns memory_block::placement. Nothing is asked of a
+/// machine with one node.
+inline int advise(void* pages, std::size_t bytes) {
+  const auto& nodes = host::numa::nodes_with_memory();
+  if (nodes.size() < 2) return 0;
+  return host::numa::advise(pages, bytes, host::numa::beside(device_node(), nodes));
+}
+
+}  // namespace ferry::cuda::numa

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Which memory of the machine pages lie in, where it has more than one NUMA node. Everything here is advice
+/// that is given before the first touch: where the system does not take it, its default stays (the node of the
+/// thread that touches a page first).
+namespace ferry::host::numa {
+
+/// Where pages shall be: nowhere in particular, on one node while it has room, or on several in turn.
+struct placement {
+  enum class policy { unset, preferred, interleaved };
+  policy how = policy::unset;
+  std::vector<int> nodes;
+};
+
+/// The numbers of a list as Linux writes them ("0-2,7\n"), ascending. Empty for no list at all.
+inline std::vector<int> parse_node_list(std::string_view text) {
+  constexpr int most = 1 << 16;
+  std::vector<int> made;
+  std::size_t at = 0;
+  const auto number = [&](int& into) {
+    const std::size_t begin = at;
+    for (into = 0; at < text.size() && text[at] >= '0' && text[at] <= '9' && into < most; ++at)
+      into = 10 * into + (text[at] - '0');
+    return at != begin && into < most;
+  };
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  while (at < text.size()) {
+    int first = 0, last = 0;
+    if (!number(first)) return {};
+    last = first;
+    if (at < text.size() && text[at] == '-' && (++at, !number(last) || last < first)) return {};
+    for (int node = first; node <= last; ++node) made.push_back(node);
+    if (at < text.size() && (text[at] != ',' || ++at == text.size())) return {};
+  }
+  std::sort(made.begin(), made.end());
+  made.erase(std::unique(made.begin(), made.end()), made.end());
+  return made;
+}
+
+/// The node of a device as Linux writes it ("1\n"); -1 where the machine does not know, as Linux says it.
+inline int parse_node(std::string_view text) {
+  const std::vector<int> one = parse_node_list(text);
+  return one.size() == 1 ? one.front() : -1;
+}
+
+/// The first line of a small file; empty where there is none.
+inline std::string first_line(const std::string& path) {
+  std::string line;
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    char text[1024];
+    if (std::fgets(text, sizeof text, file) != nullptr) line = text;
+    std::fclose(file);
+  }
+  return line;
+}
+
+/// The machine's nodes that have memory; read once.
+inline const std::vector<int>& nodes_with_memory() {
+  static const std::vector<int> nodes = parse_node_list(first_line("/sys/devices/system/node/has_memory"));
+  return nodes;
+}
+
+/// For memory that one device reads: its own node, where that is one of several.
+inline placement beside(int device_node, const std::vector<int>& nodes) {
+  if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
+  return {placement::policy::preferred, {device_node}};
+}
+
+/// For tables that the threads of all nodes read at random rows: in turn on all nodes, so that the nodes' links
+/// share the load whoever fills the table; with local placement, a table read from a file by one thread would
+/// lie on that thread's node.
+inline placement spread(const std::vector<int>& nodes) {
+  if (nodes.size() < 2) return {};
+  return {placement::policy::interleaved, nodes};
+}
+
+/// Gives the advice for whole pages that nobody has touched; returns memory_block::placement. No system call
+/// where nothing is asked for.
+inline int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
+  constexpr std::size_t bits = 8 * sizeof(unsigned long);
+  constexpr long mode_preferred = 1, mode_interleave = 3;  // linux/mempolicy.h
+  if (wanted.how == placement::policy::unset) return 0;
+  std::array<unsigned long, 16> mask{};
+  for (const int node : wanted.nodes) {
+    const auto place = static_cast<std::size_t>(node);
+    if (place < mask.size() * bits) mask[place / bits] |= 1ul << (place % bits);
+  }
+  const bool one = wanted.how == placement::policy::preferred;
+  // The kernel takes the number of bits for one more than it is.
+  if (::syscall(SYS_mbind, pages, bytes, one ? mode_preferred : mode_interleave, mask.data(),
+                mask.size() * bits + 1, 0u) != 0)
+    return 0;
+  return one ? wanted.nodes.front() + 1 : -1;
+}
+
+/// What advise() returned, in words to append.
+inline std::string describe(int advised) {
+  if (advised == 0) return "";
+  return advised < 0 ? ", interleaved over the NUMA nodes"
+                     : ", placed on NUMA node " + std::to_string(advised - 1);
+}
+
+}  // namespace ferry::host::numa

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+namespace ferry {
+
+/// How far an allocation has come. The strings live as long as the call that brings them.
+struct progress {
+  std::string_view space;
+  std::string_view label;  ///< as in memory_by_label
+  std::size_t bytes_done = 0;
+  std::size_t bytes = 0;
+
+  /// Whether this is the allocation's last report: only that one has bytes_done == bytes.
+  [[nodiscard]] bool done() const noexcept { return bytes_done == bytes; }
+};
+
+/// Observes the allocations that this thread makes while it lives:
+///
+///   ferry::allocation_progress watch([](const ferry::progress& p) { bar(p.label, p.bytes_done, p.bytes); });
+///
+/// Called in this thread only, with at least 1 % of the bytes or 100 ms between calls, and once more when the
+/// allocation is done. Where a backend has nothing to do for each page (device memory, pageable memory, all
+/// spaces of a host backend) the last call is the only one. An exception of the callback ends the allocation,
+/// which then leaves nothing behind. Observers nest: the inner one is called first. A callback's own
+/// allocations are not reported to it.
+class allocation_progress {
+ public:
+  explicit allocation_progress(std::function<void(const progress&)> callback)
+      : callback_(std::move(callback)), outer_(std::exchange(innermost(), this)) {}
+  allocation_progress(const allocation_progress&) = delete;
+  allocation_progress& operator=(const allocation_progress&) = delete;
+  ~allocation_progress() { innermost() = outer_; }
+
+  /// Whether this thread is observed.
+  [[nodiscard]] static bool is_watched() noexcept { return innermost() != nullptr; }
+
+  /// For whoever allocates.
+  static void report(const progress& now) {
+    for (auto* each = innermost(); each != nullptr; each = each->outer_) each->call(now);
+  }
+
+ private:
+  struct busy_mark {
+    explicit busy_mark(bool& mark) : of(mark) { of = true; }
+    busy_mark(const busy_mark&) = delete;
+    busy_mark& operator=(const busy_mark&) = delete;
+    ~busy_mark() { of = false; }
+    bool& of;
+  };
+
+  void call(const progress& now) {
+    if (busy_ || !callback_) return;
+    const busy_mark mark(busy_);
+    callback_(now);
+  }
+
+  static allocation_progress*& innermost() noexcept {
+    thread_local allocation_progress* one = nullptr;
+    return one;
+  }
+
+  std::function<void(const progress&)> callback_;
+  allocation_progress* outer_;
+  bool busy_ = false;
+};
+
+namespace detail {
+
+/// Thins out an allocation's reports. For the thread that allocates.
+class progress_meter {
+ public:
+  using clock = std::chrono::steady_clock;
+
+  progress_meter(std::string_view space, std::string_view label, std::size_t bytes)
+      : now_{space, label, 0, bytes}, watched_(allocation_progress::is_watched()), last_(clock::now()) {}
+
+  [[nodiscard]] bool is_watched() const noexcept { return watched_; }
+
+  /// `bytes_done` never falls. The last byte is left to whoever knows that the allocation is done.
+  void advance(std::size_t bytes_done) {
+    if (!watched_ || bytes_done >= now_.bytes || bytes_done == now_.bytes_done) return;
+    const auto time = clock::now();
+    if (bytes_done - now_.bytes_done < now_.bytes / 100 && time - last_ < std::chrono::milliseconds(100))
+      return;
+    now_.bytes_done = bytes_done;
+    last_ = time;
+    allocation_progress::report(now_);
+  }
+
+ private:
+  progress now_;
+  bool watched_;
+  clock::time_point last_;
+};
+
+}  // namespace detail
+}  // namespace ferry

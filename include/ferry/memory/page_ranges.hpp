@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ferry/error.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The page-locked ranges of this process that ferry knows of: its own tables and adopted memory. Thread-safe.
+class page_ranges {
+ public:
+  struct range {
+    std::uintptr_t end = 0;
+    std::string label;
+  };
+  using entry = std::multimap<std::uintptr_t, range>::iterator;
+
+  /// Memory of ferry's own: it is fresh from the system, so it is not looked at.
+  entry add(const std::string& label, const void* data, std::size_t bytes) {
+    const std::lock_guard lock(guard_);
+    return insert(label, data, bytes);
+  }
+
+  /// Memory of the user's. Throws invalid_argument where a byte of it is in a range already.
+  entry add_adopted(const std::string& label, const void* data, std::size_t bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    const std::lock_guard lock(guard_);
+    // Few ranges are live at a time, and they may overlap: all of them are looked at.
+    for (const auto& [there, other] : ranges_)
+      if (begin < other.end && there < begin + bytes)
+        throw invalid_argument("ferry::adopt: " + text(label, begin, begin + bytes) + " overlap " +
+                               text(other.label, there, other.end) + ", which are page-locked already");
+    return insert(label, data, bytes);
+  }
+
+  void remove(entry which) noexcept {
+    const std::lock_guard lock(guard_);
+    ranges_.erase(which);
+  }
+
+ private:
+  entry insert(const std::string& label, const void* data, std::size_t bytes) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(data);
+    return ranges_.emplace(begin, range{begin + bytes, label});
+  }
+
+  static std::string text(const std::string& label, std::uintptr_t begin, std::uintptr_t end) {
+    char address[32];
+    std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(begin));
+    return "the " + std::to_string(end - begin) + " bytes of '" + label + "' at " + address;
+  }
+
+  std::mutex guard_;
+  std::multimap<std::uintptr_t, range> ranges_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/registry.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// What ferry holds in one memory space: tensors, scratch memory, reports, and for pinned_space also adopted
+/// memory, whose pages are locked for ferry. Adopted pageable memory is the user's and not counted. Sizes are
+/// the asked ones, in bytes; the system rounds host memory up to pages.
+struct space_statistics {
+  std::size_t current = 0;      ///< bytes of all live allocations, idle ones in pools included
+  std::size_t peak = 0;         ///< largest `current` since the start or reset_peak
+  std::size_t count = 0;        ///< live allocations
+  std::size_t total_count = 0;  ///< allocations made so far
+  std::size_t reserved = 0;     ///< the part of `current` that lies in pools, on loan to nobody
+  std::size_t budget = 0;       ///< 0: none
+};
+
+/// The same of all allocations that share a label.
+struct label_statistics {
+  std::string label;        ///< "ferry::tensor::<the tensor's>", "ferry::scratch::<the space's>", ...
+  std::size_t current = 0;  ///< bytes
+  std::size_t peak = 0;     ///< bytes
+  std::size_t count = 0;    ///< live allocations
+};
+
+/// Counted from the first allocation until Kokkos::finalize. Thread-safe; while other threads allocate,
+/// `reserved` is that of a moment later.
+template <MemorySpace Space>
+[[nodiscard]] space_statistics memory_statistics() {
+  const auto registry = detail::memory_registry::get();
+  const detail::ledger& books = registry->of<Space>();
+  const auto all = books.counts();
+  return {all.current, all.peak, all.count, all.total_count, books.idle_bytes(), books.budget()};
+}
+
+/// Sorted by label. A label without live allocations stays for its peak, until reset_peak or until there are
+/// more than a few hundred such labels.
+template <MemorySpace Space>
+[[nodiscard]] std::vector<label_statistics> memory_by_label() {
+  const auto registry = detail::memory_registry::get();
+  std::vector<label_statistics> made;
+  for (auto& [label, counts] : registry->of<Space>().accounts())
+    if (counts.total_count != 0) made.push_back({label, counts.current, counts.peak, counts.count});
+  return made;
+}
+
+/// Peaks start again from what is held now.
+template <MemorySpace Space>
+void reset_peak() {
+  detail::memory_registry::get()->of<Space>().reset_peak();
+}
+
+}  // namespace ferry

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Kokkos keeps its hooks without a lock of its own.
+inline std::mutex& finalize_hooks_guard() {
+  static std::mutex guard;
+  return guard;
+}
+
+/// The one T of the program: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
+/// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the hook is left for
+/// the first call after it, because Kokkos' own statics may not have been made yet. Thread-safe.
+template <class T>
+std::shared_ptr<T> until_finalize() {
+  struct residence {
+    std::mutex guard;
+    std::shared_ptr<T> instance;
+    bool hooked = false;
+  };
+  // Never destroyed: objects with static storage may allocate after any other static has gone.
+  static residence& home = *new residence;
+  const std::lock_guard lock(home.guard);
+  if (home.instance == nullptr) home.instance = std::make_shared<T>();
+  if (!home.hooked && Kokkos::is_initialized()) {
+    const std::lock_guard hooks(finalize_hooks_guard());
+    Kokkos::push_finalize_hook([] {
+      std::shared_ptr<T> last;  // destroyed after the lock is released
+      const std::lock_guard inner(home.guard);
+      last.swap(home.instance);
+    });
+    home.hooked = true;
+  }
+  return home.instance;
+}
+
+}  // namespace ferry::detail

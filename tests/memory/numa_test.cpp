@@ -1,0 +1,77 @@
+#include "support/arrays.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace ferry_test {
+
+namespace numa = ferry::host::numa;
+using nodes = std::vector<int>;
+using policy = numa::placement::policy;
+
+TEST_CASE("lists of nodes are read as Linux writes them", "[numa]") {
+  CHECK(numa::parse_node_list("0\n") == nodes{0});
+  CHECK(numa::parse_node_list("0-3\n") == nodes{0, 1, 2, 3});
+  CHECK(numa::parse_node_list("0,2-3,8") == nodes{0, 2, 3, 8});
+  CHECK(numa::parse_node_list("4-5,0-1\n") == nodes{0, 1, 4, 5});
+  CHECK(numa::parse_node_list("1,1,0-1") == nodes{0, 1});
+  CHECK(numa::parse_node_list("7-7") == nodes{7});
+  for (const char* none :
+       {"", "\n", "a", "0-", "-1\n", "0,", ",0", "3-1", "0 1", "0-1-2", "0,,1", "0x1", "99999999999"}) {
+    CAPTURE(none);
+    CHECK(numa::parse_node_list(none).empty());
+  }
+}
+
+TEST_CASE("a device's node is read as Linux writes it", "[numa]") {
+  CHECK(numa::parse_node("1\n") == 1);
+  CHECK(numa::parse_node("0") == 0);
+  CHECK(numa::parse_node("-1\n") == -1);
+  CHECK(numa::parse_node("") == -1);
+  CHECK(numa::parse_node("0-1") == -1);
+  CHECK(numa::first_line("/there/is/no/such/file").empty());
+}
+
+TEST_CASE("memory is placed beside its device where there is a choice", "[numa]") {
+  const auto chosen = numa::beside(1, {0, 1});
+  CHECK(chosen.how == policy::preferred);
+  CHECK(chosen.nodes == nodes{1});
+  CHECK(numa::beside(0, {0}).how == policy::unset);
+  CHECK(numa::beside(0, {}).how == policy::unset);
+  CHECK(numa::beside(-1, {0, 1}).how == policy::unset);
+  CHECK(numa::beside(2, {0, 1}).how == policy::unset);  // a node without memory
+}
+
+TEST_CASE("tables of a host are spread over all nodes", "[numa]") {
+  const auto chosen = numa::spread({0, 2});
+  CHECK(chosen.how == policy::interleaved);
+  CHECK(chosen.nodes == nodes{0, 2});
+  CHECK(numa::spread({0}).how == policy::unset);
+  CHECK(numa::spread({}).how == policy::unset);
+}
+
+TEST_CASE("advice that the system does not take changes nothing", "[numa]") {
+  int not_a_page = 0;
+  CHECK(numa::advise(&not_a_page, sizeof not_a_page, {}) == 0);
+  CHECK(numa::advise(reinterpret_cast<char*>(&not_a_page) + 1, 1, {policy::preferred, {0}}) == 0);
+  CHECK(numa::advise(nullptr, 4096, {policy::preferred, {1 << 12}}) == 0);
+  CHECK(numa::describe(0).empty());
+  CHECK_THAT(numa::describe(2), ContainsSubstring("NUMA node 1"));
+  CHECK_THAT(numa::describe(-1), ContainsSubstring("interleaved"));
+}
+
+TEMPLATE_TEST_CASE("a table says where it was placed", "[numa]", ferry::pinned_space, ferry::mapped_space) {
+  const auto text = ferry::tensor<char, TestType>("table", std::size_t{3} << 20).describe();
+  CAPTURE(text);
+  if (numa::nodes_with_memory().size() < 2)
+    CHECK(text.find("NUMA") == std::string::npos);
+  else if (ferry::detail::device_is_host<TestType>)
+    CHECK_THAT(text, ContainsSubstring("interleaved"));
+}
+
+}  // namespace ferry_test

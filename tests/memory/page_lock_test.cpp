@@ -1,0 +1,113 @@
+#include "support/arrays.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstddef>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace ferry_test {
+
+namespace {
+
+using ferry::pinned_space;
+
+/// Pages of their own: a device locks whole ones.
+struct page_memory {
+  static constexpr std::size_t floats = 1024;
+  explicit page_memory(std::size_t pages) : tensor_("pages", pages * floats) {}
+  std::span<float> part(std::size_t from, std::size_t count) {
+    return {tensor_.data() + from * floats, count * floats};
+  }
+  ferry::tensor<float, ferry::pageable_space> tensor_;
+};
+
+std::string hex(const void* address) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%p", address);
+  return text;
+}
+
+/// The words with which memory is not adopted.
+std::string refusal(std::span<float> memory) {
+  try {
+    const auto table = ferry::adopt<pinned_space>(memory, memory.size());
+  } catch (const ferry::invalid_argument& error) {
+    return error.what();
+  }
+  return "it was adopted";
+}
+
+}  // namespace
+
+TEST_CASE("memory can't be adopted twice at a time", "[adopt]") {
+  page_memory memory(8);
+  const auto taken = memory.part(2, 4);
+  auto first = std::optional(ferry::adopt<pinned_space>(taken, taken.size()));
+  const auto held = ferry::memory_statistics<pinned_space>();
+  using part = std::pair<std::size_t, std::size_t>;
+  for (const auto& [from, count] : {part{2, 4}, part{0, 8}, part{3, 2}, part{0, 3}, part{5, 3}, part{2, 1}}) {
+    CAPTURE(from, count);
+    const auto other = memory.part(from, count);
+    CHECK_THAT(refusal(other), ContainsSubstring("ferry::adopt") && ContainsSubstring("'ferry::adopted'") &&
+                                   ContainsSubstring(hex(taken.data())) &&
+                                   ContainsSubstring(hex(other.data())) &&
+                                   ContainsSubstring(std::to_string(taken.size_bytes())) &&
+                                   ContainsSubstring(std::to_string(other.size_bytes())));
+  }
+  // A refusal leaves nothing behind; neighbours are no overlap; pageable memory is nobody's business.
+  CHECK(ferry::memory_statistics<pinned_space>().current == held.current);
+  const auto below = ferry::adopt<pinned_space>(memory.part(0, 2), 2 * page_memory::floats);
+  const auto above = ferry::adopt<pinned_space>(memory.part(6, 2), 2 * page_memory::floats);
+  const auto plain = ferry::adopt<ferry::pageable_space>(memory.part(0, 8), 8, page_memory::floats);
+  CHECK(plain.rows() == 8);
+  // It is free again when the tensor has gone, wherever that was moved.
+  auto moved = std::optional(std::move(*first));
+  first.reset();
+  CHECK_THROWS_AS(ferry::adopt<pinned_space>(taken, taken.size()), ferry::invalid_argument);
+  moved.reset();
+  for (int i = 0; i < 3; ++i) {
+    const auto again = ferry::adopt<pinned_space>(taken, 2, taken.size() / 2);
+    CHECK(again.width() == taken.size() / 2);
+  }
+}
+
+TEMPLATE_TEST_CASE("a page-locked table of ferry's can't be adopted", "[adopt]", pinned_space,
+                   ferry::mapped_space) {
+  ferry::tensor<float, TestType> table("weights", 4, page_memory::floats);
+  const std::span<float> inner(table.data() + page_memory::floats, page_memory::floats);
+  CHECK_THAT(refusal(inner), ContainsSubstring("'ferry::tensor::weights'") &&
+                                 ContainsSubstring(std::to_string(4 * inner.size_bytes())));
+}
+
+TEST_CASE("adopted page-locked memory counts, in budgets too", "[adopt][statistics]") {
+  page_memory memory(4);
+  ferry::trim<pinned_space>();
+  const auto before = ferry::memory_statistics<pinned_space>();
+  {
+    const auto table = ferry::adopt<pinned_space>(memory.part(0, 4), 4, page_memory::floats);
+    const auto held = ferry::memory_statistics<pinned_space>();
+    CHECK(held.current == before.current + 4 * 4096);
+    CHECK(held.count == before.count + 1);
+    bool found = false;
+    for (const auto& each : ferry::memory_by_label<pinned_space>())
+      found = found || (each.label == "ferry::adopted" && each.current == 4 * 4096);
+    CHECK(found);
+  }
+  CHECK(ferry::memory_statistics<pinned_space>().current == before.current);
+  ferry::set_memory_budget<pinned_space>(before.current + 4096);
+  CHECK_THROWS_AS(ferry::adopt<pinned_space>(memory.part(0, 2), 2, page_memory::floats),
+                  ferry::budget_exceeded);
+  CHECK(ferry::adopt<pinned_space>(memory.part(0, 1), 1, page_memory::floats).rows() == 1);
+  ferry::set_memory_budget<pinned_space>(0);
+  CHECK(ferry::adopt<pinned_space>(memory.part(0, 2), 2, page_memory::floats).rows() == 2);
+}
+
+}  // namespace ferry_test

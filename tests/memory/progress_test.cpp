@@ -1,0 +1,130 @@
+#include "support/arrays.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+struct report {
+  std::string space, label;
+  std::size_t bytes_done, bytes;
+  std::thread::id thread;
+};
+
+/// Notes every report.
+struct listener {
+  std::vector<report> seen;
+  ferry::allocation_progress watch{[this](const ferry::progress& p) {
+    seen.push_back(
+        {std::string(p.space), std::string(p.label), p.bytes_done, p.bytes, std::this_thread::get_id()});
+    CHECK(p.done() == (p.bytes_done == p.bytes));
+  }};
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("an allocation reports how far it is, and that it is done", "[progress]",
+                   ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  constexpr std::size_t bytes = (std::size_t{64} << 20) + 3;
+  listener heard;
+  const ferry::tensor<std::int8_t, TestType> table("watched", bytes);
+  REQUIRE_FALSE(heard.seen.empty());
+  CHECK(heard.seen.size() <= 101);
+  std::size_t before = 0;
+  for (const auto& each : heard.seen) {
+    CHECK(each.space == TestType::name);
+    CHECK(each.label == "ferry::tensor::watched");
+    CHECK(each.bytes == bytes);
+    CHECK(each.bytes_done > before);
+    CHECK(each.thread == std::this_thread::get_id());
+    before = each.bytes_done;
+  }
+  CHECK(before == bytes);
+}
+
+TEST_CASE("only this thread's allocations are reported, and only while somebody looks", "[progress]") {
+  listener heard;
+  std::thread([] { const ferry::allocation<ferry::pageable_space> other("other thread's", 5000); }).join();
+  CHECK(heard.seen.empty());
+  {
+    listener inner;
+    const ferry::allocation<ferry::pageable_space> both("both", 5000);
+    CHECK(inner.seen.size() == 1);
+    CHECK(heard.seen.size() == 1);
+  }
+  const ferry::allocation<ferry::pageable_space> outer("outer", 5000);
+  CHECK(heard.seen.size() == 2);
+  const ferry::allocation<ferry::pageable_space> nothing("nothing", 0);
+  CHECK(heard.seen.size() == 2);
+}
+
+TEMPLATE_TEST_CASE("what the observer throws ends the allocation without a trace", "[progress]",
+                   ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  const auto before = ferry::memory_statistics<TestType>();
+  {
+    const ferry::allocation_progress stop([](const ferry::progress&) { throw std::runtime_error("stop"); });
+    CHECK_THROWS_AS((ferry::tensor<char, TestType>("stopped", std::size_t{32} << 20)), std::runtime_error);
+  }
+  CHECK(ferry::memory_statistics<TestType>().current == before.current);
+  const ferry::tensor<char, TestType> made("made", std::size_t{32} << 20);
+  CHECK(made.size() == std::size_t{32} << 20);
+}
+
+TEST_CASE("an observer may allocate", "[progress]") {
+  int calls = 0;
+  const ferry::allocation_progress watch([&](const ferry::progress&) {
+    ++calls;
+    const ferry::allocation<ferry::pageable_space> note("note", 100);
+  });
+  const ferry::allocation<ferry::pageable_space> watched("watched", 100);
+  CHECK(calls == 1);
+}
+
+TEST_CASE("pages are touched all and once, with reports between that are few", "[progress]") {
+  constexpr std::size_t bytes = (std::size_t{300} << 20) + 4096 + 17;
+  const std::string label = "touched";
+  void* const pages = ferry::host::map_pages("test", label, bytes);
+  listener heard;
+  ferry::detail::progress_meter meter("test", label, bytes);
+  ferry::host::touch_pages(pages, bytes, meter);
+  CHECK(heard.seen.size() >= 2);
+  CHECK(heard.seen.size() <= 101);
+  std::size_t before = 0;
+  for (const auto& each : heard.seen) {
+    CHECK(each.bytes_done > before);
+    CHECK(each.bytes_done < bytes);
+    before = each.bytes_done;
+  }
+  std::vector<unsigned char> present((bytes + 4095) / 4096);
+  REQUIRE(::mincore(pages, bytes, present.data()) == 0);
+  std::size_t absent = 0;
+  for (const auto page : present) absent += (page & 1u) == 0;
+  CHECK(absent == 0);
+  ferry::host::unmap_pages(pages, bytes);
+}
+
+TEST_CASE("reports come with another percent or after a tenth of a second", "[progress]") {
+  listener heard;
+  ferry::detail::progress_meter meter("test", "metered", 1000000);
+  for (std::size_t done = 0; done <= 100000; done += 100) meter.advance(done);
+  CHECK(heard.seen.size() >= 9);
+  CHECK(heard.seen.size() <= 12);  // one more for each tenth of a second that this takes
+  const auto count = heard.seen.size();
+  std::this_thread::sleep_for(std::chrono::milliseconds(110));
+  meter.advance(100100);
+  CHECK(heard.seen.size() == count + 1);
+  meter.advance(100200);
+  CHECK(heard.seen.size() == count + 1);
+  meter.advance(1000000);  // the last report is the allocation's
+  CHECK(heard.seen.size() == count + 1);
+}
+
+}  // namespace ferry_test

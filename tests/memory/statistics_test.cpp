@@ -1,0 +1,198 @@
+#include "support/arrays.hpp"
+#include "support/heap_space.hpp"
+
+#include <ferry/memory/block_cache.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+/// Made before Kokkos::initialize, freed after Kokkos::finalize.
+const ferry::allocation<ferry::pageable_space> of_all_times("of all times", 12345);
+
+template <class Space>
+std::optional<ferry::label_statistics> labelled(const std::string& label) {
+  for (const auto& each : ferry::memory_by_label<Space>())
+    if (each.label == label) return each;
+  return std::nullopt;
+}
+
+struct counted_tag {
+  static constexpr std::string_view name = "counted_space";
+};
+struct busy_tag {
+  static constexpr std::string_view name = "busy_space";
+};
+struct failing_tag {
+  static constexpr std::string_view name = "failing_space";
+};
+struct many_tag {
+  static constexpr std::string_view name = "many_space";
+};
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[statistics]",
+                   ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  const auto before = ferry::memory_statistics<TestType>();
+  {
+    const ferry::tensor<float, TestType> first("counted", 10, 10);
+    const ferry::tensor<std::int8_t, TestType> second("counted", 77);
+    const auto held = ferry::memory_statistics<TestType>();
+    CHECK(held.current == before.current + 477);
+    CHECK(held.count == before.count + 2);
+    CHECK(held.total_count == before.total_count + 2);
+    CHECK(held.peak >= held.current);
+    CHECK(held.reserved == before.reserved);
+    const auto of_label = labelled<TestType>("ferry::tensor::counted");
+    REQUIRE(of_label.has_value());
+    CHECK(of_label->current == 477);
+    CHECK(of_label->count == 2);
+  }
+  const auto after = ferry::memory_statistics<TestType>();
+  CHECK(after.current == before.current);
+  CHECK(after.count == before.count);
+  CHECK(after.total_count == before.total_count + 2);
+  const auto of_label = labelled<TestType>("ferry::tensor::counted");
+  REQUIRE(of_label.has_value());
+  CHECK(of_label->current == 0);
+  CHECK(of_label->count == 0);
+  CHECK(of_label->peak == 477);
+}
+
+TEST_CASE("the peak is the largest that was held at one time, until it is reset", "[statistics]") {
+  using space = heap_space<counted_tag>;
+  CHECK(ferry::memory_statistics<space>().peak == 0);
+  ferry::allocation<space> first("a", 100);
+  { const ferry::allocation<space> second("b", 50); }
+  const ferry::allocation<space> third("b", 30);
+  auto seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == 130);
+  CHECK(seen.peak == 150);
+  CHECK(seen.count == 2);
+  CHECK(seen.total_count == 3);
+  CHECK(seen.budget == 0);
+  CHECK(labelled<space>("ferry::b")->peak == 50);
+  ferry::reset_peak<space>();
+  CHECK(ferry::memory_statistics<space>().peak == 130);
+  CHECK(labelled<space>("ferry::b")->peak == 30);
+  // Moving neither frees nor counts twice; assigning frees what was there.
+  auto moved = std::move(first);
+  CHECK(ferry::memory_statistics<space>().current == 130);
+  moved = ferry::allocation<space>("c", 7);
+  seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == 37);
+  CHECK(seen.count == 2);
+  CHECK(seen.total_count == 4);
+  CHECK(seen.peak == 137);
+  CHECK(labelled<space>("ferry::a")->current == 0);
+  ferry::reset_peak<space>();
+  CHECK_FALSE(labelled<space>("ferry::a").has_value());
+  CHECK(labelled<space>("ferry::c")->peak == 7);
+}
+
+TEST_CASE("an allocation that fails leaves no trace", "[statistics]") {
+  using space = heap_space<failing_tag>;
+  space::limit = 1000;
+  const ferry::allocation<space> held("held", 600);
+  CHECK_THROWS_AS(ferry::allocation<space>("too much", 500), ferry::bad_alloc);
+  const auto seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == 600);
+  CHECK(seen.peak == 600);
+  CHECK(seen.count == 1);
+  CHECK(seen.total_count == 1);
+  CHECK(ferry::memory_by_label<space>().size() == 1);
+}
+
+TEST_CASE("what lies idle in a pool is held and reserved; trim gives it back", "[statistics][trim]") {
+  using space = ferry::pinned_space;
+  ferry::trim();
+  const auto before = ferry::memory_statistics<space>();
+  ferry::block_cache<space> cache;
+  constexpr std::size_t size = 3 << 20;
+  auto first = cache.take(size);
+  auto second = cache.take(size);
+  auto seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == before.current + 2 * size);
+  CHECK(seen.reserved == before.reserved);
+  first.reset();
+  seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == before.current + 2 * size);
+  CHECK(seen.reserved == before.reserved + size);
+  CHECK(ferry::trim<ferry::mapped_space>() == 0);
+  CHECK(ferry::trim<space>() == size);
+  CHECK(ferry::trim<space>() == 0);
+  seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == before.current + size);
+  CHECK(seen.reserved == before.reserved);
+  second.reset();
+  CHECK(ferry::trim() == size);
+  CHECK(ferry::memory_statistics<space>().current == before.current);
+}
+
+TEST_CASE("what the verbs keep for their next call can be given back between two of them",
+          "[statistics][trim]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::mapped_space> table("table", 1000, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 5000, 4);
+  ferry::init::zeros(exec, table);
+  ferry::init::zeros(exec, batch);
+  std::vector<std::int64_t> indices(5000);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i % 1000);
+  for (int round = 0; round < 3; ++round) {
+    ferry::scatter_add(exec, table, indices,
+                       make<ferry::device_space>("ones", 5000, 4, std::vector<float>(20000, 1)))
+        .wait();
+    CHECK(ferry::trim() > 0);
+    CHECK(ferry::trim() == 0);
+  }
+  CHECK(take(table) == std::vector<float>(4000, 15.0f));
+}
+
+TEST_CASE("several threads allocate and free; the books stay right", "[statistics]") {
+  using space = heap_space<busy_tag>;
+  std::vector<std::thread> crew;
+  for (int t = 0; t < 4; ++t)
+    crew.emplace_back([t] {
+      std::vector<ferry::allocation<space>> held;
+      for (int i = 0; i < 500; ++i) {
+        held.emplace_back("label " + std::to_string(i % 3), static_cast<std::size_t>(1 + t));
+        if (held.size() > 5) held.erase(held.begin());
+      }
+    });
+  for (auto& thread : crew) thread.join();
+  const auto seen = ferry::memory_statistics<space>();
+  CHECK(seen.current == 0);
+  CHECK(seen.count == 0);
+  CHECK(seen.total_count == 2000);
+  CHECK(seen.peak >= 5 * 4);
+  CHECK(seen.peak <= 6 * (1 + 2 + 3 + 4));
+  CHECK(ferry::memory_by_label<space>().size() == 3);
+}
+
+TEST_CASE("labels that are never used again are not remembered for ever", "[statistics]") {
+  using space = heap_space<many_tag>;
+  const ferry::allocation<space> first("kept", 1);
+  for (int i = 0; i < 5000; ++i) const ferry::allocation<space> one("batch " + std::to_string(i), 8);
+  CHECK(ferry::memory_by_label<space>().size() <= 300);
+  CHECK(labelled<space>("ferry::kept")->current == 1);
+  CHECK(ferry::memory_statistics<space>().total_count == 5001);
+}
+
+TEST_CASE("memory from before Kokkos::initialize is counted", "[statistics]") {
+  const auto found = labelled<ferry::pageable_space>("ferry::of all times");
+  REQUIRE(found.has_value());
+  CHECK(found->current == 12345);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ferry/ferry.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace ferry_test {
+
+/// A memory space of a test's own, so that its books hold nothing but the test's allocations. Its memory is the
+/// heap up to a limit, behind which there is none.
+template <class Tag, bool is_mapped = false>
+struct heap_space {
+  using ferry_memory_space = heap_space;
+  static constexpr std::string_view name = Tag::name;
+  static constexpr bool is_host_accessible = true;
+  static constexpr bool is_device_mapped = is_mapped;
+
+  static inline std::atomic<std::size_t> limit{~std::size_t{0}};
+  static inline std::atomic<std::size_t> used{0};
+};
+
+}  // namespace ferry_test
+
+template <class Tag, bool is_mapped>
+struct ferry::device_backend<ferry_test::heap_space<Tag, is_mapped>> {
+  using space = ferry_test::heap_space<Tag, is_mapped>;
+  static memory_block allocate(space, std::size_t bytes, const std::string& label) {
+    for (std::size_t before = space::used;;) {
+      if (bytes > space::limit - before) throw bad_alloc("no heap left for '" + label + "'");
+      if (space::used.compare_exchange_weak(before, before + bytes)) break;
+    }
+    return {std::malloc(bytes), bytes, 0, 0};
+  }
+  static void deallocate(space, const memory_block& block) noexcept {
+    std::free(block.data);
+    space::used -= block.bytes;
+  }
+  static std::string describe(space, const memory_block&) { return "heap memory"; }
+};
