@@ -46,7 +46,7 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
   const auto made = ferry::explain(verb::gather, table, 100);
   check_table(made);
   const auto candidates =
-      ferry::detail::routes_within_reach<exec_space, TestType, ferry::device_space>(exec, verb::gather);
+      ferry::detail::candidate_routes<exec_space, TestType, ferry::device_space>(verb::gather);
   CHECK(made.candidates.size() == static_cast<std::size_t>(candidates.size()));
   const auto facts =
       ferry::detail::facts_of<exec_space, ferry::device_space>(verb::gather, make_ref(table), 100);

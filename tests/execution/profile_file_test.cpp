@@ -138,8 +138,10 @@ TEST_CASE("a profile reads back bit for bit", "[profile][json]") {
 
 TEST_CASE("a profile of another machine is known as such", "[profile][json]") {
   const std::string text = to_json(some_profile(), some_machine());
-  for (std::string machine_identity::*part : {&machine_identity::device, &machine_identity::driver,
-                                              &machine_identity::threads, &machine_identity::ferry}) {
+  using part_of_identity =
+      std::string machine_identity::*;  // nvcc would add parentheses below, which g++ warns of
+  for (const part_of_identity part : {&machine_identity::device, &machine_identity::driver,
+                                      &machine_identity::threads, &machine_identity::ferry}) {
     machine_identity other = some_machine();
     other.*part += "x";
     machine_profile read;

@@ -33,9 +33,7 @@ ticket on_path(const Exec& exec, const array_ref<T, TableSpace>& table, std::int
     } else if constexpr (all == route_set{route::staged}) {
       return run(path::staged{});
     } else {
-      const route_set here =
-          routes_within_reach<Exec, TableSpace, BatchSpace>(exec, What).without(route_set{Without...});
-      const route best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
+      const route best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), all);
       if constexpr (all.contains(route::ordered))
         if (best == route::ordered) return run(path::ordered{});
       if constexpr (all.contains(route::cooperative))

@@ -88,38 +88,26 @@ move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64
 }
 
 /// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
-/// out, so that they need not be compiled. For pageable memory under a device, direct is only a candidate where
-/// the machine can: see routes_within_reach.
+/// out, so that they need not be compiled: large device pages make direct the fastest for mapped memory, and a verb
+/// that writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory
+/// have path::direct for the asking.
 template <class Exec, class TableSpace, class BatchSpace>
 constexpr route_set candidate_routes(verb what) {
-  constexpr bool table_on_device = std::is_same_v<TableSpace, device_space>;
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
-  if constexpr (is_host_exec<Exec>) {
-    return {route::direct};
-  } else {
-    if (table_on_device && batch_on_device)
-      return what == verb::copy ? route_set{route::direct} : route_set{route::direct, route::ordered};
-    constexpr bool pageable =
-        std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
-    if (what == verb::copy) return pageable ? route_set{route::staged} : route_set{route::direct};
-    if (!batch_on_device || pageable) return {route::direct, route::staged};
-    if (what == verb::gather || what == verb::scatter)
-      return {route::direct, route::ordered, route::staged, route::cooperative};
-    // The others write in the order of a plan; large device pages gain nothing from walking it in fewer teams.
-    if (std::is_same_v<TableSpace, mapped_space>) return {route::direct, route::staged};
-    return {route::direct, route::ordered, route::staged};
-  }
-}
-
-/// candidate_routes on this machine.
-template <class Exec, class TableSpace, class BatchSpace>
-route_set routes_within_reach(const Exec& exec, verb what) {
-  const route_set all = candidate_routes<Exec, TableSpace, BatchSpace>(what);
   constexpr bool pageable =
       std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
-  if constexpr (!is_host_exec<Exec> && pageable)
-    if (!execution_backend<Exec>::reaches_pageable(exec)) return all.without(route::direct);
-  return all;
+  if constexpr (is_host_exec<Exec>) {
+    return {route::direct};
+  } else if constexpr (pageable) {
+    return {route::staged};
+  } else {
+    if (what == verb::copy || !batch_on_device || std::is_same_v<TableSpace, mapped_space>)
+      return {route::direct};
+    if (std::is_same_v<TableSpace, device_space>)
+      return what == verb::gather ? route_set{route::direct, route::ordered} : route_set{route::direct};
+    const route_set all{route::direct, route::ordered, route::staged};
+    return what == verb::gather || what == verb::scatter ? all.with(route::cooperative) : all;
+  }
 }
 
 }  // namespace detail
