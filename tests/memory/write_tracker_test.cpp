@@ -1,8 +1,9 @@
+#include "support/manual_event.hpp"
+
 #include <ferry/memory/write_tracker.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -12,22 +13,6 @@
 namespace ferry_test {
 
 namespace {
-
-/// An event that the test ends by hand.
-class manual_event final : public ferry::event {
- public:
-  void wait() override {
-    ++waits;
-    ended.wait(false);
-  }
-  [[nodiscard]] bool ready() override { return ended.load(); }
-  void end() {
-    ended = true;
-    ended.notify_all();
-  }
-  std::atomic<bool> ended{false};
-  std::atomic<int> waits{0};
-};
 
 /// An event of work that failed.
 class failed_event final : public ferry::event {
