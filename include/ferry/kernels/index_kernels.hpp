@@ -99,6 +99,26 @@ struct close_empty_plan {
   KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close({}, 0); }
 };
 
+/// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.
+struct list_positions {
+  const std::int64_t* rows;
+  std::int64_t* positions;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t p) const { positions[p] = rows[p] < 0 ? -1 : p; }
+};
+
+/// heads[i] = the first position of segment i.
+struct list_heads {
+  const std::int64_t* segment_begin;
+  const std::int64_t* order;
+  const std::int64_t* unique_count;
+  std::int64_t* heads;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (i < *unique_count) heads[i] = order[segment_begin[i]];
+  }
+};
+
 /// Reports each row that a plan's batch names more than once.
 struct find_duplicates {
   const std::int64_t* unique_rows;
