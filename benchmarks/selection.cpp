@@ -67,7 +67,7 @@ void measure_point(session& run, const std::string& point, const View& table, st
   batch_tensor batch("batch", n, table.width());
   std::vector<runner> runners;
   for_each_path<Space>([&](auto path) {
-    runners.push_back({std::string(path.name), {}});
+    runners.emplace_back().path = path.name;  // nvcc trips over braces here
     ferry::init::custom(run.exec(), batch, poison_value{});
     ferry::gather(run.exec(), table, sets[0], batch, path).wait();
     if (const auto wrong = wrong_rows(run, batch, sets[0]); wrong != 0)
