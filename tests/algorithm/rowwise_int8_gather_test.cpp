@@ -19,7 +19,7 @@ void gather_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size
   const auto expected = gathered(numbers, width, which, poison);
   const exec_space exec;
   const auto plan = ferry::make_plan(exec, which, rows);
-  for_each_path<Space, OutSpace>([&](auto path) {
+  for_each_path<Space, OutSpace, work::moves>([&](auto path) {
     CAPTURE(Space::name, OutSpace::name, path.name, rows, width, n);
     auto out = make<OutSpace>("batch", n, width, poison);
     ferry::gather(exec, table, which, out, path).wait();
@@ -70,7 +70,7 @@ TEMPLATE_LIST_TEST_CASE("gather from 8-bit tables with bad indices", "[int8][gat
   const exec_space exec;
   const auto run = [&](auto out_space, const auto& indices_or_plan) {
     using target = decltype(out_space);
-    for_each_path<space, target>([&](auto path) {
+    for_each_path<space, target, work::moves>([&](auto path) {
       CAPTURE(space::name, target::name, path.name, policy::name);
       auto out = make<target>("batch", n, width, poison);
       auto ticket = ferry::gather(exec, table, indices_or_plan, out, path, policy{});

@@ -52,7 +52,7 @@ void scatter_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::siz
   const auto from = make<ValueSpace>("values", n, width, batch);
   const exec_space exec;
   const auto plan = ferry::make_plan(exec, which, rows);
-  for_each_path<Space, ValueSpace>([&](auto path) {
+  for_each_path<Space, ValueSpace, work::moves>([&](auto path) {
     CAPTURE(Space::name, ValueSpace::name, path.name, Duplicates::name, rows, width, n);
     auto table = table_of<Space>(records, width);
     ferry::scatter(exec, table, which, from, path, duplicates).wait();
@@ -112,7 +112,7 @@ TEMPLATE_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8][sca
   const auto run = [&](auto value_space) {
     using values_in = decltype(value_space);
     const auto from = make<values_in>("values", n, width, batch);
-    for_each_path<TestType, values_in>([&](auto path) {
+    for_each_path<TestType, values_in, work::moves>([&](auto path) {
       CAPTURE(TestType::name, values_in::name, path.name);
       auto table = table_of<TestType>(records, width);
       auto bad = unique_indices<std::int32_t>(random, n, rows);
