@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -21,6 +22,7 @@ struct cuda_backend : cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
                       cuda::identity_functions,
+                      cuda::capture_functions,
                       cuda::sort_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;

@@ -2,30 +2,27 @@
 
 #include "error.hpp"
 
+#include <ferry/execution/event_pool.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
 
-#include <memory>
 #include <string>
 
 namespace ferry::cuda {
 
 class stream_event final : public event {
  public:
-  explicit stream_event(cudaStream_t stream) {
+  stream_event() {
     check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    if (const cudaError_t status = cudaEventRecord(event_, stream); status != cudaSuccess) {
-      cudaEventDestroy(event_);
-      check(status, "cudaEventRecord");
-    }
   }
   stream_event(const stream_event&) = delete;
   stream_event& operator=(const stream_event&) = delete;
   ~stream_event() override { cudaEventDestroy(event_); }
 
+  void record(cudaStream_t stream) { check(cudaEventRecord(event_, stream), "cudaEventRecord"); }
   void wait() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
   [[nodiscard]] bool ready() override {
     const cudaError_t status = cudaEventQuery(event_);
@@ -40,8 +37,12 @@ class stream_event final : public event {
 };
 
 struct event_functions {
-  static event_handle record(const Kokkos::Cuda& exec) {
-    return std::make_shared<stream_event>(exec.cuda_stream());
+  using native_event = stream_event;
+
+  static event_handle record(const Kokkos::Cuda& exec, event_pool<stream_event>& events) {
+    auto point = events.take();
+    point->record(exec.cuda_stream());
+    return point;
   }
 
   /// On the device where the event is the device's own, else here.
@@ -53,6 +54,13 @@ struct event_functions {
   }
 
   static void fence(const Kokkos::Cuda& exec, const std::string& label) { exec.fence(label); }
+
+  /// The stream's, which CUDA gives to no other stream later, as it does with the handle.
+  static instance_id id_of(const Kokkos::Cuda& exec) {
+    unsigned long long id = 0;
+    check(cudaStreamGetId(exec.cuda_stream(), &id), "cudaStreamGetId");
+    return id;
+  }
 };
 
 }  // namespace ferry::cuda

@@ -16,10 +16,18 @@ struct transfer_functions {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
   static void read(void* host, const void* device, std::size_t bytes) {
-    check(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    copy_now(host, device, bytes, cudaMemcpyDeviceToHost);
   }
   static void write(void* device, const void* host, std::size_t bytes) {
-    check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+    copy_now(device, host, bytes, cudaMemcpyHostToDevice);
+  }
+
+ private:
+  /// On the thread's own stream: cudaMemcpy would first wait for all work of all streams, and is refused while
+  /// one of them is being captured.
+  static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+    check(cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -21,6 +22,7 @@ struct host_backend : host::allocation_functions,
                       host::transfer_functions,
                       host::event_functions,
                       host::identity_functions,
+                      host::capture_functions,
                       host::sort_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;

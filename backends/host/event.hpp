@@ -1,17 +1,27 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/execution/event_pool.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <string>
 
 namespace ferry::host {
 
+/// Never made: see event_functions::record.
+class no_event final : public event {
+ public:
+  void wait() override {}
+  [[nodiscard]] bool ready() override { return true; }
+};
+
 struct event_functions {
+  using native_event = no_event;
+
   /// A host execution space's kernels have ended when its instance's fence returns, so there is no event to
   /// keep.
   template <HostExecutionSpace Exec>
-  static event_handle record(const Exec& exec) {
+  static event_handle record(const Exec& exec, event_pool<no_event>&) {
     exec.fence("ferry::record::host");
     return nullptr;
   }
@@ -22,6 +32,11 @@ struct event_functions {
   template <HostExecutionSpace Exec>
   static void fence(const Exec& exec, const std::string& label) {
     exec.fence(label);
+  }
+  /// All host instances work in the order of the threads that call them.
+  template <HostExecutionSpace Exec>
+  static constexpr instance_id id_of(const Exec&) {
+    return 0;
   }
 };
 

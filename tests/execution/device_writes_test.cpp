@@ -33,9 +33,10 @@ using ferry::mapped_space;
 /// Overwrites all of the tensor, late.
 template <class T>
 void write_late(ferry::tensor<T, mapped_space>& array, T value) {
-  array.writes()->add(std::make_shared<late_write>([data = array.data(), size = array.size(), value] {
+  const auto write = std::make_shared<late_write>([data = array.data(), size = array.size(), value] {
     for (std::size_t i = 0; i < size; ++i) data[i] = value;
-  }));
+  });
+  array.accesses()->add_write(write, 7);
 }
 
 struct operands {
@@ -59,7 +60,7 @@ void check_verbs(Path path) {
     operands of;  // the earlier write must not come after the gather's
     write_late(of.batch, 5.0f);
     ferry::gather(exec, of.table, of.indices, of.batch, path).wait();
-    of.batch.writes()->wait();
+    of.batch.accesses()->wait_for_all();
     CHECK(take(of.batch) == std::vector<float>(4, 1.0f));
   }
   {
@@ -118,7 +119,7 @@ TEST_CASE("plans and initial values wait for the device's writes", "[device_writ
   CHECK(plan.unique_count() == 1);
   write_late(of.table, 5.0f);
   ferry::init::zeros(exec, of.table);
-  of.table.writes()->wait();
+  of.table.accesses()->wait_for_all();
   CHECK(take(of.table) == std::vector<float>(8, 0.0f));
 }
 

@@ -5,8 +5,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
-#include <vector>
 
 namespace ferry_test {
 
@@ -21,8 +19,9 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   constexpr ferry::instance_id who = 1ull << 60;
   std::shared_ptr<void> scratch = engine->device_scratch(size, who, never);
   void* const block = scratch.get();
-  std::vector<std::shared_ptr<void>> resources{std::move(scratch), other};
-  engine->keep(work, who, std::move(resources));
+  note_use(scratch, work, who);
+  scratch.reset();
+  engine->keep(work, who, other);
   CHECK(engine->device_scratch(size).get() != block);
   CHECK(engine->device_scratch(size, who, never).get() == block);
   engine->reap();

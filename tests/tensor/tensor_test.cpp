@@ -117,7 +117,7 @@ TEMPLATE_TEST_CASE("a tensor is owned once and moves", "[tensor]", ferry::device
   CHECK(empty.rank() == 0);
   CHECK(empty.size() == 0);
   CHECK(empty.data() == nullptr);
-  CHECK(empty.writes() == nullptr);
+  CHECK(empty.accesses() == nullptr);
   empty = std::move(third);
   CHECK(take(empty) == contents);
 }

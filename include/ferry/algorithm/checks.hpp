@@ -218,13 +218,10 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
 }
 
 /// What path::direct needs of an array. From a device to pageable memory it works where the machine has HMM
-/// or ATS. A host's kernels are not ordered behind a device's by themselves, so its writes are waited for
-/// here.
+/// or ATS.
 template <class Exec, class Array>
-void require_direct_reach(const char* verb, const Exec& exec, const Array& array) {
-  if constexpr (is_host_exec<Exec>) {
-    if (array.writes != nullptr) array.writes->wait();
-  }
+void require_direct_reach([[maybe_unused]] const char* verb, [[maybe_unused]] const Exec& exec,
+                          [[maybe_unused]] const Array& array) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<typename Array::memory_space, pageable_space>)
     if (!execution_backend<Exec>::reaches_pageable(exec))
       throw invalid_argument(

@@ -33,7 +33,11 @@ ticket on_path(const Exec& exec, const array_ref<T, TableSpace>& table, std::int
     } else if constexpr (all == route_set{route::staged}) {
       return run(path::staged{});
     } else {
-      const route best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), all);
+      // What is captured into a graph runs without the host.
+      const route_set here = execution_backend<Exec>::capturing(exec)
+                                 ? all.without(route_set{route::staged, route::cooperative})
+                                 : all;
+      const route best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
       if constexpr (all.contains(route::ordered))
         if (best == route::ordered) return run(path::ordered{});
       if constexpr (all.contains(route::cooperative))

@@ -216,6 +216,7 @@ template <class Exec, class From, class To, class... Policies>
     if constexpr (std::is_same_v<path_policy, path::direct>) {
       detail::require_direct_reach("copy", exec, source);
       detail::require_direct_reach("copy", exec, sink);
+      of.reads_from(source);
       of.writes_to(sink);
       detail::copy_direct(of, source, sink);
     } else {

@@ -28,7 +28,7 @@ void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
   const std::int64_t n = out.rows();
   const auto label = label_of("gather", Path::name);
   if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
-    if (table.writes != nullptr) table.writes->wait();  // the host reads the table as well
+    of.settles(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
   } else if constexpr (std::is_same_v<TableSpace, device_space>) {
     launch_gather(of.exec(), label, table, out, places, n);  // few teams could not keep its memory busy
@@ -42,6 +42,7 @@ void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
                           const array_ref<Out, OutSpace>& out) {
   require_direct_reach("gather", of.exec(), table);
   require_direct_reach("gather", of.exec(), out);
+  of.reads_from(table);
   of.writes_to(out);
 }
 
@@ -52,6 +53,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
   call<Exec> of(exec, "gather");
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
     if constexpr (std::is_same_v<Path, path::staged>) {
       settle(of, "ferry::gather::staged", table, out);
@@ -78,6 +80,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
                       const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = plan.positions();
   call<Exec> of(exec, "gather");
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   of.use(plan);
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();

@@ -42,7 +42,9 @@ void gather_records(call<Exec>& of, const std::string& label, const rowwise_int8
   constexpr bool plain_path = std::is_same_v<Path, path::direct> || std::is_same_v<Path, path::automatic>;
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   if constexpr (plain_path && is_near<Exec, Space>) {
-    require_direct_reach("gather", of.exec(), make_ref(table.records()));
+    const auto stored = make_ref(table.records());
+    require_direct_reach("gather", of.exec(), stored);
+    of.reads_from(stored);
     launch_dequantize(of.exec(), label, table.records().data(), bytes, out, kernels::listed_rows{rows});
   } else {
     const auto records = near_rows<std::byte>(of, out.rows(), bytes, "records");

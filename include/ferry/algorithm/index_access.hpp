@@ -24,9 +24,7 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
   using plain = std::remove_const_t<Index>;
   if constexpr (is_host_exec<Exec> || std::is_same_v<Space, device_space> ||
                 std::is_same_v<Space, mapped_space>) {
-    if constexpr (is_host_exec<Exec>) {
-      if (indices.writes != nullptr) indices.writes->wait();
-    }
+    of.reads_from(indices);
     return indices.data;
   } else {
     const std::int64_t count = indices.rows();
@@ -35,10 +33,15 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
     const void* from = indices.data;
     std::string_view from_space = Space::name;
     if constexpr (std::is_same_v<Space, pageable_space>) {
+      of.refuse_capture(
+          "but indices in pageable memory would be read once only; give it indices in device_space");
+      of.settles(indices);
       plain* copy = of.template pinned<plain>(count);
       std::memcpy(copy, indices.data, static_cast<std::size_t>(bytes));
       from = copy;
       from_space = pinned_space::name;
+    } else {
+      of.reads_from(indices);
     }
     plain* there = room != nullptr ? room : of.template scratch<plain>(count);
     transfer(of.exec(), "ferry::indices", there, device_space::name, from, from_space, bytes);
@@ -50,8 +53,8 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
 template <class Exec, class Index, class Space>
 const Index* indices_for_host(call<Exec>& of, const array_ref<Index, Space>& indices) {
   using plain = std::remove_const_t<Index>;
+  of.settles(indices);
   if constexpr (Space::is_host_accessible || device_is_host<Space>) {
-    if (indices.writes != nullptr) indices.writes->wait();
     return indices.data;
   } else {
     const std::int64_t count = indices.rows();
@@ -78,15 +81,16 @@ const std::int64_t* plan_array_for_host(call<Exec>& of, const std::int64_t* arra
   }
 }
 
-/// The staged path works on host memory in program order: everything enqueued on this instance, and device
-/// writes to this array by any instance, must have ended.
+/// Opens a path that occupies the calling thread: it works on host memory in program order, so everything
+/// enqueued on this instance must have ended, and what others still do to these arrays: to those of const
+/// elements, which are read, and to the others, which are written. Throws where the instance is being captured.
 template <class Exec, class... Arrays>
 void settle(call<Exec>& of, const std::string& label, const Arrays&... arrays) {
+  if (of.capturing())
+    of.refuse_capture("but host code takes part in " + label +
+                      ", which a graph can't repeat; use path::direct");
   if constexpr (!is_host_exec<Exec>) execution_backend<Exec>::fence(of.exec(), label);
-  const auto wait = [](const auto& array) {
-    if (array.writes != nullptr) array.writes->wait();
-  };
-  (wait(arrays), ...);
+  (of.settles(arrays), ...);
 }
 
 }  // namespace ferry::detail

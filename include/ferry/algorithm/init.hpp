@@ -25,7 +25,7 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
               const Generator& generator) {
   require_dense_rows("init", array);
   if (array.size() == 0) return;
-  if (array.writes != nullptr) array.writes->wait();
+  if (array.accesses != nullptr) array.accesses->wait_for_all();
   const kernels::fill_elements<T, Generator> kernel{array.data, array.row_stride(),
                                                     fast_divisor(array.width()), generator};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {

@@ -30,8 +30,11 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
   const auto home = engine<backend>::get();
-  home->reap();
   call<Exec> of(exec, "make_plan");
+  // Kokkos' scan works in memory that belongs to the instance and may move when another scan needs more.
+  of.refuse_capture(
+      "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
+      "duplicates::assume_unique");
 
   auto plan = std::make_shared<plan_storage>();
   plan->positions = n;
@@ -43,9 +46,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   const plan_layout at = layout_of_plan<backend>(n, rows);
   if (workspace == nullptr) {
-    auto block = home->device_scratch(at.bytes);
-    workspace = static_cast<std::byte*>(block.get());
-    plan->resources.push_back(std::move(block));
+    plan->memory = of.block(at.bytes);
+    workspace = static_cast<std::byte*>(plan->memory.get());
   }
   const auto array = [workspace](std::size_t place) {
     return reinterpret_cast<std::int64_t*>(workspace + place);
@@ -61,6 +63,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   auto* other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
 
   plan->report = home->report();
+  of.hold(plan->report);
   plan->read_report = [report = plan->report] { return report_pool<backend>::read(*report); };
 
   if (n != 0) {
@@ -95,7 +98,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
     launch(exec, "ferry::make_plan::segments", 1, kernels::close_empty_plan{segments});
 
   ticket made = of.finish();
-  plan->made = backend::record(exec);
+  plan->made = of.done();
+  plan->made_by = of.id();
   plan->read_unique_count = [raw = plan->unique_count, made_at = plan->made] {
     if (made_at != nullptr) made_at->wait();
     std::int64_t count = 0;

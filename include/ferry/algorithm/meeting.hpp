@@ -12,6 +12,9 @@
 
 namespace ferry::detail {
 
+inline constexpr const char* two_ends_need_the_host =
+    "but path::cooperative needs the host's threads each time that it runs";
+
 /// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
 /// page-locked memory of the call.
 class meeting {
@@ -37,13 +40,12 @@ class meeting {
   /// lane writes to are the call's, and the table holds what earlier verbs wrote.
   template <class Exec>
   void after(call<Exec>& of) const {
-    if (const auto now = execution_backend<Exec>::record(of.exec()); now != nullptr)
-      execution_backend<Exec>::wait_for(of.lane(), *now);
+    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
   }
   /// Orders the call's own instance behind the lane.
   template <class Exec>
   void behind(call<Exec>& of) const {
-    if (const auto all = execution_backend<Exec>::record(of.lane()); all != nullptr)
+    if (const auto all = of.mark(of.lane()); all != nullptr)
       execution_backend<Exec>::wait_for(of.exec(), *all);
   }
   [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
@@ -61,14 +63,12 @@ class meeting {
 template <class Exec, class Row>
 class list_from_back {
  public:
-  using backend = execution_backend<Exec>;
-
   list_from_back(call<Exec>& of, const Row* sorted, std::int64_t count)
       : here_(of.template pinned<Row>(count)), split_(count - std::min(count, first_part)) {
     bring(of, sorted, split_, count);
-    back_.there = backend::record(of.lane());
+    back_.there = of.mark(of.lane());
     bring(of, sorted, 0, split_);
-    front_.there = backend::record(of.lane());
+    front_.there = of.mark(of.lane());
   }
 
   /// Items [first, ...) of the list; blocks until they are there.

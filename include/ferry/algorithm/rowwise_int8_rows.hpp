@@ -53,7 +53,7 @@ auto codes_of(Table& table) {
 template <class T, class Space>
 array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
   auto made = rows_from(array, first, count);
-  made.writes = array.writes;
+  made.accesses = array.accesses;
   return made;
 }
 

@@ -23,6 +23,7 @@ template <class Path, class Duplicates, class Exec, class Job, class Value, clas
 ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
                      const array_ref<Value, Space>& values, std::function<void()> undo) {
   call<Exec> of(exec, verb);
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   const auto label = label_of(verb, Path::name);
   of.use(plan);
   of.undo_by(std::move(undo));
@@ -30,10 +31,10 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
     if constexpr (!std::is_same_v<Path, path::staged>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
+      of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
-        if constexpr (std::is_same_v<Path, path::cooperative>)
-          if (array.writes != nullptr) array.writes->wait();  // the host writes as well
+        if constexpr (std::is_same_v<Path, path::cooperative>) of.settles(array);  // the host writes as well
         of.writes_to(array);
       });
       if constexpr (std::is_same_v<Path, path::direct>)
@@ -44,9 +45,7 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
         write_direct<Duplicates>(of, label, job, plan, values, plan_order<table_space>(plan));
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) {
-        if (array.writes != nullptr) array.writes->wait();
-      });
+      job.reach([&](const auto& array) { of.settles(array); });
       write_staged<Duplicates>(of, label, job, plan, values);
     }
   }
@@ -77,6 +76,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() != 0 && n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach(verb, exec, values);
+      of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         of.writes_to(array);
@@ -84,9 +84,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       apply_here(values);
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) {
-        if (array.writes != nullptr) array.writes->wait();
-      });
+      job.reach([&](const auto& array) { of.settles(array); });
       if constexpr (!table_space::is_host_accessible) {
         apply_here(upload_values(of, label, values));
       } else {

@@ -2,9 +2,13 @@
 
 #include <ferry/execution/backend.hpp>
 #include <ferry/execution/engine.hpp>
+#include <ferry/execution/findings.hpp>
 #include <ferry/execution/ticket.hpp>
 #include <ferry/index/report.hpp>
 #include <ferry/index/row_plan.hpp>
+#include <ferry/memory/access_tracker.hpp>
+#include <ferry/memory/block_lease.hpp>
+#include <ferry/memory/event.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -15,7 +19,9 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -39,15 +45,20 @@ class call {
   using backend = execution_backend<Exec>;
 
   call(const Exec& exec, const char* verb)
-      : exec_(exec), verb_(verb), engine_(engine<backend>::get()), flight_(std::make_unique<flight>()) {
-    engine_->reap();
+      : exec_(exec),
+        verb_(verb),
+        capturing_(backend::capturing(exec)),
+        id_(capturing_ ? 0 : backend::id_of(exec)),
+        engine_(engine<backend>::get()),
+        flight_(std::make_unique<flight>()) {
+    if (!capturing_) engine_->reap();
   }
 
   call(const call&) = delete;
   call& operator=(const call&) = delete;
   /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
   ~call() {
-    if (flight_ == nullptr || flight_->resources.empty()) return;
+    if (flight_ == nullptr || capturing_ || (flight_->resources.empty() && flight_->memory.empty())) return;
     try {
       backend::fence(exec_, "ferry::abandoned");
       if (lane_ != nullptr) backend::fence(*lane_, "ferry::abandoned");
@@ -59,14 +70,37 @@ class call {
   [[nodiscard]] const Exec& exec() const { return exec_; }
   [[nodiscard]] const char* verb() const { return verb_; }
 
+  /// Whether the instance is being captured into a graph: then nothing may be asked of the device, and what
+  /// the verb uses belongs to the graph.
+  [[nodiscard]] bool capturing() const { return capturing_; }
+  [[nodiscard]] instance_id id() const { return id_; }
+
+  /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
+  void refuse_capture(std::string_view what) const {
+    if (capturing_)
+      throw invalid_argument("ferry::" + std::string(verb_) +
+                             ": the instance is being captured into a graph, " + std::string(what));
+  }
+
   /// Uninitialised memory that kernels of this execution space reach, kept until the verb ends.
   template <class T>
   T* scratch(std::int64_t count) {
-    return static_cast<T*>(hold(engine_->device_scratch(bytes_of<T>(count))));
+    return static_cast<T*>(block(bytes_of<T>(count)).get());
+  }
+  /// The same, to be shared: with a plan, say.
+  std::shared_ptr<void> block(std::size_t bytes) {
+    const typename backend::capture_pause pause(capturing_);
+    auto lease = capturing_ ? engine_->device_scratch(bytes)
+                            : engine_->device_scratch(
+                                  bytes, id_, [this](event& earlier) { backend::wait_for(exec_, earlier); });
+    blocks_.push_back(lease);
+    flight_->memory.push_back(lease);
+    return lease;
   }
   /// Uninitialised page-locked host memory, kept until the verb ends.
   template <class T>
   T* pinned(std::int64_t count) {
+    const typename backend::capture_pause pause(capturing_);
     return static_cast<T*>(hold(engine_->pinned_scratch(bytes_of<T>(count))));
   }
   void* hold(std::shared_ptr<void> resource) {
@@ -87,6 +121,7 @@ class call {
   /// A report for kernels of this execution space; its findings become the ticket's error.
   report_writer report() {
     if (report_ == nullptr) {
+      const typename backend::capture_pause pause(capturing_);
       report_ = engine_->report();
       hold(report_);
     }
@@ -105,15 +140,50 @@ class call {
   /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
   void use(const row_plan& plan) {
     plan_ = plan.storage();
-    hold(plan_);
-    if (plan_->made != nullptr) backend::wait_for(exec_, *plan_->made);
+    flight_->memory.push_back(plan_);
+    if (plan_->memory != nullptr) blocks_.push_back(plan_->memory);
+    hold(plan_->report);
+    if (!capturing_ && plan_->made != nullptr && plan_->made_by != id_)
+      backend::wait_for(exec_, *plan_->made);
   }
 
+  /// What is enqueued from now on reads the array, behind the writes of other instances to it.
+  template <class T, class Space>
+  void reads_from(const array_ref<T, Space>& array) {
+    if (capturing_ || array.accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>)
+      array.accesses->wait_for_writes();
+    else
+      follow(array.accesses->before_read(id_), {array.accesses, false});
+  }
+  /// What is enqueued from now on writes to the array, behind the reads and writes of other instances.
   template <class T, class Space>
   void writes_to(const array_ref<T, Space>& array) {
-    if constexpr (!is_host_exec<Exec> && Space::is_host_accessible)
-      if (array.writes != nullptr) written_.push_back(array.writes);
+    if (capturing_ || array.accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>)
+      array.accesses->wait_for_all();
+    else
+      follow(array.accesses->before_write(id_), {array.accesses, true});
   }
+  /// The same for paths that work on host memory in the calling thread: waits there for what is in flight.
+  template <class T, class Space>
+  void settles(const array_ref<T, Space>& array) {
+    if constexpr (!Space::is_host_accessible) {
+      if constexpr (std::is_const_v<T>)
+        reads_from(array);
+      else
+        writes_to(array);
+    } else if (array.accesses != nullptr) {
+      if constexpr (std::is_const_v<T>)
+        array.accesses->wait_for_writes();
+      else
+        array.accesses->wait_for_all();
+    }
+  }
+
+  /// The point in the instance's work that is reached now.
+  [[nodiscard]] event_handle mark() { return mark(exec_); }
+  [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
 
   void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
 
@@ -125,16 +195,17 @@ class call {
       flight_->verdict = [device = report_, host = host_findings_, plan = plan_, verb = std::string(verb_),
                           what = table, positions, signed_indices]() -> std::exception_ptr {
         if (host != nullptr && host->raised != 0u)
-          return failure(host->report, verb, what.describe(), positions, signed_indices);
+          return found_error(host->report, verb, what.describe(), positions, signed_indices);
         if (plan != nullptr && plan->checked) {
           const index_report found = plan->read_report();
           if (found.out_of_range != 0)
-            return failure(found, verb, what.describe(), positions, plan->signed_indices);
+            return found_error(found, verb, what.describe(), positions, plan->signed_indices);
         }
         if (device != nullptr) {
           const index_report found = report_pool<backend>::read(*device);
+          report_pool<backend>::clean(*device);  // the verb may run again, as part of a graph
           if (found.out_of_range != 0 || found.duplicates != 0)
-            return failure(found, verb, what.describe(), positions, signed_indices);
+            return found_error(found, verb, what.describe(), positions, signed_indices);
         }
         return nullptr;
       };
@@ -143,50 +214,79 @@ class call {
 
   /// Ends a call that checks no indices.
   ticket finish() {
-    flight_->done = backend::record(exec_);
-    for (const auto& writes : written_) writes->add(flight_->done);
-    flight_->keep = [shared = engine_](event_handle done, std::shared_ptr<void> resources) {
-      shared->keep(std::move(done), std::move(resources));
-    };
+    if (capturing_) {
+      give_to_graph();
+    } else {
+      std::unique_lock<std::mutex> order;  // on a host backend recording blocks, and notes nothing
+      if constexpr (!is_host_exec<Exec>) order = engine_->lock_order();
+      done_ = engine_->record(exec_);
+      for (const auto& each : touched_)
+        if (each.written)
+          each.accesses->add_write(done_, id_);
+        else
+          each.accesses->add_read(done_, id_);
+      for (const auto& each : blocks_) note_use(each, done_, id_);
+      flight_->done = done_;
+      flight_->keep = [shared = engine_, who = id_](event_handle done, std::shared_ptr<void> resources) {
+        shared->keep(std::move(done), who, std::move(resources));
+      };
+    }
     return ticket(std::move(flight_));
   }
+  /// After finish(): the verb's end; null where it has ended, or will never happen outside of a graph.
+  [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
-  struct host_findings {
-    index_report report;
-    unsigned int raised = 0;
+  struct touch {
+    std::shared_ptr<access_tracker> accesses;
+    bool written;
   };
+  void follow(const std::vector<event_handle>& earlier, touch now) {
+    for (const auto& each : earlier) backend::wait_for(exec_, *each);
+    touched_.push_back(std::move(now));
+  }
+
+  /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread
+  /// that may not call the device's functions. The ticket shares it.
+  void give_to_graph() {
+    flight_->mark = [shared = engine_, exec = exec_, verb = verb_] {
+      if (backend::capturing(exec))
+        throw invalid_argument("ferry::" + std::string(verb) +
+                               ": the verb is still being captured into a graph, so there is nothing to wait "
+                               "for; end the capture and launch the graph first");
+      return shared->record(exec);
+    };
+    if (flight_->resources.empty() && flight_->memory.empty()) return;
+    auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(flight_->resources);
+    kept->insert(kept->end(), flight_->memory.begin(), flight_->memory.end());
+    // Where the engine has gone, so has the device: the process is about to end.
+    auto last = [home = std::weak_ptr(engine_)](std::shared_ptr<void>* bundle) {
+      if (const auto shared = home.lock()) {
+        shared->drop_later(std::move(*bundle));
+        delete bundle;
+      }
+    };
+    backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
+  }
 
   template <class T>
   static std::size_t bytes_of(std::int64_t count) {
     return static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T);
   }
 
-  static std::exception_ptr failure(const index_report& found, const std::string& verb,
-                                    const std::string& table, std::int64_t positions, bool signed_indices) {
-    if (found.out_of_range != 0) {
-      const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
-                                               : std::to_string(found.first_index);
-      return std::make_exception_ptr(out_of_range(
-          "ferry::" + verb + ": " + std::to_string(found.out_of_range) + " of " + std::to_string(positions) +
-          " indices are outside of " + table + "; the first is index " + index + " at position " +
-          std::to_string(found.first_position)));
-    }
-    return std::make_exception_ptr(
-        invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +
-                         " are named more than once, which duplicates::reject forbids; the lowest is row " +
-                         std::to_string(found.first_row)));
-  }
-
   Exec exec_;
   const char* verb_;
+  bool capturing_;
+  instance_id id_;
   std::shared_ptr<engine<backend>> engine_;
   std::unique_ptr<flight> flight_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<host_findings> host_findings_;
   std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
-  std::vector<std::shared_ptr<write_tracker>> written_;
+  event_handle done_;
+  std::vector<touch> touched_;
+  std::vector<std::shared_ptr<void>> blocks_;
 };
 
 }  // namespace ferry::detail

@@ -32,11 +32,7 @@ class report_pool {
     state_->free.pop_back();
     // The lease shares the memory, so it may outlive the pool.
     return {new report_writer(slot), [owner = state_](report_writer* lent) {
-              if (is_raised(*lent)) {
-                const index_report clean{};
-                Backend::write(lent->findings, &clean, sizeof clean);
-                *static_cast<volatile unsigned int*>(lent->raised) = 0u;
-              }
+              clean(*lent);
               const std::lock_guard inner(owner->guard);
               owner->free.push_back(*lent);
               delete lent;
@@ -55,9 +51,19 @@ class report_pool {
     return found;
   }
 
+  /// Takes back what was found, so that later kernels start anew.
+  static void clean(const report_writer& report) {
+    if (!is_raised(report)) return;
+    const index_report nothing{};
+    Backend::write(report.findings, &nothing, sizeof nothing);
+    *static_cast<volatile unsigned int*>(report.raised) = 0u;
+  }
+
  private:
+  /// More at once than a device's queue holds kernels (about a thousand), so that a host that runs ahead of
+  /// its device makes the pool grow once at most.
   void grow() {
-    constexpr std::size_t batch = 64;
+    constexpr std::size_t batch = 1024;
     allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
     allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
     const std::vector<index_report> clean(batch);

@@ -29,7 +29,8 @@ class ring {
   /// `workers` would not all find work.
   ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
        int workers)
-      : lane_(lane), label_(std::move(label)), items_(items) {
+
+      : call_(of), lane_(lane), label_(std::move(label)), items_(items) {
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().staging_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
@@ -57,7 +58,7 @@ class ring {
         on_host(fill, slot, first, count);
         const std::lock_guard lock(enqueuing_);
         send(slot, first, count);
-        busy[turn] = execution_backend<Exec>::record(lane_);
+        busy[turn] = call_.mark(lane_);
       }
     });
   }
@@ -82,7 +83,7 @@ class ring {
         if (!claims.take(next.first, next.count)) return;
         const std::lock_guard lock(enqueuing_);
         fetch(slot_of(worker, turn), next.first, next.count);
-        next.filled = execution_backend<Exec>::record(lane_);
+        next.filled = call_.mark(lane_);
       };
       begin(0);
       for (std::size_t turn = 0; pieces[turn].count != 0; turn ^= 1) {
@@ -128,6 +129,7 @@ class ring {
     return slots_ + (2 * worker + static_cast<std::int64_t>(turn)) * slot_bytes_;
   }
 
+  call<Exec>& call_;
   Exec lane_;
   std::string label_;
   std::int64_t items_;

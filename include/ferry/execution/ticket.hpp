@@ -21,7 +21,10 @@ namespace detail {
 /// One verb's work in flight: when it ends, what it needs until then, and what may have gone wrong.
 struct flight {
   event_handle done;
+  /// Kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
+  /// Memory that notes the work in flight itself, so it may be let go of before that.
+  std::vector<std::shared_ptr<void>> memory;
   /// Composes the error from what the kernels found; null where nothing is checked. Called once the work has
   /// ended.
   std::function<std::exception_ptr()> verdict;
@@ -29,12 +32,18 @@ struct flight {
   std::function<void()> undo;
   /// Hands resources and event to the backend's engine.
   std::function<void(event_handle, std::shared_ptr<void>)> keep;
+  /// Of a verb that became part of a graph: the point that its instance has reached now. Throws while the
+  /// capture goes on.
+  std::function<event_handle()> mark;
 };
 
 }  // namespace detail
 
 /// Handle of work in flight. Waits in its destructor unless it was waited for or detached; an error found
 /// there can't be thrown and goes to stderr.
+///
+/// Of a verb that was captured into a graph it stands for all launches of that graph: wait() may be called
+/// after each, and destruction neither waits nor tells what was found.
 ///
 /// The verbs are [[nodiscard]] rather than this class: nvcc takes the class' attribute for a warning at every
 /// assignment and at every then().
@@ -58,8 +67,17 @@ class ticket {
   /// Blocks until the verb's work has ended; then its outputs may be read on the host, where they lie there,
   /// and its operands freed. Throws what the kernels found: out_of_range for bad indices under bounds::check,
   /// invalid_argument for repeated rows under duplicates::reject. A second call does nothing.
+  ///
+  /// Of a captured verb: waits for all that the instance has been given so far, so launch the graph there, and
+  /// throws what was found since the last call. Throws invalid_argument while the capture goes on.
   void wait() {
     if (flight_ == nullptr) return;
+    if (flight_->mark) {
+      if (const auto now = flight_->mark()) now->wait();
+      if (flight_->verdict == nullptr) return;
+      if (const auto found = flight_->verdict()) std::rethrow_exception(found);
+      return;
+    }
     const auto flight = std::move(flight_);
     if (flight->done != nullptr) flight->done->wait();
     if (flight->verdict == nullptr) return;
@@ -71,31 +89,38 @@ class ticket {
 
   /// Whether wait() would return at once. Never blocks.
   [[nodiscard]] bool ready() const {
-    return flight_ == nullptr || flight_->done == nullptr || flight_->done->ready();
+    if (flight_ == nullptr) return true;
+    const event_handle done = point();
+    return done == nullptr || done->ready();
   }
 
   /// Orders all later work of `exec` behind this verb. A device instance waits on the device; a host
   /// execution space, whose kernels run in the calling thread's order, waits here. The ticket keeps its
-  /// errors for wait().
+  /// errors for wait(). Needed for arrays that are no ferry::tensor: of tensors the verbs know themselves what
+  /// is in flight.
   template <class Exec>
   ticket& then(const Exec& exec) {
-    if (flight_ != nullptr && flight_->done != nullptr)
-      execution_backend<Exec>::wait_for(exec, *flight_->done);
+    if (flight_ == nullptr) return *this;
+    if (const event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
     return *this;
   }
 
   /// Gives up the handle: the work goes on, its resources are kept until it ends, its findings
-  /// are dropped; a step that found bad indices then stays counted.
+  /// are dropped; a step that found bad indices then stays counted. What a captured verb uses is kept by its
+  /// graph.
   void detach() {
     if (flight_ == nullptr) return;
     const auto flight = std::move(flight_);
-    if (flight->done == nullptr || flight->done->ready()) return;
+    if (flight->mark || flight->resources.empty() || flight->done == nullptr || flight->done->ready()) return;
     auto held = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(flight->resources));
     flight->keep(flight->done, std::move(held));
   }
 
  private:
+  [[nodiscard]] event_handle point() const { return flight_->mark ? flight_->mark() : flight_->done; }
+
   void end() noexcept {
+    if (flight_ != nullptr && flight_->mark) flight_ = nullptr;
     try {
       wait();
     } catch (const std::exception& lost) {

@@ -9,7 +9,6 @@
 #include <memory>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ferry {
 
@@ -35,7 +34,8 @@ struct plan_storage {
   std::string_view bounds;
   std::string_view backend;
   event_handle made;
-  std::vector<std::shared_ptr<void>> resources;
+  instance_id made_by = 0;
+  std::shared_ptr<void> memory;  ///< of all the arrays: a lease that notes the work that uses them
   std::function<std::int64_t()> read_unique_count;
   std::function<index_report()> read_report;
 };

@@ -3,16 +3,12 @@
 #include <ferry/memory/event.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 namespace ferry {
-
-/// Which execution space instance work belongs to. A value must not stand for two instances while work of the
-/// first is in flight: a stream's number will do, its address may come back too early.
-using instance_id = std::uint64_t;
 
 namespace detail {
 
@@ -32,8 +28,9 @@ class block_loan {
   virtual ~block_loan() = default;
 
   /// An event of this instance that is behind all of its uses so far. The taker's is behind the inherited uses
-  /// as well, because the taker was put behind them.
+  /// as well, because the taker was put behind them. Thread-safe: verbs of several threads may share a block.
   void used_until(event_handle done, instance_id who) {
+    const std::lock_guard lock(guard_);
     if (ordered && taker == who) inherited.clear();
     std::erase_if(uses, [who](const block_use& use) { return use.who == who; });
     if (done != nullptr) uses.push_back({std::move(done), who});
@@ -43,6 +40,9 @@ class block_loan {
   std::vector<block_use> uses;       ///< of this loan
   instance_id taker = 0;
   bool ordered = false;  ///< whether `taker` is known
+
+ private:
+  std::mutex guard_;
 };
 
 /// The deleter of a lease, by which a lease is told from other resources.
@@ -53,14 +53,22 @@ struct block_return {
 
 }  // namespace detail
 
+/// Notes that work of instance `who` uses the block of a lease until `done`; null where it has ended. When its
+/// last owner drops it, the block goes back to its cache at once, and from there to others as
+/// block_cache::take says. False, and nothing is done, where `resource` is no such lease.
+inline bool note_use(const std::shared_ptr<void>& resource, event_handle done, instance_id who) {
+  const auto* lease = std::get_deleter<detail::block_return>(resource);
+  if (lease == nullptr) return false;
+  lease->loan->used_until(std::move(done), who);
+  return true;
+}
+
 /// Lets go of a lease of a block_cache while work of instance `who` still uses the block: it goes back to its
 /// cache at once, and from there to others as block_cache::take says. `done` is an event behind that work;
 /// null where it has ended. Copies of the lease keep the block until the last of them is gone.
 /// False, and nothing is done, where `resource` is no such lease. Not for several threads on one lease.
 inline bool release_behind(std::shared_ptr<void>& resource, event_handle done, instance_id who) {
-  const auto* lease = std::get_deleter<detail::block_return>(resource);
-  if (lease == nullptr) return false;
-  lease->loan->used_until(std::move(done), who);
+  if (!note_use(resource, std::move(done), who)) return false;
   resource.reset();
   return true;
 }

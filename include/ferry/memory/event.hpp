@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 namespace ferry {
@@ -20,5 +21,10 @@ class event {
 };
 
 using event_handle = std::shared_ptr<event>;
+
+/// Which execution space instance work belongs to; two with one id do their work in the order in which it is
+/// enqueued. A value must not stand for another instance while work of the first is in flight: a stream's
+/// number will do, its address may come back too early.
+using instance_id = std::uint64_t;
 
 }  // namespace ferry

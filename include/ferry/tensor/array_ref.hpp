@@ -2,7 +2,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/write_tracker.hpp>
+#include <ferry/memory/access_tracker.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <array>
@@ -25,7 +25,7 @@ struct array_ref {
   std::array<std::int64_t, max_rank> extents{};
   std::array<std::int64_t, max_rank> strides{};  ///< in elements
   std::string label;
-  std::shared_ptr<write_tracker> writes;
+  std::shared_ptr<access_tracker> accesses;
 
   [[nodiscard]] std::int64_t rows() const { return rank == 0 ? 0 : extents[0]; }
   [[nodiscard]] std::int64_t width() const {

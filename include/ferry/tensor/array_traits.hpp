@@ -83,12 +83,12 @@ struct array_traits<tensor<T, Space, Extents>> {
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
     auto made = detail::dense_ref<T, Space>(array.data(), array);
-    made.writes = array.writes();
+    made.accesses = array.accesses();
     return made;
   }
   static array_ref<const T, Space> ref(const tensor<T, Space, Extents>& array) {
     auto made = detail::dense_ref<const T, Space>(array.data(), array);
-    made.writes = array.writes();
+    made.accesses = array.accesses();
     return made;
   }
 };

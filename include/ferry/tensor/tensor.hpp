@@ -2,9 +2,9 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/access_tracker.hpp>
 #include <ferry/memory/allocation.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/memory/write_tracker.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
@@ -52,7 +52,7 @@ class tensor {
         shape_(shape<Extents>::make(sizes, label_, sizeof(T))),
         memory_(std::make_shared<allocation<Space>>("tensor::" + label_, shape_.size() * sizeof(T))),
         data_(static_cast<T*>(memory_->data())),
-        writes_(std::make_shared<write_tracker>()) {}
+        accesses_(std::make_shared<access_tracker>()) {}
 
   /// A tensor over memory of somebody else; `owner` is dropped with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
@@ -60,7 +60,7 @@ class tensor {
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
-        writes_(std::make_shared<write_tracker>()) {}
+        accesses_(std::make_shared<access_tracker>()) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
@@ -70,14 +70,14 @@ class tensor {
         memory_(std::move(other.memory_)),
         owner_(std::move(other.owner_)),
         data_(std::exchange(other.data_, nullptr)),
-        writes_(std::move(other.writes_)) {}
+        accesses_(std::move(other.accesses_)) {}
   tensor& operator=(tensor&& other) noexcept {
     label_ = std::move(other.label_);
     shape_ = std::exchange(other.shape_, {});
     memory_ = std::move(other.memory_);
     owner_ = std::move(other.owner_);
     data_ = std::exchange(other.data_, nullptr);
-    writes_ = std::move(other.writes_);
+    accesses_ = std::move(other.accesses_);
     return *this;
   }
   ~tensor() = default;
@@ -103,8 +103,8 @@ class tensor {
     return "'" + label_ + "' " + shape_.to_string() + " in " + where;
   }
 
-  /// Device writes in flight; null for an empty tensor. Verbs keep it up to date.
-  [[nodiscard]] const std::shared_ptr<write_tracker>& writes() const noexcept { return writes_; }
+  /// Reads and writes in flight; null for an empty tensor. Verbs keep it up to date.
+  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
   std::string label_;
@@ -112,7 +112,7 @@ class tensor {
   std::shared_ptr<allocation<Space>> memory_;
   std::shared_ptr<void> owner_;
   T* data_ = nullptr;
-  std::shared_ptr<write_tracker> writes_;
+  std::shared_ptr<access_tracker> accesses_;
 };
 
 }  // namespace ferry

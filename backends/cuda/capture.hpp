@@ -1,0 +1,68 @@
+#pragma once
+
+#include "error.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <utility>
+
+/// Verbs on an instance whose stream is being captured into a graph.
+namespace ferry::cuda {
+
+/// Lets the calling thread allocate while one of its streams is being captured: allocation is no part of the
+/// graph.
+class capture_pause {
+ public:
+  explicit capture_pause(bool wanted) : wanted_(wanted) { exchange(); }
+  capture_pause(const capture_pause&) = delete;
+  capture_pause& operator=(const capture_pause&) = delete;
+  ~capture_pause() { exchange(); }
+
+ private:
+  void exchange() {
+    if (wanted_) cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  bool wanted_;
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+struct capture_functions {
+  using capture_pause = cuda::capture_pause;
+
+  static bool capturing(const Kokkos::Cuda& exec) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    check(cudaStreamIsCapturing(exec.cuda_stream(), &status), "cudaStreamIsCapturing");
+    return status != cudaStreamCaptureStatusNone;
+  }
+
+  /// The graph that the instance is being captured into, and all that is made of it, own `resources`. They
+  /// are dropped in a thread that may not call CUDA.
+  static void retain(const Kokkos::Cuda& exec, std::shared_ptr<void> resources) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaGraph_t graph = nullptr;
+    check(graph_of(exec.cuda_stream(), &status, &graph), "cudaStreamGetCaptureInfo");
+    if (graph == nullptr) throw device_error("ferry: the capture of this stream has been invalidated");
+    auto kept = std::make_unique<std::shared_ptr<void>>(std::move(resources));
+    cudaUserObject_t object = nullptr;
+    check(cudaUserObjectCreate(&object, kept.get(), &drop, 1, cudaUserObjectNoDestructorSync),
+          "cudaUserObjectCreate");
+    kept.release();
+    check(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove), "cudaGraphRetainUserObject");
+  }
+
+ private:
+  static void CUDART_CB drop(void* kept) { delete static_cast<std::shared_ptr<void>*>(kept); }
+
+  static cudaError_t graph_of(cudaStream_t stream, cudaStreamCaptureStatus* status, cudaGraph_t* graph) {
+#if CUDART_VERSION >= 13000
+    return cudaStreamGetCaptureInfo(stream, status, nullptr, graph, nullptr, nullptr, nullptr);
+#else
+    return cudaStreamGetCaptureInfo_v2(stream, status, nullptr, graph, nullptr, nullptr);
+#endif
+  }
+};
+
+}  // namespace ferry::cuda

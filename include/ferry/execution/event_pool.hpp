@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Events of one backend, made once and recorded again and again. A lease comes back when its last owner
+/// drops it, which may be before the recorded work has ended: recording an event anew does not touch those
+/// that already wait for it on a device. Thread-safe.
+template <class NativeEvent>
+class event_pool {
+  struct shelf {
+    std::mutex guard;
+    std::vector<std::unique_ptr<NativeEvent>> free;
+    bool closed = false;
+  };
+
+ public:
+  using lease = std::shared_ptr<NativeEvent>;
+
+  event_pool() : shelf_(std::make_shared<shelf>()) {}
+  event_pool(const event_pool&) = delete;
+  event_pool& operator=(const event_pool&) = delete;
+  /// Events that are still out destroy themselves when they are dropped.
+  ~event_pool() {
+    std::vector<std::unique_ptr<NativeEvent>> dying;
+    const std::lock_guard lock(shelf_->guard);
+    shelf_->closed = true;
+    dying.swap(shelf_->free);
+  }
+
+  [[nodiscard]] lease take() {
+    std::unique_ptr<NativeEvent> made;
+    {
+      const std::lock_guard lock(shelf_->guard);
+      if (!shelf_->free.empty()) {
+        made = std::move(shelf_->free.back());
+        shelf_->free.pop_back();
+      }
+    }
+    if (made == nullptr) made = std::make_unique<NativeEvent>();
+    return {made.release(), [home = shelf_](NativeEvent* dropped) {
+              std::unique_ptr<NativeEvent> back(dropped);
+              const std::lock_guard lock(home->guard);
+              if (!home->closed) home->free.push_back(std::move(back));
+            }};
+  }
+
+ private:
+  std::shared_ptr<shelf> shelf_;
+};
+
+}  // namespace ferry

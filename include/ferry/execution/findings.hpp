@@ -1,0 +1,35 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/index/report.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace ferry::detail {
+
+/// What the host's share of a verb finds wrong with the indices.
+struct host_findings {
+  index_report report;
+  unsigned int raised = 0;
+};
+
+/// The error that a report stands for. `table` names what the indices are rows of.
+inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                      const std::string& table, std::int64_t positions, bool signed_indices) {
+  if (found.out_of_range != 0) {
+    const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
+                                             : std::to_string(found.first_index);
+    return std::make_exception_ptr(out_of_range(
+        "ferry::" + verb + ": " + std::to_string(found.out_of_range) + " of " + std::to_string(positions) +
+        " indices are outside of " + table + "; the first is index " + index + " at position " +
+        std::to_string(found.first_position)));
+  }
+  return std::make_exception_ptr(
+      invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +
+                       " are named more than once, which duplicates::reject forbids; the lowest is row " +
+                       std::to_string(found.first_row)));
+}
+
+}  // namespace ferry::detail

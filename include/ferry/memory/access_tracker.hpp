@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ferry/memory/event.hpp>
+#include <ferry/memory/work_in_flight.hpp>
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// The reads and writes of a tensor that are still in flight, so that later work comes behind just these:
+/// readers behind writes, writers behind both. Kept by the tensor, filled in by the verbs. Thread-safe.
+class access_tracker {
+ public:
+  /// Work of instance `who` until `done` reads the tensor.
+  void add_read(event_handle done, instance_id who) {
+    const std::lock_guard lock(guard_);
+    reads_.add(std::move(done), who);
+  }
+  /// Work of instance `who` until `done` writes to the tensor.
+  void add_write(event_handle done, instance_id who) {
+    const std::lock_guard lock(guard_);
+    writes_.add(std::move(done), who);
+  }
+
+  /// What a read by instance `who` must be ordered behind; its own work needs no order.
+  [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const {
+    std::vector<event_handle> found;
+    const std::lock_guard lock(guard_);
+    writes_.others(who, found);
+    return found;
+  }
+  /// What a write by instance `who` must be ordered behind.
+  [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const {
+    std::vector<event_handle> found;
+    const std::lock_guard lock(guard_);
+    writes_.others(who, found);
+    reads_.others(who, found);
+    return found;
+  }
+
+  /// Blocks until the host may read the tensor: until all writes noted so far have ended. They stay noted
+  /// until then, so that each of several threads waits.
+  void wait_for_writes() {
+    std::vector<event_handle> found;
+    {
+      const std::lock_guard lock(guard_);
+      writes_.all(found);
+    }
+    for (const auto& each : found) each->wait();
+    const std::lock_guard lock(guard_);
+    writes_.drop(found);
+  }
+  /// Blocks until the host may write to the tensor.
+  void wait_for_all() {
+    std::vector<event_handle> found;
+    {
+      const std::lock_guard lock(guard_);
+      writes_.all(found);
+      reads_.all(found);
+    }
+    for (const auto& each : found) each->wait();
+    const std::lock_guard lock(guard_);
+    writes_.drop(found);
+    reads_.drop(found);
+  }
+
+ private:
+  mutable std::mutex guard_;
+  work_in_flight reads_;
+  work_in_flight writes_;
+};
+
+}  // namespace ferry
