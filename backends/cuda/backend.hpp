@@ -4,6 +4,7 @@
 #include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
+#include "identity.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -20,12 +21,17 @@ namespace ferry {
 struct cuda_backend : cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
+                      cuda::identity_functions,
                       cuda::capture_functions,
                       cuda::sort_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;
-  static cuda::tuning_numbers tuning() { return {}; }
+  static constexpr cuda::tuning_numbers tuning() { return {}; }
+  /// A thread that is to enqueue on `exec` for the thread that made it.
+  static void enter_thread(const Kokkos::Cuda& exec) {
+    cuda::check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
+  }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda&) {
     return cuda::attribute(cudaDevAttrPageableMemoryAccess) != 0;

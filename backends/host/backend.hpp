@@ -4,6 +4,7 @@
 #include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
+#include "identity.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -20,12 +21,15 @@ namespace ferry {
 struct host_backend : host::allocation_functions,
                       host::transfer_functions,
                       host::event_functions,
+                      host::identity_functions,
                       host::capture_functions,
                       host::sort_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   using scratch_space = pageable_space;
-  static host::tuning_numbers tuning() { return {}; }
+  static constexpr host::tuning_numbers tuning() { return {}; }
+  template <class Exec>
+  static void enter_thread(const Exec&) {}
   template <class Exec>
   static bool reaches_pageable(const Exec&) {
     return true;

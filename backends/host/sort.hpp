@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 /// Stable parallel radix sort of (key, value) pairs, 11 bits a pass: each pass counts the digits of each
 /// chunk, lays out the chunks' shares of each digit one behind the other, and moves the pairs there. One
@@ -25,9 +24,12 @@ struct radix_pass {
   std::int64_t count;
   std::int64_t chunks;
   int shift;
+  int digit_width;       // bits of this pass: the last one must not look past `bits`
   std::int64_t* places;  // [chunks][buckets]
 
-  KOKKOS_FUNCTION std::size_t digit(std::uint64_t key) const { return (key >> shift) & (buckets - 1); }
+  KOKKOS_FUNCTION std::size_t digit(std::uint64_t key) const {
+    return (key >> shift) & ((std::size_t{1} << digit_width) - 1);
+  }
   KOKKOS_FUNCTION std::int64_t begin(std::int64_t chunk) const {
     return count / chunks * chunk + min_of(chunk, count % chunks);
   }
@@ -54,22 +56,26 @@ struct move_pairs : radix_pass {
 };
 
 struct sort_functions {
-  /// Scratch bytes that sort_pairs needs besides its arrays.
-  static std::size_t sort_bytes(std::int64_t, int) { return 1; }
+  /// Scratch bytes that sort_pairs needs besides its arrays, whatever the number of threads: 16 KiB for each
+  /// 4096 pairs, up to 4 MiB.
+  static std::size_t sort_bytes(std::int64_t count, int, int) {
+    return static_cast<std::size_t>(most_chunks(count)) * radix_pass::buckets * sizeof(std::int64_t);
+  }
 
-  /// Sorts by the lowest `bits` bits. On return `keys` and `values` point to the sorted arrays, one of the
+  /// Sorts by the bits [first_bit, bits). On return `keys` and `values` point to the sorted arrays, one of the
   /// two given for each.
   template <HostExecutionSpace Exec>
   static void sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                         std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int bits,
-                         void*, std::size_t) {
+                         std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
+                         int bits, void* workspace, std::size_t) {
     if (count <= 1) return;
     const std::int64_t chunks =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(exec.concurrency()), 1, (count + 4095) / 4096);
-    std::vector<std::int64_t> places(static_cast<std::size_t>(chunks) * radix_pass::buckets);
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(exec.concurrency()), 1, most_chunks(count));
+    auto* places = static_cast<std::int64_t*>(workspace);
     using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-    for (int shift = 0; shift < bits; shift += radix_pass::digit_bits) {
-      const radix_pass pass{keys, values, other_keys, other_values, count, chunks, shift, places.data()};
+    for (int shift = first_bit; shift < bits; shift += radix_pass::digit_bits) {
+      const int width = std::min(bits - shift, radix_pass::digit_bits);
+      const radix_pass pass{keys, values, other_keys, other_values, count, chunks, shift, width, places};
       Kokkos::parallel_for("ferry::make_plan::sort::count", range(exec, 0, chunks), count_digits{pass});
       exec.fence("ferry::make_plan::sort::count");
       std::int64_t sum = 0;
@@ -85,6 +91,11 @@ struct sort_functions {
       std::swap(keys, other_keys);
       std::swap(values, other_values);
     }
+  }
+
+ private:
+  static std::int64_t most_chunks(std::int64_t count) {
+    return std::clamp<std::int64_t>((count + 4095) / 4096, 1, 256);
   }
 };
 

@@ -3,19 +3,30 @@
 /// ferry moves tensor rows between memory spaces. This header brings all of it, and is the only one that
 /// knows of the backends.
 
+#include <ferry/algorithm/calibrate.hpp>
 #include <ferry/algorithm/copy.hpp>
+#include <ferry/algorithm/dequantize.hpp>
+#include <ferry/algorithm/explain.hpp>
 #include <ferry/algorithm/gather.hpp>
+#include <ferry/algorithm/gather_rowwise_int8.hpp>
 #include <ferry/algorithm/gather_to.hpp>
 #include <ferry/algorithm/init.hpp>
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/make_state.hpp>
+#include <ferry/algorithm/plan_workspace_bytes.hpp>
+#include <ferry/algorithm/quantize.hpp>
 #include <ferry/algorithm/scatter.hpp>
 #include <ferry/algorithm/scatter_add.hpp>
+#include <ferry/algorithm/scatter_rowwise_int8.hpp>
 #include <ferry/algorithm/step.hpp>
 #include <ferry/error.hpp>
+#include <ferry/execution/current_profile.hpp>
+#include <ferry/execution/explanation.hpp>
 #include <ferry/execution/future.hpp>
+#include <ferry/execution/machine_profile.hpp>
 #include <ferry/execution/path.hpp>
 #include <ferry/execution/policies.hpp>
+#include <ferry/execution/route.hpp>
 #include <ferry/execution/ticket.hpp>
 #include <ferry/index/bounds.hpp>
 #include <ferry/index/duplicates.hpp>
@@ -33,6 +44,7 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/kokkos.hpp>
+#include <ferry/tensor/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 #include <ferry/version.hpp>

@@ -27,7 +27,7 @@ void copy_everywhere(std::size_t rows, std::size_t width) {
   const auto poison = values<To>(random, rows * width);
   const auto from = make<FromSpace>("from", rows, width, content);
   const exec_space exec;
-  for_each_path<FromSpace, ToSpace>([&](auto path) {
+  for_each_path<FromSpace, ToSpace, work::copies>([&](auto path) {
     CAPTURE(FromSpace::name, ToSpace::name, path.name, rows, width);
     auto to = make<ToSpace>("to", rows, width, poison);
     ferry::copy(exec, from, to, path).wait();

@@ -17,7 +17,7 @@ void gather_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
   const auto poison = values<T>(random, n * width);
   const auto table = make<TableSpace>("weights", rows, width, content);
   const exec_space exec;
-  for_each_path<TableSpace, OutSpace>([&](auto path) {
+  for_each_path<TableSpace, OutSpace, work::moves>([&](auto path) {
     CAPTURE(TableSpace::name, OutSpace::name, path.name, rows, width, n);
     auto out = make<OutSpace>("batch", n, width, poison);
     ferry::gather(exec, table, which, out, path).wait();

@@ -1,3 +1,4 @@
+#include "plan_oracle.hpp"
 #include "support/arrays.hpp"
 #include "support/matrix.hpp"
 #include "support/oracle.hpp"
@@ -6,54 +7,23 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <algorithm>
-#include <numeric>
+#include <limits>
+#include <vector>
 
 namespace ferry_test {
 namespace {
 
-/// An array of the plan's, on the host.
-std::vector<std::int64_t> fetched(const std::int64_t* from, std::int64_t count) {
-  std::vector<std::int64_t> made(static_cast<std::size_t>(count));
-  Kokkos::fence();
-  ferry::device_backend<exec_space>::read(made.data(), from, made.size() * sizeof(std::int64_t));
-  return made;
-}
-
-template <class Index>
-void check_plan(const std::vector<Index>& which, std::size_t rows) {
-  CAPTURE(which.size(), rows);
+template <class Index, class Bounds = ferry::bounds::skip>
+void check_plan(const std::vector<Index>& which, std::size_t rows, Bounds bounds = {}) {
+  CAPTURE(which.size(), rows, Bounds::name);
   const exec_space exec;
-  const auto plan = ferry::make_plan(exec, which, rows, ferry::bounds::skip{});
-  const auto& made = *plan.storage();
-  const auto n = static_cast<std::int64_t>(which.size());
-  REQUIRE(plan.positions() == n);
+  const auto plan = ferry::make_plan(exec, which, rows, bounds);
+  REQUIRE(plan.positions() == static_cast<std::int64_t>(which.size()));
   REQUIRE(plan.rows() == static_cast<std::int64_t>(rows));
-
-  std::vector<std::int64_t> resolved(which.size());
-  for (std::size_t p = 0; p < which.size(); ++p) resolved[p] = row_of(which[p], rows, on_bad::leave);
-  std::vector<std::int64_t> order(which.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::erase_if(order, [&](std::int64_t p) { return resolved[static_cast<std::size_t>(p)] < 0; });
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-    return resolved[static_cast<std::size_t>(a)] < resolved[static_cast<std::size_t>(b)];
-  });
-  std::vector<std::int64_t> unique, begin, inverse(which.size(), -1);
-  for (std::size_t k = 0; k < order.size(); ++k) {
-    const auto row = resolved[static_cast<std::size_t>(order[k])];
-    if (unique.empty() || unique.back() != row) {
-      unique.push_back(row);
-      begin.push_back(static_cast<std::int64_t>(k));
-    }
-    inverse[static_cast<std::size_t>(order[k])] = static_cast<std::int64_t>(unique.size()) - 1;
-  }
-  begin.push_back(static_cast<std::int64_t>(order.size()));
-
-  REQUIRE(plan.unique_count() == static_cast<std::int64_t>(unique.size()));
-  CHECK(fetched(made.row_of, n) == resolved);
-  CHECK(fetched(made.inverse, n) == inverse);
-  CHECK(fetched(made.order, static_cast<std::int64_t>(order.size())) == order);
-  CHECK(fetched(made.unique_rows, plan.unique_count()) == unique);
-  if (!unique.empty()) CHECK(fetched(made.segment_begin, plan.unique_count() + 1) == begin);
+  const bool clamps = std::is_same_v<Bounds, ferry::bounds::clamp>;
+  const auto expected = expected_plan(which, rows, clamps ? on_bad::clamp : on_bad::leave);
+  REQUIRE(plan.unique_count() == static_cast<std::int64_t>(expected.unique_rows.size()));
+  check_same(arrays_of<exec_space>(plan), expected);
 }
 
 }  // namespace
@@ -76,6 +46,70 @@ TEMPLATE_TEST_CASE("make_plan with indices outside of the table", "[plan]", std:
     check_plan(std::vector<TestType>(n, static_cast<TestType>(76)), 77);
   }
   check_plan(std::vector<TestType>{0, 1, 2}, 0);
+}
+
+TEST_CASE("make_plan of batches that are all alike", "[plan]") {
+  for (const std::size_t n : {1u, 4095u, 4096u, 4097u, 65535u, 65536u, 65537u}) {
+    check_plan(std::vector<std::int32_t>(n, 7), 8);   // one row
+    check_plan(std::vector<std::int32_t>(n, 0), 1);   // the only row
+    check_plan(std::vector<std::int32_t>(n, -1), 8);  // all skipped
+    check_plan(std::vector<std::int64_t>(n, 8), 8);   // all behind the end
+    check_plan(std::vector<std::int64_t>(n, 8), 8, ferry::bounds::clamp{});
+    check_plan(std::vector<std::int64_t>(n, -9), 8, ferry::bounds::check{});
+    check_plan(std::vector<std::uint64_t>(n, std::numeric_limits<std::uint64_t>::max()), 8);
+  }
+}
+
+TEST_CASE("make_plan finds runs of neighbouring rows", "[plan]") {
+  auto random = generator(44);
+  for (const std::size_t n : {1u, 2u, 4096u, 65537u}) {
+    std::vector<std::int64_t> upwards(n), even(n), pieces(n);
+    for (std::size_t p = 0; p < n; ++p) {
+      upwards[p] = static_cast<std::int64_t>(p + 3);
+      even[p] = static_cast<std::int64_t>(2 * p);
+      pieces[p] = static_cast<std::int64_t>(p + p / 37);  // a gap behind every 37 rows
+    }
+    for (auto* which : {&upwards, &even, &pieces}) {
+      check_plan(*which, 2 * n + 3);
+      std::shuffle(which->begin(), which->end(), random);
+      check_plan(*which, 2 * n + 3);
+      which->resize(n / 2 + 1);
+      which->insert(which->end(), which->begin(), which->end());  // every row twice
+      check_plan(*which, 2 * n + 3);
+    }
+  }
+  // A run that ends at the table's end must not go on into the positions without a row.
+  check_plan(std::vector<int>{5, 6, 7, 8, 9, -1}, 8);
+  check_plan(std::vector<int>{7, 7, -1, 0}, 8);
+}
+
+TEMPLATE_TEST_CASE("make_plan of random batches around the sizes of chunks and blocks", "[plan]",
+                   std::int32_t, std::uint64_t) {
+  auto random = generator(45);
+  for (const std::size_t n : {4095u, 4096u, 4097u, 65535u, 65536u, 65537u, 200000u})
+    for (const std::size_t rows : {3u, 5000u, 70000u, 2000000000u}) {
+      auto which = indices<TestType>(random, n, rows);
+      check_plan(which, rows);
+      for (std::size_t p = 0; p < n; p += 1 + random() % 9) which[p] = static_cast<TestType>(-1);
+      check_plan(which, rows);
+    }
+}
+
+TEST_CASE("a plan does not depend on the instance or on the number of its threads", "[plan]") {
+  auto random = generator(46);
+  const std::size_t rows = 30000, n = 100000;
+  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto expected = expected_plan(which, rows, on_bad::leave);
+  using host_space = Kokkos::DefaultHostExecutionSpace;
+  // Instances of fewer threads, where there are threads to share out.
+  if (host_space{}.concurrency() > 1)
+    for (const auto& instance : Kokkos::Experimental::partition_space(host_space{}, 1, 1)) {
+      CAPTURE(instance.concurrency());
+      check_same(arrays_of<host_space>(ferry::make_plan(instance, which, rows)), expected);
+    }
+  check_same(arrays_of<host_space>(ferry::make_plan(host_space{}, which, rows)), expected);
+  for (int again = 0; again < 3; ++again)
+    check_same(arrays_of<exec_space>(ferry::make_plan(exec_space{}, which, rows)), expected);
 }
 
 TEST_CASE("a plan serves many verbs, outlives its indices and may die before its verbs have ended",

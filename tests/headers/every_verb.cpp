@@ -1,5 +1,6 @@
 // One use of every verb and of every kind of argument, compiled and never run. It also serves to try a
 // version of Kokkos of which only the headers are at hand.
+#include <cstddef>
 #include <cstdint>
 #include <ferry/ferry.hpp>
 #include <span>
@@ -21,6 +22,15 @@ void move_rows(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
 
   auto plan = ferry::make_plan(exec, indices, table.rows());
   ferry::gather(exec, table, plan, batch).wait();
+  ferry::tensor<std::byte, ferry::device_space> workspace(
+      "workspace", ferry::plan_workspace_bytes(exec, count, table.rows()));
+  plan = ferry::make_plan(exec, indices, table.rows(), workspace, ferry::bounds::skip{});
+
+  ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", table.rows(), table.width());
+  ferry::quantize(exec, table, codes).wait();
+  ferry::gather(exec, codes, indices, batch).wait();
+  ferry::scatter(exec, codes, indices, batch, ferry::duplicates::sum{}).wait();
+  ferry::dequantize(exec, codes, table).wait();
 
   const auto sgd = ferry::optim::sgd{.lr = 1e-2, .momentum = 0.9};
   auto momentum = ferry::optim::make_state(sgd, table);

@@ -1,9 +1,16 @@
 #include "support/arrays.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
@@ -63,6 +70,27 @@ TEST_CASE("advice that the system does not take changes nothing", "[numa]") {
   CHECK(numa::describe(0).empty());
   CHECK_THAT(numa::describe(2), ContainsSubstring("NUMA node 1"));
   CHECK_THAT(numa::describe(-1), ContainsSubstring("interleaved"));
+}
+
+TEST_CASE("advice is the policy of the pages, before and after their first touch", "[numa]") {
+  constexpr std::size_t bytes = std::size_t{4} << 20;
+  constexpr unsigned long of_address = 2;  // MPOL_F_ADDR
+  const auto [wanted, mode] = GENERATE(std::pair(policy::preferred, 1), std::pair(policy::interleaved, 3));
+  void* const pages = ferry::host::map_pages("test", "placed", bytes);
+  const int advised = numa::advise(pages, bytes, {wanted, {0}});
+  int set = -1;
+  std::array<unsigned long, 16> mask{};
+  const long asked = ::syscall(SYS_get_mempolicy, &set, mask.data(), 1024ul, pages, of_address);
+  static_cast<char*>(pages)[bytes - 1] = 1;
+  ferry::host::unmap_pages(pages, bytes);
+  if (asked != 0) SKIP("this system keeps its memory policies to itself");
+  if (advised == 0) {
+    CHECK(set != mode);
+  } else {
+    CHECK(advised == (wanted == policy::preferred ? 1 : -1));
+    CHECK(set == mode);
+    CHECK(mask[0] == 1);
+  }
 }
 
 TEMPLATE_TEST_CASE("a table says where it was placed", "[numa]", ferry::pinned_space, ferry::mapped_space) {

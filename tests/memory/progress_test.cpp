@@ -2,7 +2,11 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
+#include <sys/mman.h>
+
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <thread>

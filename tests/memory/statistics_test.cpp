@@ -5,10 +5,11 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>

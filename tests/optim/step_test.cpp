@@ -73,7 +73,7 @@ TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "
     const auto plan = ferry::make_plan(exec, chosen, 20);
     const std::vector<std::string> error{"ferry::step", "'weights' [20 x 6]",
                                          "index " + std::to_string(bad) + " at position 2"};
-    for_each_path<TestType, ferry::device_space>([&](auto path) {
+    for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
       auto one = ferry::step(exec, rule, of.table, of.state, chosen, grads, path);
       CHECK(of.state.steps() == 8);
       throws<ferry::out_of_range>([&] { one.wait(); }, error);
@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("a step on rejected duplicates writes nothing and is taken ba
   const std::vector<std::uint32_t> chosen{9, 4, 9, 12, 4};
   const auto plan = ferry::make_plan(exec, chosen, 20);
   const std::vector<std::string> error{"ferry::step", "2 rows", "the lowest is row 4"};
-  for_each_path<TestType, ferry::device_space>([&](auto path) {
+  for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
     const ferry::duplicates::reject reject;
     throws<ferry::invalid_argument>(
         [&] { ferry::step(exec, rule, of.table, of.state, chosen, grads, path, reject).wait(); }, error);

@@ -19,11 +19,19 @@ bool direct_runs() {
   return !pageable || ferry::execution_backend<exec_space>::reaches_pageable(exec_space{});
 }
 
+/// What a verb does with the rows, as far as it decides on the paths that it may take.
+enum class work { moves, changes, copies };
+
 /// Calls visit(path) for every path that a verb between the two spaces can take here.
-template <class A, class B, class Visit>
+template <class A, class B, work Work, class Visit>
 void for_each_path(Visit&& visit) {
   visit(ferry::path::automatic{});
-  if (direct_runs<A, B>()) visit(ferry::path::direct{});
+  if (direct_runs<A, B>()) {
+    visit(ferry::path::direct{});
+    if constexpr (Work != work::copies) visit(ferry::path::ordered{});
+    if constexpr (Work == work::moves && A::is_host_accessible && std::is_same_v<B, ferry::device_space>)
+      visit(ferry::path::cooperative{});
+  }
   if constexpr (staged_compiles<A, B>) visit(ferry::path::staged{});
 }
 

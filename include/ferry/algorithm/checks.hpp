@@ -103,6 +103,24 @@ consteval void require_path() {
       "use path::direct.");
 }
 
+/// For path::cooperative, and where its two ends may both do the same item.
+template <class Path, class TableSpace, class BatchSpace>
+consteval void require_two_ends() {
+  static_assert(
+      !std::is_same_v<Path, path::cooperative> ||
+          (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
+      "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table "
+      "must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
+}
+
+template <class Path>
+consteval void require_one_end() {
+  static_assert(
+      !std::is_same_v<Path, path::cooperative>,
+      "ferry: path::cooperative serves gather and scatter only: device and host may both do the same "
+      "row where they meet, which a sum or an optimizer step must not.");
+}
+
 template <class A, class B>
 consteval void require_same_width() {
   constexpr std::size_t a = traits_of<A>::static_width;
@@ -134,6 +152,8 @@ consteval void require_row_verb() {
   if constexpr (!is_plan<Indices>) require_reach<Exec, Indices>();
   require_path<typename Chosen::template get<path_category, path::automatic>,
                typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
+  require_two_ends<typename Chosen::template get<path_category, path::automatic>,
+                   typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
 }
 
 inline void require_dense_rows(const char* verb, const auto& array) {

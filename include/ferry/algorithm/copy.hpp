@@ -9,6 +9,7 @@
 #include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/copy_elements.hpp>
 #include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/tile.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,10 +50,28 @@ inline kernels::strided_places dense_places() {
   return made;
 }
 
+inline bool is_dense(const kernels::strided_places& places) {
+  return places.rank == 1 && places.strides[0] == 1;
+}
+
+/// Contiguous pieces of two types are converted in tiles, where their addresses allow it; everything else goes
+/// element by element.
 template <class Exec, class To, class From>
 void launch_copy(const Exec& exec, const std::string& label, To* to, const kernels::strided_places& places_to,
                  std::int64_t first_to, const From* from, const kernels::strided_places& places_from,
                  std::int64_t first_from, std::int64_t count) {
+  using tile = std::conditional_t<is_host_exec<Exec>, kernels::host_tile, kernels::packed_tile>;
+  if constexpr (!std::is_same_v<To, From>) {
+    const auto starts_tile = [](const auto* data) {
+      return !tile::packed || reinterpret_cast<std::uintptr_t>(data) % (tile::elements * sizeof(*data)) == 0;
+    };
+    if (is_dense(places_to) && is_dense(places_from) && starts_tile(to + first_to) &&
+        starts_tile(from + first_from)) {
+      launch(exec, label, (count + tile::elements - 1) / tile::elements,
+             kernels::convert_elements<To, From, tile>{to + first_to, from + first_from, count});
+      return;
+    }
+  }
   launch(exec, label, count,
          kernels::copy_elements<To, From>{to, places_to, first_to, from, places_from, first_from});
 }
@@ -98,23 +117,23 @@ template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
   using plain = std::remove_const_t<From>;
   const auto label = label_of("copy", "staged");
-  const auto host = host_side(of.exec());
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
   const std::int64_t all = from.size();
   const auto from_places = places_of(from);
   const auto to_places = places_of(to);
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
+    const auto host = host_side(of.exec());
     launch_copy(host, label, to.data, to_places, 0, from.data, from_places, 0, all);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
     const bool dense = to.is_contiguous();
-    ring<Exec> slots(of, all, element);
+    ring<Exec> slots(of, of.exec(), label, all, element, workers);
     To* unpacked = dense ? nullptr : of.template scratch<To>(slots.per_slot());
     slots.to_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          launch_copy(host, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data, from_places,
+        [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+          launch_copy(here, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data, from_places,
                       first, count);
-          host.fence(label);
         },
         [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
           To* there = dense ? to.data + first : unpacked;
@@ -124,7 +143,7 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
         });
   } else {
     const bool dense = from.is_contiguous() && std::is_same_v<plain, To>;
-    ring<Exec> slots(of, all, element);
+    ring<Exec> slots(of, of.exec(), label, all, element, workers);
     To* packed = dense ? nullptr : of.template scratch<To>(slots.per_slot());
     slots.from_device(
         [&](std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -136,10 +155,9 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
           transfer(of.exec(), label.c_str(), slot, pinned_space::name, there, FromSpace::name,
                    count * element);
         },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          launch_copy(host, label, to.data, to_places, first, reinterpret_cast<const To*>(slot),
+        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+          launch_copy(here, label, to.data, to_places, first, reinterpret_cast<const To*>(slot),
                       dense_places(), 0, count);
-          host.fence(label);
         });
   }
 }
@@ -177,6 +195,10 @@ template <class Exec, class From, class To, class... Policies>
             (std::is_same_v<from_space, pageable_space> || std::is_same_v<to_space, pageable_space>),
         path::staged, path::direct >>
       ;
+  static_assert(
+      !detail::is_sorted_path<path_policy>,
+      "ferry: copy moves whole arrays, so there are no rows to sort; path::ordered and path::cooperative "
+      "are for verbs that take indices.");
   detail::require_path<path_policy, from_space, to_space>();
   const auto source = make_ref(from);
   const auto sink = make_ref(to);

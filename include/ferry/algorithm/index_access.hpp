@@ -17,9 +17,10 @@ namespace ferry::detail {
 
 /// For kernels of the verb's execution space. Indices in host memory travel to a device in one piece;
 /// pageable ones by way of a page-locked copy made here, so that the caller may reuse them as soon as the
-/// verb has returned.
+/// verb has returned. `room`, where given, is memory of the execution space for them.
 template <class Exec, class Index, class Space>
-const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& indices) {
+const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& indices,
+                                 std::remove_const_t<Index>* room = nullptr) {
   using plain = std::remove_const_t<Index>;
   if constexpr (is_host_exec<Exec> || std::is_same_v<Space, device_space> ||
                 std::is_same_v<Space, mapped_space>) {
@@ -42,7 +43,7 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
     } else {
       of.reads_from(indices);
     }
-    plain* there = of.template scratch<plain>(count);
+    plain* there = room != nullptr ? room : of.template scratch<plain>(count);
     transfer(of.exec(), "ferry::indices", there, device_space::name, from, from_space, bytes);
     return there;
   }

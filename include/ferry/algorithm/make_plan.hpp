@@ -2,17 +2,18 @@
 
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/plan_workspace_bytes.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/index_kernels.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
-#include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -20,9 +21,11 @@ namespace ferry {
 
 namespace detail {
 
-/// Sorts the indices by row on `exec`; enqueued, without synchronisation.
+/// Sorts the indices by row on `exec`; enqueued, without synchronisation. The arrays lie in `workspace`, which
+/// has the size that layout_of_plan says, or where it is null in a block of the engine's.
 template <class Bounds, class Exec, class Index, class Space>
-row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows) {
+row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows,
+                      std::byte* workspace = nullptr) {
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
@@ -41,41 +44,58 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->bounds = Bounds::name;
   plan->backend = backend::name;
 
-  // One block: row_of, inverse, unique_rows, segment_begin (n + 1), unique_count, and two halves of keys and
-  // order.
-  plan->memory = of.block(static_cast<std::size_t>(8 * n + 16) * sizeof(std::int64_t));
-  auto* memory = static_cast<std::int64_t*>(plan->memory.get());
-  plan->row_of = memory;
-  plan->inverse = memory + n;
-  plan->unique_rows = memory + 2 * n;
-  plan->segment_begin = memory + 3 * n;
-  plan->unique_count = memory + 4 * n + 1;
-  std::int64_t* order = memory + 4 * n + 2;
-  std::int64_t* spare = order + n;
-  auto* keys = reinterpret_cast<std::uint64_t*>(spare + n);
-  std::uint64_t* key_room = keys + n;
+  const plan_layout at = layout_of_plan<backend>(n, rows);
+  if (workspace == nullptr) {
+    plan->memory = of.block(at.bytes);
+    workspace = static_cast<std::byte*>(plan->memory.get());
+  }
+  const auto array = [workspace](std::size_t place) {
+    return reinterpret_cast<std::int64_t*>(workspace + place);
+  };
+  plan->row_of = array(at.row_of);
+  plan->inverse = array(at.inverse);
+  plan->unique_rows = array(at.unique_rows);
+  plan->unique_count = array(at.counts);
+  plan->run_count = array(at.counts) + 1;
+  std::int64_t* order = array(at.order[0]);
+  std::int64_t* other_order = array(at.order[1]);
+  auto* keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[0]);
+  auto* other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
 
   plan->report = home->report();
   of.hold(plan->report);
   plan->read_report = [report = plan->report] { return report_pool<backend>::read(*report); };
 
-  if (n == 0) {
-    launch(exec, "ferry::make_plan::nothing", 1, kernels::clear_count{plan->unique_count});
-  } else {
-    const plain* source = indices_for_kernels(of, indices);
+  if (n != 0) {
+    // Indices that have to travel to the device lie where the sort has its second buffer later.
+    const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(other_order));
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
     launch(exec, "ferry::make_plan::resolve", n,
            kernels::resolve_indices<plain, Bounds>{loader, plan->row_of, keys, order});
-    const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-    const std::size_t workspace = backend::sort_bytes(n, bits);
-    auto* room = of.template scratch<std::byte>(static_cast<std::int64_t>(workspace));
-    backend::sort_pairs(exec, keys, key_room, order, spare, n, bits, room, workspace);
-    Kokkos::parallel_scan(
-        "ferry::make_plan::segments", Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n),
-        kernels::find_segments{keys, order, n, static_cast<std::uint64_t>(rows), plan->unique_rows,
-                               plan->segment_begin, plan->inverse, plan->unique_count});
+    backend::sort_pairs(exec, keys, other_keys, order, other_order, n, 0, at.key_bits, workspace + at.sort,
+                        at.sort_bytes);
   }
+  // The sort says in which of its buffers the result lies; the others are free now.
   plan->order = order;
+  plan->sorted_rows = keys;
+  plan->segment_begin = array(order == array(at.order[0]) ? at.order[1] : at.order[0]);
+  plan->run_begin =
+      array(reinterpret_cast<std::byte*>(keys) == workspace + at.keys[0] ? at.keys[1] : at.keys[0]);
+  const kernels::find_segments segments{keys,
+                                        order,
+                                        n,
+                                        static_cast<std::uint64_t>(rows),
+                                        plan->unique_rows,
+                                        plan->segment_begin,
+                                        plan->run_begin,
+                                        plan->inverse,
+                                        plan->unique_count,
+                                        plan->run_count};
+  if (n != 0)
+    Kokkos::parallel_scan("ferry::make_plan::segments",
+                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n), segments);
+  else
+    launch(exec, "ferry::make_plan::segments", 1, kernels::close_empty_plan{segments});
 
   ticket made = of.finish();
   plan->made = of.done();
@@ -88,6 +108,43 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   };
   made.detach();
   return row_plan(std::move(plan));
+}
+
+template <class Exec, class Indices, class Chosen>
+consteval void require_plan_arguments() {
+  require_execution_space<Exec>();
+  require_indices<Indices>();
+  static_assert(!is_plan<Indices>, "ferry: make_plan takes indices, not another plan.");
+  require_policies<Chosen, true, false>();
+  static_assert(!Chosen::template names<path_category>,
+                "ferry: make_plan moves no rows, so it takes no path policy.");
+  require_reach<Exec, Indices>();
+}
+
+template <class Bounds, class Rows>
+void require_plan_shapes(const auto& indices, Rows rows) {
+  if (std::cmp_less(rows, 0))
+    throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
+                           ", must be >= 0");
+  require_rank_one("make_plan", indices);
+  require_a_row_to_clamp_to<Bounds>("make_plan", static_cast<std::int64_t>(rows), indices.rows());
+}
+
+template <class Exec, class Room>
+void require_workspace(const Exec& exec, const Room& room, std::int64_t positions, std::int64_t rows) {
+  const auto needed = layout_of_plan<execution_backend<Exec>>(positions, rows).bytes;
+  const auto complain = [&](const std::string& what) {
+    throw invalid_argument("ferry::make_plan: the workspace " + room.describe() + " " + what + "; " +
+                           std::to_string(needed) + " bytes are needed, " + std::to_string(room.rows()) +
+                           " given");
+  };
+  if (room.rank != 1 || !room.is_contiguous()) complain("must be contiguous and of rank 1");
+  if (std::cmp_less(room.rows(), needed)) complain("is too small");
+  const auto past = reinterpret_cast<std::uintptr_t>(room.data) % plan_workspace_alignment;
+  if (past != 0)
+    complain("begins " + std::to_string(past) + " bytes behind a multiple of " +
+             std::to_string(plan_workspace_alignment));
+  require_direct_reach("make_plan", exec, room);
 }
 
 }  // namespace detail
@@ -105,21 +162,39 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 template <class Exec, class Indices, std::integral Rows, class... Policies>
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_execution_space<Exec>();
-  detail::require_indices<Indices>();
-  static_assert(!detail::is_plan<Indices>, "ferry: make_plan takes indices, not another plan.");
-  detail::require_policies<chosen, true, false>();
-  static_assert(!chosen::template names<path_category>,
-                "ferry: make_plan moves no rows, so it takes no path policy.");
-  detail::require_reach<Exec, Indices>();
+  detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  if (std::cmp_less(rows, 0))
-    throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
-                           ", must be >= 0");
   const auto ref = make_ref(indices);
-  detail::require_rank_one("make_plan", ref);
-  detail::require_a_row_to_clamp_to<bounds_policy>("make_plan", static_cast<std::int64_t>(rows), ref.rows());
+  detail::require_plan_shapes<bounds_policy>(ref, rows);
   return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
+}
+
+/// The same in memory of the caller's, so that a steady step allocates nothing:
+///
+///   workspace
+///     rank-1 array of std::byte that kernels of `exec` reach (tensor<std::byte, device_space>; on a host
+///     backend also a span), of at least plan_workspace_bytes(exec, number of indices, rows) bytes and on a
+///     multiple of 16 bytes
+///
+/// The plan's arrays stay in the workspace, which must live until the plan and all verbs in flight that use it
+/// have ended. The next plan of the same instance may take it as soon as the last of those verbs is enqueued.
+/// Of the engine's memory the plan takes a report, and for pageable indices on their way to a device a
+/// page-locked copy. Throws invalid_argument for a workspace that is too small or misaligned.
+template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
+  requires ArrayLike<std::remove_reference_t<Workspace>>
+[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Workspace&& workspace,
+                                 Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_plan_arguments<Exec, Indices, chosen>();
+  static_assert(std::is_same_v<typename detail::traits_of<Workspace>::value_type, std::byte>,
+                "ferry: the workspace of make_plan must be an array of std::byte that may be written.");
+  detail::require_reach<Exec, Workspace>();
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto ref = make_ref(indices);
+  detail::require_plan_shapes<bounds_policy>(ref, rows);
+  const auto room = make_ref(workspace);
+  detail::require_workspace(exec, room, ref.rows(), static_cast<std::int64_t>(rows));
+  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows), room.data);
 }
 
 }  // namespace ferry

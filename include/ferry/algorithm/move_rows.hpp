@@ -1,12 +1,15 @@
 #pragma once
 
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
+#include <ferry/kernels/convert_rows.hpp>
 #include <ferry/kernels/gather_rows.hpp>
 #include <ferry/kernels/index_kernels.hpp>
 #include <ferry/kernels/packet.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/tile.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
 #include <cstdint>
@@ -57,6 +60,18 @@ bool in_wide_units(const Arrays&... arrays) {
   return (fits(arrays) && ...);
 }
 
+/// Whether the rows of all arrays consist of whole packets of so many elements, each at its packet's
+/// alignment.
+template <int Elements, class... Arrays>
+bool in_packets(const Arrays&... arrays) {
+  const auto fits = [](const auto& array) {
+    constexpr auto bytes = Elements * sizeof(*array.data);
+    return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() % Elements == 0 &&
+           array.row_stride() % Elements == 0;
+  };
+  return (fits(arrays) && ...);
+}
+
 template <class Unit, class T, class Space>
 auto as_units(const array_ref<T, Space>& array) {
   using unit = std::conditional_t<std::is_const_v<T>, const Unit, Unit>;
@@ -71,20 +86,22 @@ auto as_units(const array_ref<T, Space>& array) {
   return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
 }
 
-template <class Unit, class Exec, class Table, class Out, class Source>
+template <class Unit, class Exec, class Table, class Out, class Source, class Order>
 void launch_gather_units(const Exec& exec, const std::string& label, const Table& table, const Out& out,
-                         const Source& source, std::int64_t positions) {
+                         const Source& source, std::int64_t items, const Order& order) {
   const auto from = as_units<Unit>(table);
   const auto to = as_units<Unit>(out);
   using kernel = kernels::gather_rows<Unit, Unit, Source>;
-  launch(exec, label, positions * to.width,
-         kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+  order.run(exec, label, items, to.width,
+            kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
 }
 
-/// out[p] = table[source.row(p)], on either kind of execution space.
-template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>
+/// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
+          class Order = all_at_once>
 void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
-                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t positions) {
+                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
   using in = std::remove_const_t<T>;
   constexpr bool moves = std::is_same_v<in, Out>;
   const std::int64_t wide = out.width();
@@ -95,18 +112,21 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     using to_unit = std::conditional_t<moves, unit_of<in>, Out>;
     using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
     const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
-    launch(exec, label, positions * parts,
-           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
-                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, source});
+    order.run(exec, label, items, parts,
+              kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                     reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
   } else if constexpr (moves) {
     if (in_wide_units(table, out))
-      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, positions);
+      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, items, order);
     else
-      launch_gather_units<unit_of<in>>(exec, label, table, out, source, positions);
+      launch_gather_units<unit_of<in>>(exec, label, table, out, source, items, order);
   } else {
-    using kernel = kernels::gather_rows<Out, in, Source>;
-    launch(exec, label, positions * wide,
-           kernel{table.data, from_step, out.data, to_step, fast_divisor(wide), source});
+    constexpr int each = kernels::packed_tile::elements;
+    const bool packed = in_packets<each>(table, out);
+    const std::int64_t tiles = packed ? wide / each : wide;
+    order.run(exec, label, items, tiles,
+              kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
+                                                     fast_divisor(tiles), packed, source});
   }
 }
 

@@ -10,16 +10,6 @@
 /// Which tile a kernel that writes rows works in.
 namespace ferry::detail {
 
-template <int Elements, class... Arrays>
-bool in_packets(const Arrays&... arrays) {
-  const auto fits = [](const auto& array) {
-    constexpr auto bytes = Elements * sizeof(*array.data);
-    return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() % Elements == 0 &&
-           array.row_stride() % Elements == 0;
-  };
-  return (fits(arrays) && ...);
-}
-
 /// Calls run with the tile that fits: loops on the host, packets on a device where alignment allows them.
 template <bool Host, class Compute, class Run, class Operation, class Value>
 void visit_tiles(bool packable, const Run& run, const Operation& operation, const Value* values,

@@ -24,6 +24,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
   const auto from = make_ref(values);
@@ -31,13 +32,11 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using value = std::remove_cvref_t<decltype(*from.data)>;
   static_assert(NumberElement<element> && NumberElement<value>,
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-  using path_policy = detail::resolved_path<typename chosen::template get<path_category, path::automatic>,
-                                            Exec, typename detail::traits_of<Table>::memory_space,
-                                            typename detail::traits_of<Values>::memory_space>;
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  return detail::write_rows<path_policy, bounds_policy, duplicates_policy, chosen>(
-      exec, "scatter_add", detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+  return detail::write_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
+      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
 }
 
 }  // namespace ferry

@@ -109,6 +109,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   static_assert(std::is_same_v<Rule, StateRule>,
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
   detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
   const auto from = make_ref(grads);
@@ -122,9 +123,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
       detail::may_dereference<Exec, StateSpace>(),
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
       "device's execution space.");
-  using path_policy =
-      detail::resolved_path<typename chosen::template get<path_category, path::automatic>, Exec, space,
-                            typename detail::traits_of<Grads>::memory_space, StateSpace>;
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
   static_assert(
       !std::is_same_v<path_policy, path::staged> ||
           space::is_host_accessible == StateSpace::is_host_accessible,
@@ -151,8 +150,22 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   const auto counter = state.step_counter();
   const detail::update_job<element, space, StateType, StateSpace, Rule> job{to, fields, state.fields(), rule,
                                                                             *counter + 1};
-  auto launched = detail::write_rows<path_policy, bounds_policy, duplicates_policy, chosen>(
-      exec, "step", job, indices, from, [counter] { --*counter; });
+  // Staged, a step runs where the table lies, and the state must lie there, too.
+  constexpr bool together = space::is_host_accessible == StateSpace::is_host_accessible;
+  constexpr bool staged_only =
+      together && !detail::is_host_exec<Exec> && std::is_same_v<StateSpace, pageable_space>;
+  const auto take_back = [counter] { --*counter; };
+  auto launched = [&] {
+    if constexpr (staged_only)
+      return detail::write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, chosen,
+                                route::direct, route::ordered>(exec, job, indices, from, take_back);
+    else if constexpr (together)
+      return detail::write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, chosen>(
+          exec, job, indices, from, take_back);
+    else
+      return detail::write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, chosen,
+                                route::staged>(exec, job, indices, from, take_back);
+  }();
   ++*counter;
   return launched;
 }

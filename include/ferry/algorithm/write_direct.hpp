@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/index/row_plan.hpp>
@@ -29,9 +30,10 @@
 namespace ferry::detail {
 
 /// The kernel for one source of items.
-template <class Duplicates, class Job, class Exec, class Source, class Value, class Space>
+template <class Duplicates, class Job, class Exec, class Source, class Value, class Space,
+          class Order = all_at_once>
 void launch_apply(const Exec& exec, const std::string& label, const Job& job, const Source& source,
-                  std::int64_t items, const array_ref<Value, Space>& values) {
+                  std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
   job.template visit<is_host_exec<Exec>, Duplicates>(values, [&]<class Compute, class Tile>(
                                                                  const auto& operation, const auto* data,
                                                                  std::int64_t stride, std::int64_t width,
@@ -40,7 +42,7 @@ void launch_apply(const Exec& exec, const std::string& label, const Job& job, co
     using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
                                        std::remove_cvref_t<decltype(operation)>>;
     const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
-    launch(exec, label, items * tiles, kernel{source, data, stride, width, fast_divisor(tiles), operation});
+    order.run(exec, label, items, tiles, kernel{source, data, stride, width, fast_divisor(tiles), operation});
   });
 }
 
@@ -59,15 +61,50 @@ kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label
   return source;
 }
 
-template <class Duplicates, class Exec, class Job, class Value, class Space>
+template <class Duplicates, class Exec, class Job, class Value, class Space, class Order = all_at_once>
 void write_direct(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
-                  const array_ref<Value, Space>& values) {
+                  const array_ref<Value, Space>& values, const Order& order = {}) {
   if (plan.storage()->checked)
     launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, true>(of, label, plan),
-                             plan.positions(), values);
+                             plan.positions(), values, order);
   else
     launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, false>(of, label, plan),
-                             plan.positions(), values);
+                             plan.positions(), values, order);
+}
+
+/// Combines the values of each of the plan's rows on the device, in the rows' order. Null where nothing must be
+/// written, because the batch was found faulty; blocks until that is known.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+auto* combine_on_device(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                        std::int64_t items, const array_ref<Value, Space>& values) {
+  using plain = std::remove_const_t<Value>;
+  using wire = typename Job::template wire_type<plain, Duplicates>;
+  wire* combined = of.template scratch<wire>(items * values.width());
+  const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
+  if (plan.storage()->checked)
+    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, true>(of, label, plan), items,
+                             values);
+  else
+    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, false>(of, label, plan), items,
+                             values);
+  if constexpr (Duplicates::forbids) {
+    execution_backend<Exec>::fence(of.exec(), label);
+    if (report_pool<execution_backend<Exec>>::read(of.report()).duplicates != 0)
+      return static_cast<wire*>(nullptr);
+  }
+  return combined;
+}
+
+/// The order of path::ordered for a plan's rows, which are sorted already: few teams over host memory, where the
+/// device's translations are the limit; all at once over its own, where few teams could not keep it busy.
+template <class TableSpace>
+auto plan_order(const row_plan& plan) {
+  if constexpr (std::is_same_v<TableSpace, device_space>) {
+    (void)plan;
+    return all_at_once{};
+  } else {
+    return in_few_teams{plan.storage()->unique_count, 0, {}};
+  }
 }
 
 }  // namespace ferry::detail

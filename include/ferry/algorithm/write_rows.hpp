@@ -1,9 +1,11 @@
 #pragma once
 
 #include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/choose_path.hpp>
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/write_cooperative.hpp>
 #include <ferry/algorithm/write_direct.hpp>
 #include <ferry/algorithm/write_staged.hpp>
 #include <ferry/execution/call.hpp>
@@ -21,18 +23,26 @@ template <class Path, class Duplicates, class Exec, class Job, class Value, clas
 ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
                      const array_ref<Value, Space>& values, std::function<void()> undo) {
   call<Exec> of(exec, verb);
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   const auto label = label_of(verb, Path::name);
   of.use(plan);
   of.undo_by(std::move(undo));
   if (job.table.width() != 0 && plan.positions() != 0) {
-    if constexpr (std::is_same_v<Path, path::direct>) {
+    if constexpr (!std::is_same_v<Path, path::staged>) {
+      using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
+        if constexpr (std::is_same_v<Path, path::cooperative>) of.settles(array);  // the host writes as well
         of.writes_to(array);
       });
-      write_direct<Duplicates>(of, label, job, plan, values);
+      if constexpr (std::is_same_v<Path, path::direct>)
+        write_direct<Duplicates>(of, label, job, plan, values);
+      else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
+        write_cooperative<Duplicates>(of, label, job, plan, values);
+      else
+        write_direct<Duplicates>(of, label, job, plan, values, plan_order<table_space>(plan));
     } else {
       settle(of, label, job.table, values);
       job.reach([&](const auto& array) { of.settles(array); });
@@ -96,24 +106,32 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
 }
 
 /// Entry of the three verbs: plan or indices, sorted or not.
-template <class Path, class Bounds, class Duplicates, class Chosen, class Exec, class Job, class Indices,
-          class Value, class Space>
-ticket write_rows(const Exec& exec, const char* verb, const Job& job, const Indices& indices,
+template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, route... Without, class Exec,
+          class Job, class Indices, class Value, class Space>
+ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
                   const array_ref<Value, Space>& values, std::function<void()> undo = nullptr) {
+  static constexpr const char* verb_name = name(What).data();
   if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>(verb, indices, job.table);
-    require_shapes(verb, job.table, indices.positions(), values);
-    return write_by_plan<Path, Duplicates>(exec, verb, job, indices, values, std::move(undo));
+    require_plan<Exec, Chosen>(verb_name, indices, job.table);
+    require_shapes(verb_name, job.table, indices.positions(), values);
+    return on_path<Asked, What, Space, Without...>(
+        exec, job.table, indices.positions(), true, [&]<class Path>(Path) {
+          return write_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, std::move(undo));
+        });
   } else {
     const auto which = make_ref(indices);
-    require_rank_one(verb, which);
-    require_shapes(verb, job.table, which.rows(), values);
-    require_a_row_to_clamp_to<Bounds>(verb, job.table.rows(), which.rows());
-    if constexpr (Duplicates::needs_plan)
-      return write_by_plan<Path, Duplicates>(
-          exec, verb, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, std::move(undo));
-    else
-      return write_unsorted<Path, Bounds>(exec, verb, job, which, values, std::move(undo));
+    require_rank_one(verb_name, which);
+    require_shapes(verb_name, job.table, which.rows(), values);
+    require_a_row_to_clamp_to<Bounds>(verb_name, job.table.rows(), which.rows());
+    return on_path<Asked, What, Space, Without...>(
+        exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
+          if constexpr (Duplicates::needs_plan || is_sorted_path<Path>)
+            return write_by_plan<Path, Duplicates>(exec, verb_name, job,
+                                                   plan_rows_of<Bounds>(exec, which, job.table.rows()),
+                                                   values, std::move(undo));
+          else
+            return write_unsorted<Path, Bounds>(exec, verb_name, job, which, values, std::move(undo));
+        });
   }
 }
 

@@ -21,17 +21,16 @@ namespace ferry::detail {
 template <class Exec, class Value, class Space>
 auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
-  const auto host = host_side(of.exec());
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   plain* there = of.template scratch<plain>(values.size());
-  ring<Exec> slots(of, values.rows(), row_bytes);
+  ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
+                   execution_backend<Exec>::tuning().staging_workers);
   slots.to_device(
-      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+      [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-        launch_gather(host, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
-        host.fence(label);
+        launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
       },
       [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
         transfer(of.exec(), label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
@@ -44,9 +43,8 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
 template <class Exec, class Job, class Value>
 void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
-  const auto host = host_side(of.exec());
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
-  ring<Exec> slots(of, items, row_bytes);
+  ring<Exec> slots(of, of.exec(), label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
   slots.from_device(
       [&](std::byte* slot, std::int64_t first, std::int64_t count) {
         if (stride == width)
@@ -57,12 +55,11 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
             transfer(of.exec(), label.c_str(), slot + r * row_bytes, pinned_space::name,
                      values + (first + r) * stride, device_space::name, row_bytes);
       },
-      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count, width, "slot");
-        launch_apply<duplicates::assume_unique>(host, label, job, kernels::listed_rows{rows + first}, count,
+        launch_apply<duplicates::assume_unique>(here, label, job, kernels::listed_rows{rows + first}, count,
                                                 packed);
-        host.fence(label);
       });
 }
 
@@ -70,25 +67,14 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void drain_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
-  using plain = std::remove_const_t<Value>;
-  using wire = typename Job::template wire_type<plain, Duplicates>;
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
-  if (store.checked && store.read_report().out_of_range != 0) return;
-  if (items == 0) return;
+  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
+  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  if (combined == nullptr) return;
   const std::int64_t wide = values.width();
-  wire* combined = of.template scratch<wire>(items * wide);
-  const auto emit = job.template emit<plain, Duplicates>(combined, items, wide);
-  if (store.checked)
-    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, true>(of, label, plan), items,
-                             values);
-  else
-    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, false>(of, label, plan), items,
-                             values);
   const std::int64_t* rows =
       plan_array_for_host(of, store.unique_rows, items);  // waits for the kernels above
-  if constexpr (Duplicates::forbids)
-    if (report_pool<execution_backend<Exec>>::read(of.report()).duplicates != 0) return;
   drain_rows(of, label, job, rows, items, combined, wide, wide);
 }
 

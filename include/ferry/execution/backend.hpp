@@ -3,9 +3,16 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/backend.hpp>
 
+#include <string>
 #include <type_traits>
 
 namespace ferry {
+
+/// What a backend runs on, as the system names it; measured profiles are valid for these.
+struct device_id {
+  std::string device;
+  std::string driver;
+};
 
 /// The backend that runs the kernels of an execution space; specialised in backends/.
 template <class Exec>
@@ -13,8 +20,16 @@ struct execution_backend;
 
 namespace detail {
 
+/// Stands for an execution space where work of the host runs in the calling thread, one of several that work
+/// on different slots of a ring.
+struct caller_thread {
+  void fence(const std::string&) const {}
+};
+
 template <class Exec>
 inline constexpr bool is_host_exec = HostExecutionSpace<Exec>;
+template <>
+inline constexpr bool is_host_exec<caller_thread> = true;
 
 /// Whether device_space is memory that host code reaches too: so on a host backend.
 template <class Dependent>

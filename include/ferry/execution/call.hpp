@@ -61,6 +61,7 @@ class call {
     if (flight_ == nullptr || capturing_ || (flight_->resources.empty() && flight_->memory.empty())) return;
     try {
       backend::fence(exec_, "ferry::abandoned");
+      if (lane_ != nullptr) backend::fence(*lane_, "ferry::abandoned");
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
     }
@@ -105,6 +106,16 @@ class call {
   void* hold(std::shared_ptr<void> resource) {
     flight_->resources.push_back(std::move(resource));
     return flight_->resources.back().get();
+  }
+
+  /// Another instance for transfers beside the verb's own, kept until the verb ends. Its work so far has ended;
+  /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
+  const Exec& lane() {
+    if (lane_ == nullptr) {
+      lane_ = engine_->lanes().take(exec_);
+      hold(lane_);
+    }
+    return *lane_;
   }
 
   /// A report for kernels of this execution space; its findings become the ticket's error.
@@ -171,7 +182,8 @@ class call {
   }
 
   /// The point in the instance's work that is reached now.
-  [[nodiscard]] event_handle mark() { return engine_->record(exec_); }
+  [[nodiscard]] event_handle mark() { return mark(exec_); }
+  [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
 
   void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
 
@@ -270,6 +282,7 @@ class call {
   std::unique_ptr<flight> flight_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<host_findings> host_findings_;
+  std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
   event_handle done_;
   std::vector<touch> touched_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/execution/event_pool.hpp>
+#include <ferry/execution/lane_pool.hpp>
 #include <ferry/execution/report_pool.hpp>
 #include <ferry/memory/block_cache.hpp>
 #include <ferry/memory/event.hpp>
@@ -42,6 +43,8 @@ class engine {
   }
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
+
+  [[nodiscard]] lane_pool& lanes() { return lanes_; }
 
   /// The point in the work of `exec` that is reached now; null where it has been reached already.
   template <class Exec>
@@ -108,6 +111,7 @@ class engine {
   block_cache<typename Backend::scratch_space> device_;
   block_cache<pinned_space> pinned_;
   report_pool<Backend> reports_;
+  lane_pool lanes_;
   std::vector<lane> adrift_;
   std::mutex dropped_guard_;
   std::vector<std::shared_ptr<void>> dropped_;

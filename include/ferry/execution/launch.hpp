@@ -21,6 +21,11 @@ void launch(const Exec& exec, const std::string& label, std::int64_t count, cons
   Kokkos::parallel_for(label, range(exec, 0, count), functor);
 }
 
+template <class Functor>
+void launch(const caller_thread&, const std::string&, std::int64_t count, const Functor& functor) {
+  for (std::int64_t i = 0; i < count; ++i) functor(i);
+}
+
 /// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division
 /// costs more than the load that it addresses.
 class fast_divisor {

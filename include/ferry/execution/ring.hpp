@@ -1,72 +1,143 @@
 #pragma once
 
 #include <ferry/execution/call.hpp>
+#include <ferry/execution/claims.hpp>
+#include <ferry/execution/crew.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
 
 namespace ferry::detail {
 
-/// Two page-locked slots, so that the host works on one while DMA works on the other. Each stream of chunks
-/// occupies the calling thread until its last chunk is enqueued (towards the device) or drained (from it).
+/// Page-locked slots, two for each worker of a crew, so that a worker fills or drains one while DMA works on the
+/// other. All slots together stay in the host's cache. A stream of pieces occupies the calling thread, which is
+/// one of the workers, until its last piece is enqueued (towards the device) or drained (from it).
+///
+/// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
+/// that they pass on to launch(); what they enqueue on the device goes to `lane`. A host backend has no DMA to
+/// overlap with: there the instance itself works, slot after slot.
 template <class Exec>
 class ring {
  public:
-  /// Slots hold whole items; an item larger than the usual slot gets slots of its own size.
-  ring(call<Exec>& of, std::int64_t items, std::int64_t item_bytes) : call_(of), items_(items) {
+  /// Slots hold whole items, of at most `slot_bytes` bytes where an item is no larger, and are smaller where
+  /// `workers` would not all find work.
+  ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
+       int workers)
+
+      : call_(of), lane_(lane), label_(std::move(label)), items_(items) {
+    if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().staging_slot_bytes;
-    per_slot_ = std::max<std::int64_t>(1, usual / std::max<std::int64_t>(1, item_bytes));
-    per_slot_ = std::min(per_slot_, std::max<std::int64_t>(1, items));
-    for (auto& slot : slots_) slot = of.template pinned<std::byte>(per_slot_ * item_bytes);
+    const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
+    const std::int64_t fair = items / (std::int64_t{3} * workers_);
+    const std::int64_t least = (smallest_slot + item - 1) / item;
+    per_slot_ = std::min(std::max<std::int64_t>(1, usual / item), std::max(fair, least));
+    per_slot_ = std::clamp<std::int64_t>(per_slot_, 1, std::max<std::int64_t>(1, items));
+    slot_bytes_ = per_slot_ * item_bytes;
+    workers_ = static_cast<int>(std::clamp<std::int64_t>((items + per_slot_ - 1) / per_slot_, 1, workers_));
+    slots_ = of.template pinned<std::byte>(2 * workers_ * slot_bytes_);
   }
 
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
-  /// fill(slot, first, count) on the host, then send(slot, first, count) enqueues what reads the slot.
+  /// fill(here, slot, first, count) on the host, then send(slot, first, count) enqueues what reads the slot.
+  template <class Claims, class Fill, class Send>
+  void to_device(Claims& claims, const Fill& fill, const Send& send) {
+    crew([&](int worker) {
+      std::array<event_handle, 2> busy{};
+      std::int64_t first = 0, count = 0;
+      for (std::size_t turn = 0; claims.take(first, count); turn ^= 1) {
+        std::byte* slot = slot_of(worker, turn);
+        if (busy[turn] != nullptr) busy[turn]->wait();
+        on_host(fill, slot, first, count);
+        const std::lock_guard lock(enqueuing_);
+        send(slot, first, count);
+        busy[turn] = call_.mark(lane_);
+      }
+    });
+  }
   template <class Fill, class Send>
-  void to_device(Fill&& fill, Send&& send) {
-    std::array<event_handle, 2> busy{};
-    for (std::int64_t first = 0, turn = 0; first < items_; first += per_slot_, turn ^= 1) {
-      const auto at = static_cast<std::size_t>(turn);
-      const std::int64_t count = std::min(per_slot_, items_ - first);
-      if (busy[at] != nullptr) busy[at]->wait();
-      fill(slots_[at], first, count);
-      send(slots_[at], first, count);
-      busy[at] = call_.mark();
-    }
+  void to_device(const Fill& fill, const Send& send) {
+    front_claims claims(items_, per_slot_);
+    to_device(claims, fill, send);
   }
 
-  /// fetch(slot, first, count) enqueues what fills the slot, then drain(slot, first, count) on the host.
-  template <class Fetch, class Drain>
-  void from_device(Fetch&& fetch, Drain&& drain) {
-    std::array<event_handle, 2> filled{};
-    std::int64_t draining = 0, turn = 0;
-    const auto drain_one = [&](std::int64_t first) {
-      const auto at = static_cast<std::size_t>((first / per_slot_) % 2);
-      if (filled[at] != nullptr) filled[at]->wait();
-      drain(slots_[at], first, std::min(per_slot_, items_ - first));
-    };
-    for (std::int64_t first = 0; first < items_; first += per_slot_, turn ^= 1) {
-      if (first - draining >= 2 * per_slot_) {
-        drain_one(draining);
-        draining += per_slot_;
+  /// fetch(slot, first, count) enqueues what fills the slot, then drain(here, slot, first, count) on the host.
+  template <class Claims, class Fetch, class Drain>
+  void from_device(Claims& claims, const Fetch& fetch, const Drain& drain) {
+    crew([&](int worker) {
+      struct piece {
+        std::int64_t first = 0, count = 0;
+        event_handle filled;
+      };
+      std::array<piece, 2> pieces;
+      const auto begin = [&](std::size_t turn) {
+        piece& next = pieces[turn];
+        next.count = 0;
+        if (!claims.take(next.first, next.count)) return;
+        const std::lock_guard lock(enqueuing_);
+        fetch(slot_of(worker, turn), next.first, next.count);
+        next.filled = call_.mark(lane_);
+      };
+      begin(0);
+      for (std::size_t turn = 0; pieces[turn].count != 0; turn ^= 1) {
+        begin(turn ^ 1);
+        const piece& now = pieces[turn];
+        if (now.filled != nullptr) now.filled->wait();
+        on_host(drain, slot_of(worker, turn), now.first, now.count);
       }
-      const auto at = static_cast<std::size_t>(turn);
-      fetch(slots_[at], first, std::min(per_slot_, items_ - first));
-      filled[at] = call_.mark();
-    }
-    for (; draining < items_; draining += per_slot_) drain_one(draining);
+    });
+  }
+  template <class Fetch, class Drain>
+  void from_device(const Fetch& fetch, const Drain& drain) {
+    front_claims claims(items_, per_slot_);
+    from_device(claims, fetch, drain);
   }
 
  private:
+  static constexpr std::int64_t smallest_slot = std::int64_t{1} << 16;
+
+  template <class Work>
+  void crew(const Work& work) {
+    if constexpr (is_host_exec<Exec>) {
+      work(0);
+    } else {
+      run_crew(host_side(lane_), label_, workers_, [&](int worker) {
+        if (worker != 0) execution_backend<Exec>::enter_thread(lane_);
+        work(worker);
+      });
+    }
+  }
+
+  template <class Task>
+  void on_host(const Task& task, std::byte* slot, std::int64_t first, std::int64_t count) {
+    if constexpr (is_host_exec<Exec>) {
+      task(lane_, slot, first, count);
+      lane_.fence(label_);
+    } else {
+      task(caller_thread{}, slot, first, count);
+    }
+  }
+
+  [[nodiscard]] std::byte* slot_of(int worker, std::size_t turn) const {
+    return slots_ + (2 * worker + static_cast<std::int64_t>(turn)) * slot_bytes_;
+  }
+
   call<Exec>& call_;
+  Exec lane_;
+  std::string label_;
   std::int64_t items_;
-  std::int64_t per_slot_;
-  std::array<std::byte*, 2> slots_{};
+  std::int64_t per_slot_ = 1;
+  std::int64_t slot_bytes_ = 0;
+  int workers_ = 1;
+  std::byte* slots_ = nullptr;
+  std::mutex enqueuing_;
 };
 
 }  // namespace ferry::detail

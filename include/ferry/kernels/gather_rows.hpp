@@ -11,7 +11,8 @@
 
 namespace ferry::kernels {
 
-/// out[p] = table[rows(p)] for each position p; rows that the source does not resolve stay as they are.
+/// out[position(k)] = table[row(k)] for each item k of the source; rows that it does not resolve stay as they
+/// are. The device's kernel for rows that only move; convert_rows changes their type on the way.
 ///
 /// Device mapping: one thread for each element (or 16-byte unit) of the batch, row-major, so that
 /// neighbouring threads read neighbouring bytes of one row; one row of 512 bytes is one warp's load. No
@@ -26,18 +27,23 @@ struct gather_rows {
   Source source;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t position = width.quotient(i);
-    const std::int64_t column = i - position * width.divisor();
-    const std::int64_t row = source.row(position, column == 0);
-    if (row >= 0) out[position * out_stride + column] = convert<Out>(table[row * table_stride + column]);
+    const std::int64_t item = width.quotient(i);
+    const std::int64_t column = i - item * width.divisor();
+    const std::int64_t row = source.row(item, column == 0);
+    if (row >= 0)
+      out[source.position(item) * out_stride + column] = convert<Out>(table[row * table_stride + column]);
   }
 };
 
 /// The same for a host's cores: one iteration for each block of a row, so that short rows are one memcpy each
-/// and huge ones are shared by the threads.
+/// and huge ones are shared by the threads. A row's first lines are asked for some rows ahead, since random
+/// rows are otherwise one cache miss after the other.
 template <class Out, class In, class Source>
 struct gather_blocks {
   static constexpr std::int64_t block = 16384;  // elements
+  static constexpr std::int64_t ahead = 16;     // rows
+  static constexpr std::int64_t line = 64;      // bytes
+  static constexpr std::int64_t lines = 8;  // of a row that is asked for, at most; the rest comes in sequence
 
   const In* table;
   std::int64_t table_stride;
@@ -45,21 +51,31 @@ struct gather_blocks {
   std::int64_t out_stride;
   std::int64_t width;
   std::int64_t blocks;
+  std::int64_t items;
   Source source;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t position = blocks == 1 ? i : i / blocks;
-    const std::int64_t begin = (i - position * blocks) * block;
+    const std::int64_t item = blocks == 1 ? i : i / blocks;
+    const std::int64_t begin = (i - item * blocks) * block;
     const std::int64_t count = width - begin < block ? width - begin : block;
-    const std::int64_t row = source.row(position, begin == 0);
+    if (blocks == 1 && item + ahead < items) prefetch(source.row(item + ahead, false));
+    const std::int64_t row = source.row(item, begin == 0);
     if (row < 0) return;
     const In* from = table + row * table_stride + begin;
-    Out* to = out + position * out_stride + begin;
+    Out* to = out + source.position(item) * out_stride + begin;
     if constexpr (std::is_same_v<Out, In>)
       std::memcpy(static_cast<void*>(to), static_cast<const void*>(from),
                   static_cast<std::size_t>(count) * sizeof(In));
     else
       for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(from[c]);
+  }
+
+  KOKKOS_FUNCTION void prefetch(std::int64_t row) const {
+    if (row < 0) return;
+    KOKKOS_IF_ON_HOST(
+        (const auto* from = reinterpret_cast<const char*>(table + row * table_stride);
+         const std::int64_t all = (width * static_cast<std::int64_t>(sizeof(In)) + line - 1) / line;
+         for (std::int64_t l = 0; l < (all < lines ? all : lines); ++l) __builtin_prefetch(from + l * line);))
   }
 };
 

@@ -87,11 +87,45 @@ struct own_row {
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
     return rows[position] < 0 ? -1 : position;
   }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
+/// Item k is place k of a plan's order: its row, and the position of the batch that named it.
+struct sorted_places {
+  const std::uint64_t* sorted_rows = nullptr;
+  const std::int64_t* order = nullptr;
+  std::uint64_t rows = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
+    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return order[place]; }
+};
+
+/// Item k is row sorted_rows[k], which goes to row k of a buffer: what host threads walk over in a plan's order.
+struct own_sorted {
+  const std::uint64_t* sorted_rows = nullptr;
+  std::uint64_t rows = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
+    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
+/// Place k of a plan's order is row k of a dense buffer, which belongs to position order[k].
+struct staged_places {
+  sorted_places places;
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
+    return places.row(place, false) < 0 ? -1 : place;
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return places.order[place]; }
 };
 
 /// Position p is row p.
 struct every_row {
   KOKKOS_FUNCTION static std::int64_t row(std::int64_t position, bool) { return position; }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
 }  // namespace ferry::kernels

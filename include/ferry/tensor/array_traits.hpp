@@ -154,6 +154,16 @@ struct array_traits<std::vector<T, Allocator>> {
   }
 };
 
+/// A description stands for what it describes, device writes in flight included: verbs that are composed of
+/// others hand pieces of their arguments on.
+template <class T, class Space>
+struct array_traits<array_ref<T, Space>> {
+  using value_type = T;
+  using memory_space = Space;
+  static constexpr std::size_t static_width = dyn;
+  static array_ref<T, Space> ref(const array_ref<T, Space>& array) { return array; }
+};
+
 /// The array_ref of any ArrayLike.
 template <ArrayLike Array>
 auto make_ref(Array& array) {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "error.hpp"
+
+#include "../host/identity.hpp"
+
+#include <ferry/execution/backend.hpp>
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace ferry::cuda {
+
+struct identity_functions {
+  /// The current device's name; the driver's own version where the system shows it, and the CUDA that it has.
+  static device_id device_identity() {
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    int version = 0;
+    check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
+    const std::string cuda =
+        "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+    const std::string driver = host::line_of("/sys/module/nvidia/version", "");
+    return {properties.name, driver.empty() ? cuda : driver + " " + cuda};
+  }
+};
+
+}  // namespace ferry::cuda

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ferry/execution/backend.hpp>
+
+#include <sys/utsname.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace ferry::host {
+
+/// What stands behind the first `key` of a file of "key : value" lines, or its first line where there is no key;
+/// empty where there is none.
+inline std::string line_of(const char* path, std::string_view key) {
+  std::FILE* file = std::fopen(path, "r");
+  if (file == nullptr) return {};
+  std::string found;
+  char line[512];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    const std::string_view text(line);
+    if (text.substr(0, key.size()) != key) continue;
+    std::size_t begin = key.empty() ? 0 : text.find(':');
+    if (begin == std::string_view::npos) continue;
+    begin = text.find_first_not_of(": \t", begin);
+    const std::size_t end = text.find_last_not_of(" \t\n");
+    if (begin != std::string_view::npos && end >= begin) found = text.substr(begin, end - begin + 1);
+    break;
+  }
+  std::fclose(file);
+  return found;
+}
+
+struct identity_functions {
+  /// The processor's name, and the kernel that maps its memory.
+  static device_id device_identity() {
+    device_id made{line_of("/proc/cpuinfo", "model name"), "none"};
+    if (made.device.empty()) made.device = "host";
+    utsname system{};
+    if (::uname(&system) == 0) made.driver = std::string(system.sysname) + " " + system.release;
+    return made;
+  }
+};
+
+}  // namespace ferry::host

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/move_rows.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/ring.hpp>
+#include <ferry/execution/transfer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::detail {
+
+/// Rows through host memory, by the host's threads. `rows` lists the table row of each position, -1 for none.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
+                   const array_ref<Out, OutSpace>& out) {
+  const auto label = label_of("gather", "staged");
+  const std::int64_t n = out.rows();
+  const std::int64_t wide = out.width();
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
+  if constexpr (TableSpace::is_host_accessible && OutSpace::is_host_accessible) {
+    const auto host = host_side(of.exec());
+    launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
+    host.fence(label);
+  } else if constexpr (TableSpace::is_host_accessible) {
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    slots.to_device(
+        [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+          const auto packed =
+              dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+          launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+        },
+        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+          for_each_run(rows, out, first, count, [&](std::int64_t begin, std::int64_t length) {
+            transfer(of.exec(), "ferry::gather::staged", out.data + begin * out.row_stride(), OutSpace::name,
+                     slot + (begin - first) * row_bytes, pinned_space::name, length * row_bytes);
+          });
+        });
+  } else {
+    // From the device: gathered there into a dense batch, which the ring brings to the host.
+    auto* listed = of.template scratch<std::int64_t>(n);
+    transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
+             n * static_cast<std::int64_t>(sizeof(std::int64_t)));
+    const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
+    launch_gather(of.exec(), label, table, dense, kernels::listed_rows{listed}, n);
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    slots.from_device(
+        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+          transfer(of.exec(), "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
+                   device_space::name, count * row_bytes);
+        },
+        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+          const auto packed =
+              dense_rows<const Out, pinned_space>(reinterpret_cast<const Out*>(slot), count, wide, "slot");
+          launch_gather(here, label, packed, rows_from(out, first, count), kernels::own_row{rows + first},
+                        count);
+        });
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ferry/execution/backend.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/kernels/in_chunks.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// In which order a kernel of items x per_item work items walks over them.
+namespace ferry::detail {
+
+/// One work item for each thread, all at once.
+struct all_at_once {
+  template <class Exec, class Functor>
+  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+           const Functor& functor) const {
+    launch(exec, label, items * per_item, functor);
+  }
+};
+
+/// By few teams, chunk by chunk. A host's threads walk over neighbouring items anyway.
+struct in_few_teams {
+  const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
+  std::int64_t chunk = 0;
+  kernels::meeting_point meeting{};
+
+  template <class Exec, class Functor>
+  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+           const Functor& functor) const {
+    if constexpr (is_host_exec<Exec>) {
+      launch(exec, label, items * per_item, functor);
+    } else {
+      using kernel = kernels::in_chunks<Exec, Functor>;
+      static_assert(sizeof(kernel) <= 512, "ferry: a functor over 512 bytes would make Kokkos fence");
+      if (items <= 0 || per_item <= 0) return;
+      constexpr auto tuning = execution_backend<Exec>::tuning();
+      Kokkos::parallel_for(label,
+                           Kokkos::TeamPolicy<Exec>(exec, tuning.ordered_teams, tuning.ordered_team_size),
+                           kernel{functor, items, count, per_item, chunk, meeting});
+    }
+  }
+};
+
+}  // namespace ferry::detail

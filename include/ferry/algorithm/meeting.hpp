@@ -1,0 +1,103 @@
+#pragma once
+
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/claims.hpp>
+#include <ferry/execution/transfer.hpp>
+#include <ferry/kernels/in_chunks.hpp>
+#include <ferry/memory/event.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace ferry::detail {
+
+inline constexpr const char* two_ends_need_the_host =
+    "but path::cooperative needs the host's threads each time that it runs";
+
+/// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
+/// page-locked memory of the call.
+class meeting {
+ public:
+  template <class Exec>
+  meeting(call<Exec>& of, std::int64_t items, std::int64_t item_bytes)
+      : teams_(execution_backend<Exec>::tuning().ordered_teams) {
+    const std::int64_t bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
+    // Small batches still give every team a few chunks, so that the two ends can meet between them.
+    chunk_ =
+        std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
+                                 std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
+    limit_ = of.template pinned<std::int64_t>(1);
+    progress_ = of.template pinned<std::int64_t>(teams_);
+    *limit_ = items;
+    std::fill_n(progress_, teams_, 0);
+  }
+
+  /// Items of a team's chunk.
+  [[nodiscard]] std::int64_t chunk() const { return chunk_; }
+  [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
+  /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
+  /// lane writes to are the call's, and the table holds what earlier verbs wrote.
+  template <class Exec>
+  void after(call<Exec>& of) const {
+    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
+  }
+  /// Orders the call's own instance behind the lane.
+  template <class Exec>
+  void behind(call<Exec>& of) const {
+    if (const auto all = of.mark(of.lane()); all != nullptr)
+      execution_backend<Exec>::wait_for(of.exec(), *all);
+  }
+  [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
+    return {limit_, progress_, teams_, teams_ * chunk_, piece};
+  }
+
+ private:
+  int teams_;
+  std::int64_t chunk_ = 1;
+  std::int64_t* limit_ = nullptr;
+  std::int64_t* progress_ = nullptr;
+};
+
+/// A list of rows, on its way to the host: its last part first, because that is where the host's workers begin.
+template <class Exec, class Row>
+class list_from_back {
+ public:
+  list_from_back(call<Exec>& of, const Row* sorted, std::int64_t count)
+      : here_(of.template pinned<Row>(count)), split_(count - std::min(count, first_part)) {
+    bring(of, sorted, split_, count);
+    back_.there = of.mark(of.lane());
+    bring(of, sorted, 0, split_);
+    front_.there = of.mark(of.lane());
+  }
+
+  /// Items [first, ...) of the list; blocks until they are there.
+  const Row* from(std::int64_t first) {
+    part& needed = first >= split_ ? back_ : front_;
+    if (!needed.here.load(std::memory_order_acquire)) {
+      if (needed.there != nullptr) needed.there->wait();
+      needed.here.store(true, std::memory_order_release);
+    }
+    return here_ + first;
+  }
+
+ private:
+  static constexpr std::int64_t first_part = 1 << 15;
+
+  struct part {
+    event_handle there;
+    std::atomic<bool> here{false};  // asking the device once is enough
+  };
+
+  void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end) {
+    transfer(of.lane(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
+             device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
+  }
+
+  Row* here_;
+  std::int64_t split_;
+  part back_;
+  part front_;
+};
+
+}  // namespace ferry::detail

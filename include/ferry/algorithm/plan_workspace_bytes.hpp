@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ferry/algorithm/checks.hpp>
+#include <ferry/error.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Where the arrays of a plan lie in its block, in bytes from the block's begin. Each array starts on a
+/// multiple of 128 bytes from there, so that kernels read it in whole lines where the block is aligned so.
+struct plan_layout {
+  std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0;
+  // The sort's two buffers for either array. Once it has run, those that it left hold segments and runs.
+  std::size_t order[2] = {}, keys[2] = {};
+  std::size_t sort = 0, sort_bytes = 0;
+  std::size_t bytes = 0;
+  int key_bits = 1;
+};
+
+template <class Backend>
+plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
+  plan_layout made;
+  const auto n = static_cast<std::size_t>(positions);
+  const auto take = [&made](std::size_t bytes) {
+    const std::size_t at = made.bytes;
+    made.bytes += (bytes + 127) / 128 * 128;
+    return at;
+  };
+  constexpr std::size_t each = sizeof(std::int64_t);
+  made.row_of = take(n * each);
+  made.inverse = take(n * each);
+  made.unique_rows = take(n * each);
+  made.counts = take(2 * each);
+  for (auto& buffer : made.order) buffer = take((n + 1) * each);
+  for (auto& buffer : made.keys) buffer = take((n + 1) * each);
+  // The largest key is `rows`, which stands for "no row".
+  made.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+  made.sort_bytes = positions > 0 ? Backend::sort_bytes(positions, 0, made.key_bits) : 0;
+  made.sort = take(made.sort_bytes);
+  return made;
+}
+
+inline constexpr std::size_t plan_workspace_alignment = 16;
+
+}  // namespace detail
+
+/// Bytes of workspace that make_plan needs for `positions` indices into tables of `rows` rows: the plan's
+/// arrays and what sorting them takes, about 60 bytes for each position. The number grows with `positions` and
+/// does not depend on the indices' values; ask for the largest batch and use one workspace for all.
+/// Throws invalid_argument for negative numbers.
+template <class Exec, std::integral Positions, std::integral Rows>
+[[nodiscard]] std::size_t plan_workspace_bytes(const Exec&, Positions positions, Rows rows) {
+  detail::require_execution_space<Exec>();
+  if (std::cmp_less(positions, 0) || std::cmp_less(rows, 0))
+    throw invalid_argument("ferry::plan_workspace_bytes: " + std::to_string(positions) + " positions and " +
+                           std::to_string(rows) + " rows were given, neither may be negative");
+  return detail::layout_of_plan<execution_backend<Exec>>(static_cast<std::int64_t>(positions),
+                                                         static_cast<std::int64_t>(rows))
+      .bytes;
+}
+
+}  // namespace ferry

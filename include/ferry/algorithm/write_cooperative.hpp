@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ferry/algorithm/launch_order.hpp>
+#include <ferry/algorithm/meeting.hpp>
+#include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/write_direct.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/ring.hpp>
+#include <ferry/execution/transfer.hpp>
+#include <ferry/index/row_plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// Table in host memory, values on the device, a plan made there. The device's teams write from the front of the
+/// sorted rows; DMA brings the back to the ring, from where the host's workers write it.
+template <class Duplicates, class Exec, class Job, class Value>
+void write_cooperative(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                       const array_ref<Value, device_space>& values) {
+  using unique = duplicates::assume_unique;
+  const plan_storage& store = *plan.storage();
+  const std::int64_t items = plan.unique_count();
+  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
+  const std::int64_t wide = values.width();
+  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  if (combined == nullptr) return;
+  using wire = std::remove_cvref_t<decltype(*combined)>;
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
+
+  ring<Exec> slots(of, of.lane(), label, items, row_bytes,
+                   execution_backend<Exec>::tuning().cooperative_workers);
+  const meeting meet(of, items, row_bytes);
+  meet.after(of);
+  launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items,
+                       dense_rows<const wire, device_space>(combined, items, wide, "combined"),
+                       in_few_teams{nullptr, meet.chunk(), meet.for_device()});
+
+  list_from_back<Exec, std::int64_t> list(of, store.unique_rows, items);
+  auto claims = meet.for_host(slots.per_slot());
+  slots.from_device(
+      claims,
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(of.lane(), label.c_str(), slot, pinned_space::name, combined + first * wide,
+                 device_space::name, count * row_bytes);
+      },
+      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        const auto packed =
+            dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
+        launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
+      });
+  meet.behind(of);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+/// How the workers of a crew share a list of items: take(first, count) hands out the next piece, or says that
+/// there is none. Thread-safe.
+namespace ferry::detail {
+
+/// From the front to the back.
+class front_claims {
+ public:
+  front_claims(std::int64_t items, std::int64_t piece) : items_(items), piece_(piece) {}
+
+  bool take(std::int64_t& first, std::int64_t& count) {
+    first = next_.fetch_add(piece_, std::memory_order_relaxed);
+    if (first >= items_) return false;
+    count = std::min(piece_, items_ - first);
+    return true;
+  }
+
+ private:
+  std::int64_t items_;
+  std::int64_t piece_;
+  std::atomic<std::int64_t> next_{0};
+};
+
+/// From the back, until the device's teams, which walk from the front, are met. The words are those of a
+/// kernels::meeting_point; the device only reads the limit, so claiming by compare-and-exchange is the host's own
+/// affair.
+class meeting_claims {
+ public:
+  /// `reach`: items that the device's teams hold at a time.
+  meeting_claims(std::int64_t* limit, const volatile std::int64_t* progress, int teams, std::int64_t reach,
+                 std::int64_t piece)
+      : limit_(limit), progress_(progress), teams_(teams), reach_(reach), piece_(piece) {}
+
+  bool take(std::int64_t& first, std::int64_t& count) {
+    const std::atomic_ref<std::int64_t> limit(*limit_);
+    std::int64_t end = limit.load();
+    while (true) {
+      const std::int64_t begin = std::max<std::int64_t>(0, end - piece_);
+      if (end <= 0 || met(begin)) return false;
+      if (!limit.compare_exchange_weak(end, begin)) continue;
+      first = begin;
+      count = end - begin;
+      return true;
+    }
+  }
+
+  /// The items from here on were claimed.
+  [[nodiscard]] std::int64_t begin() const { return std::atomic_ref<std::int64_t>(*limit_).load(); }
+
+ private:
+  /// Whether the device will be there sooner than a worker who begins now.
+  [[nodiscard]] bool met(std::int64_t begin) const {
+    std::int64_t front = 0;
+    for (int team = 0; team < teams_; ++team)
+      front = std::max(front, static_cast<std::int64_t>(progress_[team]));
+    return front > 0 && begin < front + reach_;
+  }
+
+  std::int64_t* limit_;
+  const volatile std::int64_t* progress_;
+  int teams_;
+  std::int64_t reach_;
+  std::int64_t piece_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ferry::detail {
+
+/// One worker of a crew. Host code only; an exception is kept until all workers have ended.
+struct crew_member {
+  const std::function<void(int)>* work;
+  std::exception_ptr* errors;
+
+  void operator()(int worker) const {
+    try {
+      (*work)(worker);
+    } catch (...) {
+      errors[worker] = std::current_exception();
+    }
+  }
+};
+
+/// The number of workers that `host` has for a crew of at most `wanted`.
+template <class Host>
+int crew_size(const Host& host, int wanted) {
+  return std::max(1, std::min(wanted, static_cast<int>(host.concurrency())));
+}
+
+/// Calls work(worker) for each worker in [0, workers), each in a thread of its own as far as `host` has as many,
+/// and returns when all have ended. So no worker may wait for another one to begin. Rethrows the first error.
+template <class Host>
+void run_crew(const Host& host, const std::string& label, int workers, const std::function<void(int)>& work) {
+  if (workers <= 1) return work(0);
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
+  using range = Kokkos::RangePolicy<Host, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
+  Kokkos::parallel_for(label, range(host, 0, workers, Kokkos::ChunkSize(1)),
+                       crew_member{&work, errors.data()});
+  host.fence(label);
+  for (const auto& error : errors)
+    if (error != nullptr) std::rethrow_exception(error);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/execution/backend.hpp>
+#include <ferry/execution/cost_model.hpp>
+#include <ferry/execution/machine_profile.hpp>
+#include <ferry/execution/profile_file.hpp>
+#include <ferry/execution/route.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Exec>
+machine_identity identity_of(const Exec& exec) {
+  using backend = execution_backend<Exec>;
+  machine_identity made;
+  auto id = backend::device_identity();
+  made.device = std::move(id.device);
+  made.driver = std::move(id.driver);
+  if constexpr (is_host_exec<Exec>)
+    made.threads = std::to_string(exec.concurrency());
+  else
+    made.threads = std::to_string(Kokkos::DefaultHostExecutionSpace().concurrency());
+  return made;
+}
+
+struct known_profile {
+  machine_profile profile;
+  std::string origin;  ///< a sentence's end: "read from ..."
+};
+
+/// The file's profile, else the defaults and why. A cache that can't be used is passed over; a file that the user
+/// names and that is no profile is an error.
+template <class Exec>
+known_profile load_profile(const Exec& exec) {
+  known_profile made;
+  const std::string path = profile_path(execution_backend<Exec>::name);
+  const bool named = named_profile() != nullptr;
+  if (path.empty()) {
+    made.origin = "defaults: neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
+    return made;
+  }
+  std::string why;
+  bool missing = false;
+  const std::string text = read_text(path, why, missing);
+  if (missing) {
+    made.origin = "defaults: there is no " + path + ", which ferry::calibrate would write";
+    return made;
+  }
+  bool unusable = true;
+  if (why.empty()) why = from_json(text, identity_of(exec), made.profile, unusable);
+  if (why.empty()) {
+    made.origin = "read from " + path;
+    return made;
+  }
+  if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
+  made.origin = "defaults: " + path + " " + why;
+  return made;
+}
+
+/// The profile that one backend's verbs use. Loaded when it is first asked for, gone with Kokkos::finalize.
+template <class Exec>
+class profile_holder {
+ public:
+  static std::shared_ptr<const known_profile> get(const Exec& exec) {
+    residence& home = residence_of_one();
+    const std::lock_guard lock(home.guard);
+    if (home.known == nullptr) put(home, load_profile(exec));
+    return home.known;
+  }
+  static void set(known_profile known) {
+    residence& home = residence_of_one();
+    const std::lock_guard lock(home.guard);
+    put(home, std::move(known));
+  }
+  /// Back to what the files say, at the next use.
+  static void forget() {
+    residence& home = residence_of_one();
+    const std::lock_guard lock(home.guard);
+    home.known = nullptr;
+  }
+
+ private:
+  struct residence {
+    std::mutex guard;
+    std::shared_ptr<const known_profile> known;
+    bool leaves_with_kokkos = false;
+  };
+  static residence& residence_of_one() {
+    static residence one;
+    return one;
+  }
+  static void put(residence& home, known_profile known) {
+    home.known = std::make_shared<const known_profile>(std::move(known));
+    if (home.leaves_with_kokkos) return;
+    home.leaves_with_kokkos = true;
+    Kokkos::push_finalize_hook([] {
+      residence& ending = residence_of_one();
+      const std::lock_guard lock(ending.guard);
+      ending.known = nullptr;
+      ending.leaves_with_kokkos = false;
+    });
+  }
+};
+
+inline void require_usable(const machine_profile& profile) {
+  for (const auto& field : profile_fields)
+    if (!is_usable(field, profile.*field.member))
+      throw invalid_argument("ferry::use_profile: " + std::string(field.name) + " is " +
+                             number_text(profile.*field.member));
+}
+
+/// path::automatic's choice. Where there is but one way the profile isn't looked at.
+template <class Exec>
+route choose_route(const Exec& exec, const move_facts& facts, route_set candidates) {
+  if (candidates.size() == 1)
+    for (const route only : every_route)
+      if (candidates.contains(only)) return only;
+  return choose_route(profile_holder<Exec>::get(exec)->profile, facts, candidates);
+}
+
+}  // namespace detail
+
+/// What path::automatic knows of the machine that `exec` runs on: what ferry::calibrate measured in this program or
+/// has left in a file, else the defaults. The file is $FERRY_PROFILE, else
+/// ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; it is read once, by the first call that needs it.
+/// A file of another device, driver, number of host threads or version of ferry is not used. Throws io_error where
+/// FERRY_PROFILE names a file that can't be read or is no profile; a file that does not exist is not an error, since
+/// calibrate is to write it. Thread-safe.
+template <class Exec>
+[[nodiscard]] machine_profile current_profile(const Exec& exec) {
+  return detail::profile_holder<Exec>::get(exec)->profile;
+}
+
+/// Where current_profile comes from, and why not from the file: "defaults: ... is of driver ...".
+template <class Exec>
+[[nodiscard]] std::string profile_origin(const Exec& exec) {
+  return detail::profile_holder<Exec>::get(exec)->origin;
+}
+
+/// Replaces the profile for every later verb of this program. Throws invalid_argument for rates that are not
+/// positive. Thread-safe.
+template <class Exec>
+void use_profile(const Exec&, const machine_profile& profile) {
+  detail::require_usable(profile);
+  detail::profile_holder<Exec>::set({profile, "set by ferry::use_profile"});
+}
+
+}  // namespace ferry

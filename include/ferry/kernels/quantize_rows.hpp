@@ -1,0 +1,144 @@
+#pragma once
+
+#include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/rowwise_int8_code.hpp>
+#include <ferry/kernels/tile.hpp>
+#include <ferry/tensor/numeric.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// record[p] = values[p] in 8 bits, for each position p that the source names. Elements are rounded to float
+/// first. See rowwise_int8_code for the formula.
+///
+/// Both mappings read a row twice, for its range and for its codes; the second time it comes from the first
+/// level of cache. Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time,
+/// and find its range by shuffles, so neighbouring lanes read neighbouring bytes and nothing is synchronised
+/// but the lanes of one row. There are as many lanes as a row has packets, up to a warp: rows of 4 elements
+/// take one lane, rows of 128 and more a warp. Host mapping: one iteration for each row.
+template <class Value, class Source>
+struct quantize_rows {
+  static constexpr std::int64_t tile = packed_tile::elements;
+  using range_reducer = Kokkos::MinMax<float>;
+  using range = typename range_reducer::value_type;
+
+  const Value* values;
+  std::int64_t values_stride;
+  std::int64_t width;
+  std::byte* records;
+  std::int64_t record_bytes;
+  std::int64_t rows;
+  bool packed;  ///< every row of values consists of packets
+  Source source;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    if (source.row(position, false) < 0) return;
+    const Value* from = values + position * values_stride;
+    std::byte* record = records + position * record_bytes;
+    // Several ranges side by side, so that the compiler may vectorise the loop.
+    constexpr int side_by_side = 16;
+    range partial[side_by_side];
+    for (auto& one : partial) one = nothing();
+    std::int64_t column = 0;
+    for (; column + side_by_side <= width; column += side_by_side)
+      for (int e = 0; e < side_by_side; ++e) widen(partial[e], convert<float>(from[column + e]));
+    for (; column < width; ++column) widen(partial[0], convert<float>(from[column]));
+    for (const auto& one : partial) {
+      partial[0].min_val = one.min_val < partial[0].min_val ? one.min_val : partial[0].min_val;
+      partial[0].max_val = one.max_val > partial[0].max_val ? one.max_val : partial[0].max_val;
+    }
+    const auto code = rowwise_int8_code::of(partial[0].min_val, partial[0].max_val);
+    auto* codes = reinterpret_cast<std::uint8_t*>(record);
+    for (column = 0; column < width; ++column) codes[column] = code.encode(convert<float>(from[column]));
+    code.store(record, width, record_bytes);
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t threads = team.team_size();
+    const std::int64_t tiles = (width + tile - 1) / tile;
+    for (std::int64_t position = team.league_rank() * threads + team.team_rank(); position < rows;
+         position += team.league_size() * threads) {
+      if (source.row(position, false) < 0) continue;
+      const Value* from = values + position * values_stride;
+      std::byte* record = records + position * record_bytes;
+      range whole = nothing();
+      Kokkos::parallel_reduce(
+          Kokkos::ThreadVectorRange(team, tiles),
+          [&](const std::int64_t t, range& part) {
+            float value[tile];
+            const int count = load(value, from, t);
+            for (int e = 0; e < tile; ++e)
+              if (e < count) widen(part, value[e]);
+          },
+          range_reducer(whole));
+      const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiles), [&](const std::int64_t t) {
+        float value[tile];
+        const int count = load(value, from, t);
+        packet<std::uint8_t, tile> codes{};
+        for (int e = 0; e < tile; ++e)
+          if (e < count) codes.value[e] = code.encode(value[e]);
+        auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
+        if (count == tile)
+          *reinterpret_cast<packet<std::uint8_t, tile>*>(to) = codes;
+        else
+          for (int e = 0; e < count; ++e) to[e] = codes.value[e];
+      });
+      Kokkos::single(Kokkos::PerThread(team), [&] { code.store(record, width, record_bytes); });
+    }
+  }
+
+ private:
+  static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
+
+  KOKKOS_FUNCTION static range nothing() {
+    range empty;
+    empty.min_val = infinity;
+    empty.max_val = -infinity;
+    return empty;
+  }
+
+  /// An element that is infinite or not a number makes the range infinite.
+  KOKKOS_FORCEINLINE_FUNCTION static void widen(range& of, float value) {
+    constexpr float largest = Kokkos::Experimental::finite_max_v<float>;
+    const bool finite = value >= -largest && value <= largest;
+    const float low = finite ? value : -infinity;
+    const float high = finite ? value : infinity;
+    of.min_val = low < of.min_val ? low : of.min_val;
+    of.max_val = high > of.max_val ? high : of.max_val;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* from, std::int64_t t) const {
+    const std::int64_t left = width - t * tile;
+    const int count = static_cast<int>(left < tile ? left : tile);
+    if (packed)
+      load_tile<packed_tile>(value, from + t * tile, count);
+    else
+      for (int e = 0; e < tile; ++e)
+        if (e < count) value[e] = convert<float>(from[t * tile + e]);
+    return count;
+  }
+};
+
+/// The positions whose values a plan's duplicates policy lets through; without a plan all of them.
+struct deciding_positions {
+  const std::int64_t* inverse = nullptr;
+  const std::int64_t* segment_begin = nullptr;
+  const std::int64_t* order = nullptr;
+  bool last = false;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    if (inverse == nullptr) return position;
+    const std::int64_t segment = inverse[position];
+    if (segment < 0) return -1;
+    const std::int64_t place = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
+    return order[place] == position ? position : -1;
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,92 @@
+#pragma once
+
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+/// What a plan must consist of, made by std::stable_sort, and its arrays brought to the host.
+namespace ferry_test {
+
+struct plan_arrays {
+  std::vector<std::int64_t> row_of, order, sorted_rows, inverse, unique_rows, segment_begin, run_begin;
+
+  bool operator==(const plan_arrays&) const = default;
+};
+
+template <class Index>
+plan_arrays expected_plan(const std::vector<Index>& which, std::size_t rows, on_bad policy) {
+  plan_arrays made;
+  for (const auto index : which) made.row_of.push_back(row_of(index, rows, policy));
+  const auto none = static_cast<std::int64_t>(rows);
+  const auto key = [&](std::int64_t p) {
+    const auto row = made.row_of[static_cast<std::size_t>(p)];
+    return row < 0 ? none : row;
+  };
+  made.order.resize(which.size());
+  std::iota(made.order.begin(), made.order.end(), 0);
+  std::stable_sort(made.order.begin(), made.order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return key(a) < key(b); });
+  made.inverse.assign(which.size(), -1);
+  std::int64_t places = 0;
+  for (const auto p : made.order) {
+    const auto row = key(p);
+    made.sorted_rows.push_back(row);
+    if (row == none) continue;
+    if (made.unique_rows.empty() || made.unique_rows.back() != row) {
+      if (made.unique_rows.empty() || made.unique_rows.back() + 1 != row)
+        made.run_begin.push_back(static_cast<std::int64_t>(made.unique_rows.size()));
+      made.unique_rows.push_back(row);
+      made.segment_begin.push_back(places);
+    }
+    made.inverse[static_cast<std::size_t>(p)] = static_cast<std::int64_t>(made.unique_rows.size()) - 1;
+    ++places;
+  }
+  made.segment_begin.push_back(places);
+  made.run_begin.push_back(static_cast<std::int64_t>(made.unique_rows.size()));
+  return made;
+}
+
+template <class Backend, class T>
+std::vector<std::int64_t> fetched(const T* from, std::int64_t count) {
+  std::vector<std::int64_t> made(static_cast<std::size_t>(count));
+  Backend::read(made.data(), from, made.size() * sizeof(std::int64_t));
+  return made;
+}
+
+/// The arrays of a plan that an instance of Exec made.
+template <class Exec>
+plan_arrays arrays_of(const ferry::row_plan& plan) {
+  using backend = ferry::execution_backend<Exec>;
+  Kokkos::fence();
+  const auto& storage = *plan.storage();
+  const auto n = plan.positions();
+  const auto segments = plan.unique_count();
+  const auto runs = fetched<backend>(storage.run_count, 1)[0];
+  REQUIRE(runs >= 0);
+  REQUIRE(runs <= segments);
+  REQUIRE(segments <= n);
+  return {fetched<backend>(storage.row_of, n),
+          fetched<backend>(storage.order, n),
+          fetched<backend>(storage.sorted_rows, n),
+          fetched<backend>(storage.inverse, n),
+          fetched<backend>(storage.unique_rows, segments),
+          fetched<backend>(storage.segment_begin, segments + 1),
+          fetched<backend>(storage.run_begin, runs + 1)};
+}
+
+inline void check_same(const plan_arrays& made, const plan_arrays& expected) {
+  CHECK(made.row_of == expected.row_of);
+  CHECK(made.order == expected.order);
+  CHECK(made.sorted_rows == expected.sorted_rows);
+  CHECK(made.inverse == expected.inverse);
+  CHECK(made.unique_rows == expected.unique_rows);
+  CHECK(made.segment_begin == expected.segment_begin);
+  CHECK(made.run_begin == expected.run_begin);
+}
+
+}  // namespace ferry_test

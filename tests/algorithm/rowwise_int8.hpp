@@ -1,0 +1,120 @@
+#pragma once
+
+#include "conversion.hpp"
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+/// 8-bit rows as plain loops make them: the definition, in long double where it is about exactness.
+namespace ferry_test {
+
+inline std::size_t record_bytes(std::size_t width) {
+  std::size_t bytes = width + 8;
+  while (bytes % 16 != 0) ++bytes;
+  return bytes;
+}
+
+/// The record of one row of floats.
+inline std::vector<std::byte> record_of(const std::vector<float>& row) {
+  std::vector<std::byte> made(record_bytes(row.size()), std::byte{0});
+  float least = std::numeric_limits<float>::infinity(), most = -least;
+  bool finite = true;
+  for (const float x : row) {
+    finite = finite && std::isfinite(x);
+    least = std::fmin(least, x);
+    most = std::fmax(most, x);
+  }
+  float scale = 0.0f, offset = 0.0f;
+  if (!finite) {
+    scale = offset = std::numeric_limits<float>::quiet_NaN();
+  } else {
+    const double range = static_cast<double>(most) - static_cast<double>(least);
+    scale = static_cast<float>(range / 255.0);
+    if (std::fpclassify(scale) != FP_NORMAL && 255.0 * static_cast<double>(scale) < range)
+      scale = std::nextafter(scale, 1.0f);
+    offset = least == 0.0f ? 0.0f : least;
+    for (std::size_t c = 0; c < row.size() && scale > 0.0f; ++c) {
+      const double code = std::nearbyint((static_cast<double>(row[c]) - static_cast<double>(offset)) /
+                                         static_cast<double>(scale));
+      if (!(code >= 0.0 && code <= 255.0)) FAIL("the oracle's code is " << code);
+      made[c] = static_cast<std::byte>(static_cast<unsigned char>(code));
+    }
+  }
+  std::memcpy(made.data() + row.size(), &scale, 4);
+  std::memcpy(made.data() + row.size() + 4, &offset, 4);
+  return made;
+}
+
+template <class V>
+std::vector<float> row_at(const std::vector<V>& table, std::size_t width, std::size_t row) {
+  std::vector<float> made;
+  for (std::size_t c = 0; c < width; ++c) {
+    if constexpr (std::is_same_v<V, double>)
+      made.push_back(static_cast<float>(table[row * width + c]));
+    else
+      made.push_back(static_cast<float>(number(table[row * width + c])));
+  }
+  return made;
+}
+
+template <class V>
+std::vector<std::byte> records_of(const std::vector<V>& table, std::size_t width) {
+  std::vector<std::byte> made;
+  for (std::size_t row = 0; row < table.size() / width; ++row) {
+    const auto one = record_of(row_at(table, width, row));
+    made.insert(made.end(), one.begin(), one.end());
+  }
+  return made;
+}
+
+/// What the records stand for.
+inline std::vector<double> values_of(const std::vector<std::byte>& records, std::size_t width) {
+  std::vector<double> made;
+  for (std::size_t at = 0; at < records.size(); at += record_bytes(width)) {
+    float scale = 0.0f, offset = 0.0f;
+    std::memcpy(&scale, records.data() + at + width, 4);
+    std::memcpy(&offset, records.data() + at + width + 4, 4);
+    for (std::size_t c = 0; c < width; ++c)
+      made.push_back(static_cast<double>(offset) +
+                     static_cast<double>(scale) * static_cast<double>(records[at + c]));
+  }
+  return made;
+}
+
+template <class Out>
+std::vector<Out> as(const std::vector<double>& from) {
+  std::vector<Out> made;
+  for (const double value : from) made.push_back(converted_once<Out>(value));
+  return made;
+}
+
+/// Rows of quite different ranges, one of them constant.
+template <class V>
+std::vector<V> uneven_rows(std::mt19937_64& random, std::size_t rows, std::size_t width) {
+  std::uniform_real_distribution<double> unit(-1.0, 1.0);
+  std::vector<V> made;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const double middle = 10.0 * unit(random);
+    const double spread = row % 7 == 3 ? 0.0 : std::ldexp(1.0, static_cast<int>(random() % 12) - 8);
+    for (std::size_t c = 0; c < width; ++c) made.push_back(V(middle + spread * unit(random)));
+  }
+  return made;
+}
+
+/// An 8-bit table with these records.
+template <class Space>
+ferry::rowwise_int8_tensor<Space> table_of(const std::vector<std::byte>& records, std::size_t width) {
+  ferry::rowwise_int8_tensor<Space> made("weights", records.size() / record_bytes(width), width);
+  REQUIRE(made.row_bytes() == record_bytes(width));
+  put(made.records(), records);
+  return made;
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,189 @@
+#include <ferry/execution/current_profile.hpp>
+#include <ferry/ferry.hpp>
+
+#include "support/arrays.hpp"
+#include "support/folder.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using Catch::Matchers::StartsWith;
+using ferry::machine_profile;
+using ferry_test::environment_variable;
+using ferry_test::exec_space;
+using ferry_test::temporary_folder;
+
+namespace {
+
+using holder = ferry::detail::profile_holder<exec_space>;
+
+/// Other tests find what they would have found without this one.
+struct fresh_start {
+  fresh_start() { holder::forget(); }
+  ~fresh_start() { holder::forget(); }
+};
+
+machine_profile special() {
+  machine_profile made;
+  made.call_us = 12.25;
+  made.measured = 1;
+  return made;
+}
+
+std::string text_of(const machine_profile& profile, const char* driver_ends_with = "") {
+  auto of = ferry::detail::identity_of(exec_space{});
+  of.driver += driver_ends_with;
+  return ferry::detail::to_json(profile, of);
+}
+
+}  // namespace
+
+TEST_CASE("a backend names what it runs on", "[profile]") {
+  const auto id = ferry::detail::identity_of(exec_space{});
+  CHECK_FALSE(id.device.empty());
+  CHECK_FALSE(id.driver.empty());
+  CHECK(std::stoi(id.threads) >= 1);
+  CHECK_THAT(id.ferry, ContainsSubstring("."));
+}
+
+TEST_CASE("the file of this machine is used", "[profile]") {
+  const fresh_start around;
+  const temporary_folder folder;
+  const exec_space exec;
+  const std::string backend(ferry::execution_backend<exec_space>::name);
+  SECTION("named by FERRY_PROFILE") {
+    const std::string path = folder.path() + "/own.json";
+    const environment_variable named("FERRY_PROFILE", path.c_str());
+    ferry::detail::write_text(path, text_of(special()));
+    CHECK(ferry::current_profile(exec) == special());
+    CHECK(ferry::profile_origin(exec) == "read from " + path);
+    // Once: later changes of the file are not seen.
+    ferry::detail::write_text(path, text_of(machine_profile{}));
+    CHECK(ferry::current_profile(exec) == special());
+  }
+  SECTION("in the cache") {
+    const environment_variable named("FERRY_PROFILE", nullptr);
+    const environment_variable cache("XDG_CACHE_HOME", folder.path().c_str());
+    const std::string path = folder.path() + "/ferry/profile-" + backend + ".json";
+    CHECK(ferry::detail::profile_path(backend) == path);
+    ferry::detail::write_text(path, text_of(special()));
+    CHECK(ferry::current_profile(exec) == special());
+    CHECK(ferry::profile_origin(exec) == "read from " + path);
+  }
+  SECTION("in the home folder's cache") {
+    const environment_variable named("FERRY_PROFILE", "");
+    const environment_variable cache("XDG_CACHE_HOME", "relative/is/ignored");
+    const environment_variable home("HOME", folder.path().c_str());
+    CHECK(ferry::detail::profile_path(backend) ==
+          folder.path() + "/.cache/ferry/profile-" + backend + ".json");
+  }
+}
+
+TEST_CASE("without a file there are defaults, and a reason", "[profile]") {
+  const fresh_start around;
+  const temporary_folder folder;
+  const exec_space exec;
+  const environment_variable named("FERRY_PROFILE", nullptr);
+  const environment_variable cache("XDG_CACHE_HOME", folder.path().c_str());
+  const environment_variable home("HOME", nullptr);
+  const std::string path = ferry::detail::profile_path(ferry::execution_backend<exec_space>::name);
+  SECTION("none there") {
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: there is no " + path));
+  }
+  SECTION("no place for one") {
+    cache.set(nullptr);
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("HOME"));
+  }
+  SECTION("of another driver") {
+    ferry::detail::write_text(path, text_of(special(), ".1"));
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: " + path + " is of driver"));
+  }
+  SECTION("damaged") {
+    ferry::detail::write_text(path, text_of(special()).substr(0, 200));
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: " + path));
+    CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("at byte"));
+  }
+}
+
+TEST_CASE("a file that the user names must be a profile, if it exists", "[profile]") {
+  const fresh_start around;
+  const temporary_folder folder;
+  const exec_space exec;
+  const std::string path = folder.path() + "/own.json";
+  const environment_variable named("FERRY_PROFILE", path.c_str());
+  SECTION("to be written yet") {
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("calibrate would write"));
+  }
+  SECTION("of another machine") {
+    ferry::detail::write_text(path, text_of(special(), ".1"));
+    CHECK(ferry::current_profile(exec) == machine_profile{});
+  }
+  SECTION("damaged: every use says so") {
+    ferry::detail::write_text(path, "{\"device\": 3");
+    for (int i = 0; i < 2; ++i)
+      CHECK_THROWS_MATCHES(static_cast<void>(ferry::current_profile(exec)), ferry::io_error,
+                           MessageMatches(ContainsSubstring(path)));
+    // Repaired, or replaced: good again.
+    ferry::use_profile(exec, special());
+    CHECK(ferry::current_profile(exec) == special());
+  }
+  SECTION("a folder") {
+    named.set(folder.path().c_str());
+    CHECK_THROWS_AS(static_cast<void>(ferry::current_profile(exec)), ferry::io_error);
+  }
+}
+
+TEST_CASE("a program can set its own profile", "[profile]") {
+  const fresh_start around;
+  const exec_space exec;
+  ferry::use_profile(exec, special());
+  CHECK(ferry::current_profile(exec) == special());
+  CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("use_profile"));
+  machine_profile bad = special();
+  bad.device_gb_per_s = 0;
+  CHECK_THROWS_MATCHES(ferry::use_profile(exec, bad), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("device_gb_per_s")));
+  CHECK(ferry::current_profile(exec) == special());
+}
+
+TEST_CASE("the choice uses the profile in use", "[profile]") {
+  const fresh_start around;
+  const exec_space exec;
+  const ferry::detail::move_facts facts{
+      ferry::verb::gather, "pinned_space", "device_space", std::int64_t{1} << 34, 128, 1 << 20};
+  const ferry::detail::route_set both{ferry::route::direct, ferry::route::staged};
+  machine_profile profile;
+  profile.pinned_miss_ns = 1000;
+  ferry::use_profile(exec, profile);
+  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::route::staged);
+  profile.pinned_reach_gib = 1000;
+  ferry::use_profile(exec, profile);
+  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::route::direct);
+  CHECK(ferry::detail::choose_route(exec, facts, {ferry::route::staged}) == ferry::route::staged);
+}
+
+TEST_CASE("threads find one profile", "[profile]") {
+  const fresh_start around;
+  const environment_variable named("FERRY_PROFILE", nullptr);
+  const exec_space exec;
+  std::vector<std::shared_ptr<const ferry::detail::known_profile>> seen(8);
+  {
+    std::vector<std::jthread> crew;
+    for (auto& one : seen) crew.emplace_back([&one, &exec] { one = holder::get(exec); });
+  }
+  for (const auto& one : seen) CHECK(one == seen.front());
+}

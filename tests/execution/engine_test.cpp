@@ -1,0 +1,35 @@
+#include "support/arrays.hpp"
+#include "support/manual_event.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace ferry_test {
+
+TEST_CASE("scratch memory of detached work goes back at once, all else when the work has ended", "[engine]") {
+  const auto engine = ferry::engine<ferry::execution_backend<exec_space>>::get();
+  engine->reap();
+  ferry::trim();
+  const auto never = [](ferry::event&) { FAIL("nothing to get behind"); };
+  const auto work = std::make_shared<manual_event>();
+  const auto other = std::make_shared<int>(3);
+  constexpr std::size_t size = 100000;
+  constexpr ferry::instance_id who = 1ull << 60;
+  std::shared_ptr<void> scratch = engine->device_scratch(size, who, never);
+  void* const block = scratch.get();
+  note_use(scratch, work, who);
+  scratch.reset();
+  engine->keep(work, who, other);
+  CHECK(engine->device_scratch(size).get() != block);
+  CHECK(engine->device_scratch(size, who, never).get() == block);
+  engine->reap();
+  CHECK(other.use_count() == 2);
+  work->end();
+  engine->reap();
+  CHECK(other.use_count() == 1);
+  CHECK(ferry::trim() > 0);
+}
+
+}  // namespace ferry_test

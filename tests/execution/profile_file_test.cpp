@@ -1,0 +1,236 @@
+#include <ferry/execution/flat_json.hpp>
+#include <ferry/execution/profile_file.hpp>
+#include <ferry/ferry.hpp>
+
+#include "support/folder.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <clocale>
+#include <cstddef>
+#include <filesystem>
+#include <iterator>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using ferry::machine_profile;
+using namespace ferry::detail;
+
+namespace {
+
+std::vector<json_field> parse(std::string_view text, std::string& why) {
+  return flat_json_reader(text, why).read();
+}
+
+machine_identity some_machine() {
+  machine_identity made;
+  made.device = "Fast \"One\" \\ 2";
+  made.driver = "580.159 CUDA 13.0";
+  made.threads = "16";
+  return made;
+}
+
+/// Every number different from its default, with bits down to the last.
+machine_profile some_profile() {
+  std::mt19937_64 random{std::random_device{}()};
+  std::uniform_real_distribution<double> any(1e-6, 1e6);
+  machine_profile made;
+  for (const auto& field : profile_fields) made.*field.member = any(random);
+  made.measured = bit_of(ferry::detail::reading::calls) | bit_of(ferry::detail::reading::cooperative);
+  return made;
+}
+
+/// Why the text is refused, empty where it is taken.
+std::string refusal(std::string_view text, machine_profile& into, bool& malformed) {
+  return from_json(text, some_machine(), into, malformed);
+}
+
+void replace(std::string& text, const std::string& what, const std::string& by) {
+  const auto at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, what.size(), by);
+}
+
+}  // namespace
+
+TEST_CASE("every number of a profile has a name of its own", "[profile]") {
+  std::set<std::string_view> names;
+  const machine_profile usual;
+  for (const auto& field : profile_fields) {
+    names.insert(field.name);
+    CHECK(is_usable(field, usual.*field.member));
+  }
+  CHECK(names.size() == std::size(profile_fields));
+  CHECK(usual.measured == 0u);
+}
+
+TEST_CASE("a flat object is read", "[profile][json]") {
+  std::string why;
+  const auto found = parse(" {\"a\" : 1.5e3,\n\t\"b\\\"\\\\\":\"x\\/y\" , \"\":-0 }\r\n", why);
+  CHECK(why.empty());
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].key == "a");
+  CHECK(found[0].is_number);
+  CHECK(found[0].number == 1500.0);
+  CHECK(found[1].key == "b\"\\");
+  CHECK_FALSE(found[1].is_number);
+  CHECK(found[1].text == "x/y");
+  CHECK(found[2].key.empty());
+  CHECK(parse("{}", why).empty());
+  CHECK(why.empty());
+}
+
+TEST_CASE("what is no flat object is refused with the place", "[profile][json]") {
+  for (const std::string_view text : {"",
+                                      " ",
+                                      "null",
+                                      "[]",
+                                      "{",
+                                      "{\"",
+                                      "{\"a",
+                                      "{\"a\"",
+                                      "{\"a\":",
+                                      "{\"a\":1",
+                                      "{\"a\":1,",
+                                      "{\"a\":1,}",
+                                      "{,}",
+                                      "{\"a\" 1}",
+                                      "{\"a\":1 \"b\":2}",
+                                      "{\"a\":{}}",
+                                      "{\"a\":[1]}",
+                                      "{\"a\":true}",
+                                      "{\"a\":nan}",
+                                      "{\"a\":inf}",
+                                      "{\"a\":1e999}",
+                                      "{\"a\":--1}",
+                                      "{\"a\":\"x}",
+                                      "{\"a\":\"\\u0041\"}",
+                                      "{\"a\":\"\\",
+                                      "{\"a\":\"x\ny\"}",
+                                      "{\"a\":1} {}",
+                                      "{\"a\":1}x",
+                                      "{a:1}",
+                                      "{'a':1}",
+                                      "\"a\":1"}) {
+    std::string why;
+    parse(text, why);
+    CAPTURE(text);
+    CHECK_THAT(why, ContainsSubstring("at byte"));
+  }
+}
+
+TEST_CASE("a profile reads back bit for bit", "[profile][json]") {
+  const machine_profile written = some_profile();
+  const std::string text = to_json(written, some_machine());
+  machine_profile read;
+  bool malformed = true;
+  CHECK(refusal(text, read, malformed).empty());
+  CHECK_FALSE(malformed);
+  CHECK(read == written);
+}
+
+TEST_CASE("a profile of another machine is known as such", "[profile][json]") {
+  const std::string text = to_json(some_profile(), some_machine());
+  using part_of_identity =
+      std::string machine_identity::*;  // nvcc would add parentheses below, which g++ warns of
+  for (const part_of_identity part : {&machine_identity::device, &machine_identity::driver,
+                                      &machine_identity::threads, &machine_identity::ferry}) {
+    machine_identity other = some_machine();
+    other.*part += "x";
+    machine_profile read;
+    bool malformed = true;
+    const std::string why = from_json(text, other, read, malformed);
+    CHECK_THAT(why, ContainsSubstring("not "));
+    CHECK_THAT(why, ContainsSubstring(json_text(other.*part)));
+    CHECK_FALSE(malformed);
+    CHECK(read == machine_profile{});
+  }
+}
+
+TEST_CASE("a damaged profile is refused as a whole", "[profile][json]") {
+  const std::string good = to_json(some_profile(), some_machine());
+  machine_profile read;
+  bool malformed = false;
+  SECTION("cut off anywhere") {
+    for (std::size_t length = 0; length + 2 < good.size(); length += 7) {
+      CHECK_FALSE(refusal(good.substr(0, length), read, malformed).empty());
+      CHECK(malformed);
+    }
+  }
+  SECTION("numbers that no machine has") {
+    for (const std::string bad : {"0", "-1", "-0.5"}) {
+      std::string text = to_json(machine_profile{}, some_machine());
+      replace(text, "\"device_gb_per_s\": 3900", "\"device_gb_per_s\": " + bad);
+      CHECK_THAT(refusal(text, read, malformed), ContainsSubstring("device_gb_per_s"));
+      CHECK(malformed);
+    }
+    std::string text = to_json(machine_profile{}, some_machine());
+    replace(text, "\"call_us\": 8", "\"call_us\": 0");  // only added to others
+    CHECK(refusal(text, read, malformed).empty());
+  }
+  SECTION("a number that is missing, or is none") {
+    std::string text = good;
+    replace(text, "\"call_us\"", "\"all_us\"");
+    CHECK_THAT(refusal(text, read, malformed), ContainsSubstring("\"call_us\""));
+    CHECK(malformed);
+    text = to_json(machine_profile{}, some_machine());
+    replace(text, "\"call_us\": 8", "\"call_us\": \"8\"");
+    CHECK_FALSE(refusal(text, read, malformed).empty());
+  }
+  SECTION("no machine") {
+    std::string text = good;
+    replace(text, "\"driver\"", "\"river\"");
+    CHECK_FALSE(refusal(text, read, malformed).empty());
+    CHECK(malformed);
+  }
+  CHECK(read.call_us * 0.0 == 0.0);
+}
+
+TEST_CASE("numbers do not depend on the locale", "[profile][json]") {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  bool commas = false;
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"})
+    commas = commas || std::setlocale(LC_ALL, name) != nullptr;
+  const std::string text = number_text(0.1);
+  std::string why;
+  const auto found = parse("{\"a\":0.1}", why);
+  std::setlocale(LC_ALL, before.c_str());
+  CAPTURE(commas);
+  CHECK(text == "0.1");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].number == 0.1);
+}
+
+TEST_CASE("files are written as a whole, folders made", "[profile]") {
+  const ferry_test::temporary_folder folder;
+  const std::string path = folder.path() + "/a/b/profile.json";
+  write_text(path, "first");
+  write_text(path, "second");
+  std::string why;
+  bool missing = true;
+  CHECK(read_text(path, why, missing) == "second");
+  CHECK(why.empty());
+  CHECK_FALSE(missing);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path() + "/a/b"), {}) == 1);
+
+  read_text(folder.path() + "/none.json", why, missing);
+  CHECK(missing);
+  why.clear();
+  read_text(folder.path(), why, missing);
+  CHECK_FALSE(why.empty());
+  CHECK_FALSE(missing);
+  why.clear();
+  write_text(path, std::string(100000, 'x'));
+  read_text(path, why, missing);
+  CHECK_THAT(why, ContainsSubstring("too long"));
+
+  CHECK_THROWS_MATCHES(write_text(path + "/below/a/file", ""), ferry::io_error,
+                       MessageMatches(ContainsSubstring(path + "/below/a/file")));
+}
