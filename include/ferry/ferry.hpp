@@ -5,10 +5,11 @@
 
 #include <ferry/algorithm/calibrate.hpp>
 #include <ferry/algorithm/copy.hpp>
-#include <ferry/algorithm/explain.hpp>
 #include <ferry/algorithm/dequantize.hpp>
+#include <ferry/algorithm/explain.hpp>
 #include <ferry/algorithm/gather.hpp>
 #include <ferry/algorithm/gather_rowwise_int8.hpp>
+#include <ferry/algorithm/gather_to.hpp>
 #include <ferry/algorithm/init.hpp>
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/make_state.hpp>
@@ -21,6 +22,7 @@
 #include <ferry/error.hpp>
 #include <ferry/execution/current_profile.hpp>
 #include <ferry/execution/explanation.hpp>
+#include <ferry/execution/future.hpp>
 #include <ferry/execution/machine_profile.hpp>
 #include <ferry/execution/path.hpp>
 #include <ferry/execution/policies.hpp>

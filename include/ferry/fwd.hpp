@@ -12,6 +12,8 @@ struct dynamic_rank;
 
 template <class Format>
 class narrow_float;
+template <class Result>
+class future;
 class row_plan;
 class ticket;
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -9,8 +10,9 @@ namespace ferry {
 
 /// Events of one backend, made once and recorded again and again. A lease comes back when its last owner
 /// drops it, which may be before the recorded work has ended: recording an event anew does not touch those
-/// that already wait for it on a device. Thread-safe.
-template <class NativeEvent>
+/// that already wait for it on a device. Made by `Batch` at a time: more than the verbs that a device's queue
+/// holds, so that a host that runs ahead of its device makes none later. Thread-safe.
+template <class NativeEvent, std::size_t Batch = 512>
 class event_pool {
   struct shelf {
     std::mutex guard;
@@ -36,12 +38,12 @@ class event_pool {
     std::unique_ptr<NativeEvent> made;
     {
       const std::lock_guard lock(shelf_->guard);
-      if (!shelf_->free.empty()) {
-        made = std::move(shelf_->free.back());
-        shelf_->free.pop_back();
-      }
+      auto& free = shelf_->free;
+      if (free.empty())
+        for (std::size_t i = 0; i < Batch; ++i) free.push_back(std::make_unique<NativeEvent>());
+      made = std::move(free.back());
+      free.pop_back();
     }
-    if (made == nullptr) made = std::make_unique<NativeEvent>();
     return {made.release(), [home = shelf_](NativeEvent* dropped) {
               std::unique_ptr<NativeEvent> back(dropped);
               const std::lock_guard lock(home->guard);

@@ -14,9 +14,10 @@ namespace ferry::detail {
 /// may pass 2^31 elements.
 template <class Exec, class Functor>
 void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
-  static_assert(sizeof(Functor) <= 512, "ferry: a functor over 512 bytes would make Kokkos fence");
-  if (count <= 0) return;
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  static_assert(sizeof(Functor) + sizeof(range) < 512,
+                "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
+  if (count <= 0) return;
   Kokkos::parallel_for(label, range(exec, 0, count), functor);
 }
 

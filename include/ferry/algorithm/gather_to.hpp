@@ -1,0 +1,103 @@
+#pragma once
+
+#include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/gather.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/future.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/kernels/fill_elements.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// A tensor of `rows` rows with the extents of the table's.
+template <class T, class Space, std::size_t Rank = 1, class Table>
+tensor<T, Space> rows_like(const Table& table, std::int64_t rows) {
+  if constexpr (Rank < max_rank)
+    if (table.rank > Rank) return rows_like<T, Space, Rank + 1>(table, rows);
+  std::array<std::size_t, Rank> sizes;
+  for (std::size_t i = 0; i < Rank; ++i) sizes[i] = static_cast<std::size_t>(table.extents[i]);
+  sizes[0] = static_cast<std::size_t>(rows);
+  return {table.label + "::gathered", sizes};
+}
+
+/// All bytes zero, whatever the elements are. The ticket keeps the memory until then, should what follows
+/// throw.
+template <class Exec, class T, class Space>
+ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
+  using byte = unsigned char;
+  using unit = std::conditional_t<NumberElement<T>, T, byte>;
+  constexpr auto units = static_cast<std::int64_t>(sizeof(T) / sizeof(unit));
+  const char* label = "ferry::gather::clear";
+  const kernels::fill_elements<unit, kernels::constant_value<unit>> kernel{
+      reinterpret_cast<unit*>(array.data), array.row_stride() * units, fast_divisor(array.width() * units),
+      kernels::constant_value<unit>{unit{}}};
+  call<Exec> of(exec, "gather");
+  of.writes_to(array);
+  if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
+    launch(exec, label, array.size() * units, kernel);
+  } else {
+    const auto host = host_side(exec);
+    launch(host, label, array.size() * units, kernel);
+    host.fence(label);
+  }
+  return of.finish();
+}
+
+}  // namespace detail
+
+/// The rows table[indices[p]] as a new tensor in Space, handed out by get() of the future when they have
+/// arrived:
+///
+///   auto rows = ferry::gather<ferry::pinned_space>(exec, table, indices);
+///   ...
+///   const auto batch = rows.get();
+///
+///   table    rows x width, any memory space
+///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   policies as for the gather into a batch of the caller's
+///
+/// The tensor has a row for each index, the table's element type and its extents behind the first. Positions
+/// without a row (bounds::skip) are zero. Table and indices must live until the future says that the work has
+/// ended. Throws as the other gather, and bad_alloc; get() throws out_of_range under bounds::check.
+template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
+[[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
+    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_execution_space<Exec>();
+  detail::require_rows<Table>();
+  detail::require_indices<Indices>();
+  using element = std::remove_const_t<typename detail::traits_of<Table>::value_type>;
+  const auto from = make_ref(table);
+  std::int64_t positions = 0;
+  bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
+  if constexpr (detail::is_plan<Indices>) {
+    positions = indices.positions();
+    holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
+  } else {
+    positions = make_ref(indices).rows();
+  }
+  if (execution_backend<Exec>::capturing(exec))
+    throw invalid_argument(
+        "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once "
+        "only; "
+        "gather into a batch of yours");
+  auto rows = detail::rows_like<element, Space>(from, positions);
+  ticket cleared;
+  if (holes) cleared = detail::clear(exec, make_ref(rows));
+  ticket work = gather(exec, table, indices, rows, asked...);
+  cleared.detach();
+  return future<tensor<element, Space>>(std::move(work), std::move(rows));
+}
+
+}  // namespace ferry

@@ -1,0 +1,106 @@
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+using from_to = product<decltype(spaces), decltype(spaces)>;
+
+}  // namespace
+
+TEMPLATE_LIST_TEST_CASE("gather makes a tensor in any space, by indices and by a plan", "[gather_to]",
+                        from_to) {
+  using table_space = at<0, TestType>;
+  using space = at<1, TestType>;
+  auto random = generator(71);
+  const std::size_t rows = 300, width = 12, n = 1000;
+  const auto content = values<float>(random, rows * width);
+  const auto which = indices<std::int32_t>(random, n, rows);
+  const auto table = make<table_space>("weights", rows, width, content);
+  const auto expected = gathered(content, width, which, std::vector<float>(n * width));
+  const exec_space exec;
+  for_each_path<table_space, space, work::moves>([&](auto path) {
+    auto future = ferry::gather<space>(exec, table, which, path);
+    const ferry::tensor<float, space> made = future.get();
+    CHECK(made.rank() == 2);
+    CHECK(made.rows() == n);
+    CHECK(made.width() == width);
+    CHECK(made.label() == "weights::gathered");
+    CHECK(same_bits(take(made), expected));
+    const auto plan = ferry::make_plan(exec, which, rows);
+    CHECK(same_bits(take(ferry::gather<space>(exec, table, plan, path).get()), expected));
+  });
+}
+
+TEST_CASE("a gathered tensor has the table's extents behind the first", "[gather_to]") {
+  const exec_space exec;
+  const std::vector<std::int64_t> which{2, 0};
+  ferry::tensor<std::int32_t, ferry::device_space> cube("cube", 3, 2, 2);
+  put(cube, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  const auto slabs = ferry::gather<ferry::pinned_space>(exec, cube, which).get();
+  CHECK(slabs.rank() == 3);
+  CHECK(slabs.extent(0) == 2);
+  CHECK(slabs.extent(1) == 2);
+  CHECK(slabs.extent(2) == 2);
+  CHECK(take(slabs) == std::vector<std::int32_t>{8, 9, 10, 11, 0, 1, 2, 3});
+
+  const auto list = make<ferry::mapped_space>("list", std::vector<double>{5, 6, 7});
+  const auto some =
+      ferry::gather<ferry::device_space>(exec, list, std::span<const std::int64_t>(which)).get();
+  CHECK(some.rank() == 1);
+  CHECK(take(some) == std::vector<double>{7, 5});
+
+  const ferry::tensor<float, ferry::mapped_space, ferry::extents<ferry::dyn, 4>> fixed("fixed", 3);
+  const auto none = ferry::gather<ferry::pageable_space>(exec, fixed, std::vector<std::int64_t>{}).get();
+  CHECK(none.rows() == 0);
+  CHECK(none.width() == 4);
+}
+
+TEMPLATE_TEST_CASE("positions without a row are zero", "[gather_to]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  struct pair {
+    float a;
+    double b;
+    bool operator==(const pair&) const = default;
+  };
+  const exec_space exec;
+  const auto table = make<ferry::mapped_space>("table", 2, 2, std::vector<float>{1, 2, 3, 4});
+  const auto pairs = make<ferry::mapped_space>("pairs", std::vector<pair>{{1, 2}, {3, 4}});
+  const std::vector<std::int64_t> which{1, -1, 0, 2};
+  const std::vector<float> expected{3, 4, 0, 0, 1, 2, 0, 0};
+  for (int again = 0; again < 3; ++again) {  // memory that was used before
+    CHECK(take(ferry::gather<TestType>(exec, table, which, ferry::bounds::skip{}).get()) == expected);
+    const auto plan = ferry::make_plan(exec, which, 2, ferry::bounds::skip{});
+    CHECK(take(ferry::gather<TestType>(exec, table, plan).get()) == expected);
+    CHECK(take(ferry::gather<TestType>(exec, pairs, which, ferry::bounds::skip{}).get()) ==
+          std::vector<pair>{{3, 4}, {0, 0}, {1, 2}, {0, 0}});
+  }
+}
+
+TEST_CASE("bad indices are thrown by get, every time", "[gather_to]") {
+  const exec_space exec;
+  const auto table = make<ferry::mapped_space>("table", 2, 1, std::vector<float>{1, 2});
+  auto future = ferry::gather<ferry::pinned_space>(exec, table, std::vector<std::int64_t>{0, 9});
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  auto good = ferry::gather<ferry::pinned_space>(exec, table, std::vector<std::int64_t>{0, 1});
+  CHECK(take(good.get()) == std::vector<float>{1, 2});
+  CHECK_THROWS_AS(good.get(), ferry::invalid_argument);
+  const ferry::row_plan empty;
+  CHECK_THROWS_AS(static_cast<void>(ferry::gather<ferry::device_space>(exec, table, empty)),
+                  ferry::invalid_argument);
+}
+
+}  // namespace ferry_test

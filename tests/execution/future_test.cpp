@@ -1,0 +1,106 @@
+#include "support/arrays.hpp"
+#include "support/manual_event.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace ferry_test {
+
+namespace {
+
+/// A result that tells whether its work had ended when it was freed.
+struct watched {
+  std::shared_ptr<manual_event> work;
+  bool* freed_in_flight;
+  watched(std::shared_ptr<manual_event> of, bool* flag) : work(std::move(of)), freed_in_flight(flag) {}
+  watched(watched&&) = default;
+  watched& operator=(watched&&) = default;
+  ~watched() {
+    if (work != nullptr && work->waits == 0) *freed_in_flight = true;
+  }
+};
+
+struct scripted {
+  std::shared_ptr<manual_event> work = std::make_shared<manual_event>();
+  bool freed_in_flight = false;
+
+  /// Work that ends as soon as it is waited for.
+  ferry::future<watched> start(bool fails = false) {
+    auto flight = std::make_unique<ferry::detail::flight>();
+    work->end();
+    flight->done = work;
+    if (fails)
+      flight->verdict = [] { return std::make_exception_ptr(ferry::out_of_range("row 7 is not there")); };
+    return {ferry::ticket(std::move(flight)), watched(work, &freed_in_flight)};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a future is moved, not copied", "[future]") {
+  using one = ferry::future<int>;
+  STATIC_CHECK_FALSE(std::is_copy_constructible_v<one>);
+  STATIC_CHECK_FALSE(std::is_copy_assignable_v<one>);
+  STATIC_CHECK(std::is_nothrow_move_constructible_v<one>);
+  one nothing;
+  CHECK(nothing.ready());
+  nothing.wait();
+  CHECK_THROWS_AS(nothing.get(), ferry::invalid_argument);
+}
+
+TEST_CASE("get waits and hands the result out once", "[future]") {
+  scripted of;
+  auto future = of.start();
+  CHECK(of.work->waits == 0);
+  {
+    const auto result = future.get();
+    CHECK(of.work->waits == 1);
+    CHECK(result.work == of.work);
+  }
+  CHECK_THROWS_AS(future.get(), ferry::invalid_argument);
+  CHECK_NOTHROW(future.wait());
+  auto moved = of.start();
+  const auto to = std::move(moved).get();
+  CHECK(to.work == of.work);
+  CHECK_FALSE(of.freed_in_flight);
+}
+
+TEST_CASE("a future gives nothing of work that failed, and says so each time", "[future]") {
+  scripted of;
+  auto future = of.start(true);
+  CHECK_THROWS_AS(future.wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::out_of_range);
+  auto moved = std::move(future);
+  CHECK_THROWS_AS(moved.get(), ferry::out_of_range);
+  CHECK_THROWS_AS(future.get(), ferry::invalid_argument);
+}
+
+TEST_CASE("the result is freed after the work has ended", "[future]") {
+  scripted dropped, replaced, other;
+  { const auto future = dropped.start(); }
+  CHECK(dropped.work->waits == 1);
+  CHECK_FALSE(dropped.freed_in_flight);
+  auto future = replaced.start();
+  future = other.start();
+  CHECK(replaced.work->waits == 1);
+  CHECK_FALSE(replaced.freed_in_flight);
+  CHECK(other.work->waits == 0);
+  auto& self = future;
+  future = std::move(self);
+  CHECK(other.work->waits == 0);
+  CHECK(future.get().work == other.work);
+}
+
+TEST_CASE("then orders an instance behind the work and leaves the result", "[future]") {
+  scripted of;
+  auto future = of.start();
+  const auto result = future.then(Kokkos::DefaultHostExecutionSpace{}).get();
+  CHECK(of.work->waits == 2);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,250 @@
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda_runtime.h>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+/// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
+namespace ferry_test {
+
+namespace {
+
+void check(cudaError_t status) {
+  CAPTURE(cudaGetErrorString(status));
+  REQUIRE(status == cudaSuccess);
+}
+
+/// A stream of the test's own and a Kokkos instance on it.
+class stream {
+ public:
+  stream() {
+    check(cudaStreamCreate(&handle_));
+    exec_.emplace(handle_);
+  }
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+  ~stream() {
+    exec_.reset();
+    cudaStreamDestroy(handle_);
+  }
+  [[nodiscard]] const Kokkos::Cuda& exec() const { return *exec_; }
+  [[nodiscard]] cudaStream_t handle() const { return handle_; }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+  std::optional<Kokkos::Cuda> exec_;
+};
+
+/// Whatever work() enqueues, as a graph.
+class graph {
+ public:
+  template <class Work>
+  graph(const stream& on, const Work& work) : on_(on.handle()) {
+    check(cudaStreamBeginCapture(on_, cudaStreamCaptureModeThreadLocal));
+    work();
+    cudaGraph_t captured = nullptr;
+    check(cudaStreamEndCapture(on_, &captured));
+    check(cudaGraphInstantiate(&made_, captured, 0));
+    check(cudaGraphDestroy(captured));
+  }
+  graph(const graph&) = delete;
+  graph& operator=(const graph&) = delete;
+  ~graph() {
+    if (made_ != nullptr) cudaGraphExecDestroy(made_);
+  }
+  void launch() { check(cudaGraphLaunch(made_, on_)); }
+
+ private:
+  cudaStream_t on_;
+  cudaGraphExec_t made_ = nullptr;
+};
+
+constexpr std::size_t rows = 400, width = 20, n = 150;
+
+struct operands {
+  ferry::tensor<float, ferry::mapped_space> table{"table", rows, width};
+  ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
+  ferry::tensor<std::int64_t, ferry::device_space> which{"which", n};
+};
+
+}  // namespace
+
+TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
+  auto random = generator(81);
+  const stream on;
+  operands of;
+  put(of.table, values<float>(random, rows * width));
+  put(of.which, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), of.table, of.which, of.batch).wait();  // kernels are loaded before the capture
+  ferry::ticket ticket;
+  graph replayed(on, [&] { ticket = ferry::gather(on.exec(), of.table, of.which, of.batch); });
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto content = values<float>(random, rows * width);
+    const auto which = indices<std::int64_t>(random, n, rows);
+    put(of.table, content);
+    put(of.which, which);
+    put(of.batch, std::vector<float>(n * width, -1.0f));
+    replayed.launch();
+    ticket.wait();
+    CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+  }
+}
+
+TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
+  auto random = generator(82);
+  const stream on;
+  operands of;
+  const ferry::duplicates::assume_unique unique;
+  const auto with_repeats = indices<std::int64_t>(random, n, rows);
+  put(of.table, values<float>(random, rows * width));
+  put(of.which, unique_indices<std::int64_t>(random, n, rows));
+  put(of.batch, values<float>(random, n * width));
+  const auto plan = ferry::make_plan(on.exec(), with_repeats, rows);
+  const auto both = [&](auto& first, auto& second) {
+    first = ferry::scatter(on.exec(), of.table, of.which, of.batch, unique);
+    second = ferry::scatter_add(on.exec(), of.table, plan, of.batch);
+  };
+  ferry::ticket replaced, added;
+  both(replaced, added);
+  replaced.wait();
+  added.wait();
+  graph replayed(on, [&] { both(replaced, added); });
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto content = values<float>(random, rows * width);
+    const auto which = unique_indices<std::int64_t>(random, n, rows);
+    const auto batch = values<float>(random, n * width);
+    put(of.table, content);
+    put(of.which, which);
+    put(of.batch, batch);
+    replayed.launch();
+    replaced.wait();
+    added.wait();
+    auto expected = scattered(content, width, which, batch, false, "duplicates::last");
+    std::vector<float> between(expected.begin(), expected.end());
+    expected = scattered(between, width, with_repeats, batch, true, "duplicates::sum");
+    CHECK(close(take(of.table), expected, 200.0));
+  }
+}
+
+TEST_CASE("a bad index of one launch is thrown by the wait behind it, and the next launch starts anew",
+          "[graph]") {
+  auto random = generator(83);
+  const stream on;
+  operands of;
+  put(of.table, values<float>(random, rows * width));
+  put(of.batch, values<float>(random, n * width));
+  const auto good = unique_indices<std::int64_t>(random, n, rows);
+  put(of.which, good);
+  const ferry::duplicates::assume_unique unique;
+  ferry::scatter(on.exec(), of.table, of.which, of.batch, unique).wait();
+  ferry::ticket ticket;
+  graph replayed(on, [&] { ticket = ferry::scatter(on.exec(), of.table, of.which, of.batch, unique); });
+  auto bad = good;
+  bad[77] = rows;
+  for (int round = 0; round < 3; ++round) {
+    put(of.which, bad);
+    const auto before = take(of.table);
+    replayed.launch();
+    CHECK_THROWS_MATCHES(ticket.wait(), ferry::out_of_range,
+                         MessageMatches(ContainsSubstring("index 400 at position 77")));
+    CHECK(same_bits(take(of.table), before));
+    put(of.which, good);
+    replayed.launch();
+    CHECK_NOTHROW(ticket.wait());
+  }
+}
+
+TEST_CASE("what a captured verb uses belongs to the graph", "[graph]") {
+  auto random = generator(84);
+  const stream on;
+  operands of;
+  const auto content = values<float>(random, rows * width);
+  put(of.table, content);
+  ferry::tensor<std::int64_t, ferry::pinned_space> which("which", n);
+  put(which, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), of.table, which, of.batch).wait();
+  {
+    graph replayed(on, [&] {
+      ferry::gather(on.exec(), of.table, which, of.batch).detach();
+      static_cast<void>(ferry::gather(on.exec(), of.table, which, of.batch));
+    });
+    for (int launch = 0; launch < 3; ++launch) {
+      const auto now = indices<std::int64_t>(random, n, rows);
+      put(which, now);
+      put(of.batch, std::vector<float>(n * width, -1.0f));
+      replayed.launch();
+      // Others that take scratch memory of the same size in the meantime must not get the graph's.
+      const std::vector<std::int64_t> zeros(n, 0);
+      ferry::tensor<float, ferry::device_space> other("other", n, width);
+      for (int i = 0; i < 10; ++i) ferry::gather(Kokkos::Cuda{}, of.table, zeros, other).detach();
+      on.exec().fence("ferry_test::graph");
+      CHECK(same_bits(take(of.batch), gathered(content, width, now, std::vector<float>(n * width))));
+    }
+  }
+  ferry::gather(on.exec(), of.table, which, of.batch).wait();
+}
+
+TEST_CASE("captured copies run at each launch", "[graph]") {
+  auto random = generator(85);
+  const stream on;
+  operands of;
+  ferry::tensor<float, ferry::device_space> near("near", rows, width);
+  ferry::copy(on.exec(), of.table, near).wait();
+  ferry::ticket ticket;
+  graph replayed(on, [&] { ticket = ferry::copy(on.exec(), of.table, near); });
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto content = values<float>(random, rows * width);
+    put(of.table, content);
+    replayed.launch();
+    ticket.wait();
+    CHECK(same_bits(take(near), content));
+  }
+}
+
+TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[graph]") {
+  auto random = generator(86);
+  const stream on;
+  operands of;
+  const auto content = values<float>(random, rows * width);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  put(of.table, content);
+  put(of.which, which);
+  ferry::tensor<float, ferry::pinned_space> host("host", n, width);
+  ferry::gather(on.exec(), of.table, of.which, of.batch).wait();
+  const auto refuses = [](const auto& verb, const char* why) {
+    CHECK_THROWS_MATCHES(
+        verb(), ferry::invalid_argument,
+        MessageMatches(ContainsSubstring("is being captured into a graph") && ContainsSubstring(why)));
+  };
+  ferry::ticket ticket;
+  graph replayed(on, [&] {
+    refuses([&] { ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait(); },
+            "host code takes part");
+    refuses([&] { ferry::gather(on.exec(), of.table, which, of.batch).wait(); }, "read once only");
+    refuses([&] { ferry::scatter(on.exec(), of.table, of.which, of.batch).wait(); }, "make the plan before");
+    refuses([&] { static_cast<void>(ferry::make_plan(on.exec(), of.which, rows)); }, "make the plan before");
+    refuses([&] { static_cast<void>(ferry::gather<ferry::pinned_space>(on.exec(), of.table, of.which)); },
+            "made once only");
+    ticket = ferry::gather(on.exec(), of.table, of.which, of.batch);
+    CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
+  });
+  replayed.launch();
+  ticket.wait();
+  CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,129 @@
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstdint>
+#include <vector>
+
+/// Several instances on the same tensors, with nobody but the verbs to order them.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 20000;
+constexpr std::size_t width = 32;
+
+std::vector<float> all_of(float value) { return std::vector<float>(rows * width, value); }
+
+std::vector<std::int64_t> every_row(std::size_t shift = 0) {
+  std::vector<std::int64_t> made(rows);
+  for (std::size_t i = 0; i < rows; ++i) made[i] = static_cast<std::int64_t>((i + shift) % rows);
+  return made;
+}
+
+/// On a host backend all are the default instance, which does one verb after the other.
+std::vector<exec_space> instances(std::size_t count) {
+  if constexpr (ferry::detail::is_host_exec<exec_space>)
+    return std::vector<exec_space>(count);
+  else
+    return Kokkos::Experimental::partition_space(exec_space{}, std::vector<int>(count, 1));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a reader comes behind other instances' writes, a writer behind their reads",
+                   "[instances]", ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
+  const auto exec = instances(3);
+  const ferry::path::direct direct;
+  const ferry::duplicates::assume_unique unique;
+  const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
+  const auto tens = make<ferry::device_space>("tens", rows, width, all_of(10));
+  const auto which = make<ferry::device_space>("which", every_row());
+  for (int round = 0; round < 5; ++round) {
+    auto table = make<TestType>("table", rows, width, all_of(0));
+    ferry::tensor<float, ferry::device_space> first("first", rows, width), second("second", rows, width);
+    for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
+    ferry::gather(exec[1], table, which, first, direct).detach();
+    ferry::scatter(exec[2], table, which, tens, direct, unique).detach();
+    ferry::gather(exec[1], table, which, second, direct).detach();
+    for (int i = 0; i < 5; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
+    auto last = ferry::gather<ferry::pinned_space>(exec[1], table, which, direct);
+    CHECK(take(last.get()) == all_of(15));
+    CHECK(take(first) == all_of(10));
+    CHECK(take(second) == all_of(10));
+  }
+}
+
+TEST_CASE("indices may be overwritten by another instance behind the verbs that read them", "[instances]") {
+  const auto exec = instances(2);
+  std::vector<float> content(rows * width);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<float>(i / width);
+  const auto table = make<ferry::mapped_space>("table", rows, width, content);
+  const auto shifted = make<ferry::device_space>("shifted", every_row(1));
+  const auto plain = make<ferry::device_space>("plain", every_row());
+  auto which = make<ferry::device_space>("which", every_row());
+  std::vector<ferry::tensor<float, ferry::device_space>> got;
+  for (int i = 0; i < 6; ++i) got.emplace_back("got", rows, width);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    ferry::gather(exec[0], table, which, got[i]).detach();
+    ferry::copy(exec[1], i % 2 == 0 ? shifted : plain, which).detach();
+  }
+  for (const auto& each : exec) each.fence("ferry_test::instances");
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto values = take(got[i]);
+    CHECK(values.front() == (i % 2 == 0 ? 0.0f : 1.0f));
+    CHECK(values.back() == (i % 2 == 0 ? static_cast<float>(rows - 1) : 0.0f));
+  }
+}
+
+TEMPLATE_TEST_CASE("the staged path comes behind the direct path of another instance and before it",
+                   "[instances]", ferry::mapped_space, ferry::pinned_space) {
+  const auto exec = instances(2);
+  const ferry::path::direct direct;
+  const ferry::path::staged staged;
+  const ferry::duplicates::assume_unique unique;
+  const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
+  const auto which = make<ferry::device_space>("which", every_row());
+  auto table = make<TestType>("table", rows, width, all_of(0));
+  ferry::tensor<float, ferry::device_space> first("first", rows, width), second("second", rows, width);
+  for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
+  ferry::gather(exec[0], table, which, first, direct).detach();
+  ferry::scatter_add(exec[1], table, which, ones, staged, unique).detach();  // on the host, behind the read
+  ferry::gather(exec[1], table, which, second, staged).detach();
+  ferry::scatter_add(exec[0], table, which, second, direct, unique).detach();
+  ferry::gather(exec[1], table, which, second, staged).wait();
+  CHECK(take(first) == all_of(10));
+  CHECK(take(second) == all_of(22));
+}
+
+TEST_CASE("a plan may be used and dropped by instances that did not make it", "[instances]") {
+  const auto exec = instances(3);
+  const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));
+  const auto which = make<ferry::device_space>("which", every_row());
+  auto table = make<ferry::device_space>("table", rows, width, all_of(0));
+  for (std::size_t i = 0; i < 30; ++i) {
+    const auto plan = ferry::make_plan(exec[i % 3], which, rows);
+    ferry::scatter_add(exec[(i + 1) % 3], table, plan, ones).detach();
+  }
+  for (const auto& each : exec) each.fence("ferry_test::instances");
+  CHECK(take(table) == all_of(30));
+}
+
+TEST_CASE("a tensor forgets work that has ended", "[instances]") {
+  const auto exec = instances(2);
+  const auto which = make<ferry::device_space>("which", every_row());
+  const auto table = make<ferry::device_space>("table", rows, width, all_of(3));
+  ferry::tensor<float, ferry::device_space> batch("batch", rows, width);
+  for (int i = 0; i < 200; ++i)
+    ferry::gather(exec[static_cast<std::size_t>(i % 2)], table, which, batch).detach();
+  CHECK(table.accesses()->before_write(~0ull).size() <= 2);
+  CHECK(batch.accesses()->before_write(~0ull).size() <= 2);
+  batch.accesses()->wait_for_all();
+  CHECK(batch.accesses()->before_write(~0ull).empty());
+  CHECK(take(batch) == all_of(3));
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "support/arrays.hpp"
+#include "support/random.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+/// One step of a training loop that runs on the device alone: every verb on fresh indices, nothing waited for.
+namespace ferry_test {
+
+template <class Space>
+struct training_step {
+  static constexpr std::size_t rows = 5000, width = 16, n = 3000;
+
+  explicit training_step(const exec_space& on) : exec(on) {
+    auto random = generator(91);
+    put(table, values<float>(random, rows * width));
+    put(grads, values<float>(random, n * width));
+    put(which, indices<std::int64_t>(random, n, rows));
+    put(distinct, unique_indices<std::int64_t>(random, n, rows));
+  }
+
+  /// `finish` gets every ticket.
+  template <class Finish>
+  void run(const Finish& finish) {
+    const ferry::path::direct direct;
+    const auto plan = ferry::make_plan(exec, which, rows);
+    finish(ferry::gather(exec, table, plan, batch, direct));
+    finish(ferry::step(exec, adam, table, state, plan, grads, direct));
+    finish(ferry::gather(exec, table, which, batch, direct));
+    finish(ferry::scatter(exec, table, which, batch, direct));
+    finish(ferry::scatter_add(exec, table, which, grads, direct));
+    finish(ferry::scatter(exec, table, distinct, batch, direct, ferry::duplicates::assume_unique{}));
+    finish(ferry::copy(exec, batch, other, direct));
+  }
+
+  exec_space exec;
+  ferry::optim::adam adam{};
+  ferry::tensor<float, Space> table{"table", rows, width};
+  ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
+  ferry::tensor<float, ferry::device_space> other{"other", n, width};
+  ferry::tensor<float, ferry::device_space> grads{"grads", n, width};
+  ferry::tensor<std::int64_t, ferry::device_space> which{"which", n};
+  ferry::tensor<std::int64_t, ferry::device_space> distinct{"distinct", n};
+  ferry::optim::state<ferry::optim::adam, float, Space> state = ferry::optim::make_state(adam, table);
+};
+
+}  // namespace ferry_test
