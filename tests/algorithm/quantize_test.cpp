@@ -15,7 +15,7 @@ void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t 
   const auto from = make<FromSpace>("weights", rows, width, content);
   const auto expected = records_of(content, width);
   const exec_space exec;
-  for_each_path<FromSpace, Space, work::moves>([&](auto path) {
+  for_each_path<FromSpace, Space, work::copies>([&](auto path) {
     CAPTURE(FromSpace::name, Space::name, path.name, rows, width);
     ferry::rowwise_int8_tensor<Space> table("codes", rows, width);
     put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
