@@ -1,8 +1,7 @@
 #include "support/machine.hpp"
 #include "support/tables.hpp"
 
-#include <ferry/algorithm/calibrate.hpp>
-#include <ferry/algorithm/explain.hpp>
+#include <ferry/ferry.hpp>
 
 #include <algorithm>
 #include <array>
@@ -67,7 +66,9 @@ void measure_point(session& run, const std::string& point, const View& table, st
   batch_tensor batch("batch", n, table.width());
   std::vector<runner> runners;
   for_each_path<Space>([&](auto path) {
-    runners.emplace_back().path = path.name;  // nvcc trips over braces here
+    runner made;
+    made.path = std::string(path.name);
+    runners.push_back(made);
     ferry::init::custom(run.exec(), batch, poison_value{});
     ferry::gather(run.exec(), table, sets[0], batch, path).wait();
     if (const auto wrong = wrong_rows(run, batch, sets[0]); wrong != 0)

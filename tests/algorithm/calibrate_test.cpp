@@ -1,4 +1,3 @@
-#include <ferry/algorithm/calibrate.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"

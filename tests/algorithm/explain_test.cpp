@@ -1,4 +1,3 @@
-#include <ferry/algorithm/explain.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"

@@ -31,7 +31,7 @@ TEMPLATE_LIST_TEST_CASE("gather makes a tensor in any space, by indices and by a
   const auto table = make<table_space>("weights", rows, width, content);
   const auto expected = gathered(content, width, which, std::vector<float>(n * width));
   const exec_space exec;
-  for_each_path<table_space, space>([&](auto path) {
+  for_each_path<table_space, space, work::moves>([&](auto path) {
     auto future = ferry::gather<space>(exec, table, which, path);
     const ferry::tensor<float, space> made = future.get();
     CHECK(made.rank() == 2);
@@ -68,13 +68,15 @@ TEST_CASE("a gathered tensor has the table's extents behind the first", "[gather
   CHECK(none.width() == 4);
 }
 
+// At namespace scope: nvcc can't name a local type in a kernel.
+struct pair {
+  float a;
+  double b;
+  bool operator==(const pair&) const = default;
+};
+
 TEMPLATE_TEST_CASE("positions without a row are zero", "[gather_to]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
-  struct pair {
-    float a;
-    double b;
-    bool operator==(const pair&) const = default;
-  };
   const exec_space exec;
   const auto table = make<ferry::mapped_space>("table", 2, 2, std::vector<float>{1, 2, 3, 4});
   const auto pairs = make<ferry::mapped_space>("pairs", std::vector<pair>{{1, 2}, {3, 4}});

@@ -49,7 +49,7 @@ TEST_CASE("make_plan in a workspace: the same plan, and not a byte behind what w
       // The arrays lie in the workspace, and nothing of the engine's is held for them.
       const auto* begin = reinterpret_cast<const std::byte*>(plan.storage()->row_of);
       CHECK((begin >= workspace.data() && begin < workspace.data() + bytes));
-      CHECK(plan.storage()->resources.empty());
+      CHECK(plan.storage()->memory == nullptr);
     }
 }
 

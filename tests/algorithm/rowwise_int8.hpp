@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <string_view>
 #include <vector>
 
 /// 8-bit rows as plain loops make them: the definition, in long double where it is about exactness.
@@ -106,6 +108,36 @@ std::vector<V> uneven_rows(std::mt19937_64& random, std::size_t rows, std::size_
     for (std::size_t c = 0; c < width; ++c) made.push_back(V(middle + spread * unit(random)));
   }
   return made;
+}
+
+/// The records after a scatter: combined in the order of the positions in the accumulation type, quantised
+/// once.
+template <class V, class Index>
+std::vector<std::byte> scattered_records(std::vector<std::byte> records, std::size_t width,
+                                         const std::vector<Index>& which, const std::vector<V>& batch,
+                                         std::string_view how, on_bad policy = on_bad::leave) {
+  using sum = std::conditional_t<std::is_same_v<V, double>, double, float>;
+  const std::size_t bytes = record_bytes(width);
+  const std::size_t rows = records.size() / bytes;
+  std::map<std::int64_t, std::vector<std::size_t>> named;
+  for (std::size_t p = 0; p < which.size(); ++p)
+    if (const auto row = row_of(which[p], rows, policy); row >= 0) named[row].push_back(p);
+  for (const auto& [row, positions] : named) {
+    const std::size_t from = how == "duplicates::last" ? positions.back() : positions.front();
+    std::vector<float> made = row_at(batch, width, from);
+    if (how == "duplicates::sum" || how == "duplicates::mean")
+      for (std::size_t c = 0; c < width; ++c) {
+        sum total = static_cast<sum>(number(batch[positions[0] * width + c]));
+        for (std::size_t k = 1; k < positions.size(); ++k)
+          total += static_cast<sum>(number(batch[positions[k] * width + c]));
+        if (how == "duplicates::mean") total /= static_cast<sum>(positions.size());
+        made[c] = static_cast<float>(total);
+      }
+    const auto record = record_of(made);
+    std::copy(record.begin(), record.end(),
+              records.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * bytes));
+  }
+  return records;
 }
 
 /// An 8-bit table with these records.

@@ -1,4 +1,3 @@
-#include <ferry/execution/cost_model.hpp>
 #include <ferry/execution/fit_reach.hpp>
 #include <ferry/ferry.hpp>
 

@@ -1,4 +1,3 @@
-#include <ferry/execution/current_profile.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"

@@ -1,5 +1,3 @@
-#include <ferry/execution/flat_json.hpp>
-#include <ferry/execution/profile_file.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/folder.hpp"

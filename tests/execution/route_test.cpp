@@ -1,4 +1,3 @@
-#include <ferry/execution/route.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"

@@ -120,6 +120,10 @@ consteval void require_whole_table_verb() {
   require_rows<Array>();
   require_quantizable<Array>();
   require_policies<Chosen, false, false>();
+  static_assert(
+      !is_sorted_path<typename Chosen::template get<path_category, path::automatic>>,
+      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and "
+      "path::cooperative are for verbs that take indices.");
   require_reach<Exec, Array>();
   require_reach<Exec, tensor<std::byte, Space>>();
   require_path<typename Chosen::template get<path_category, path::automatic>,
