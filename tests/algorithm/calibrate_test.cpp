@@ -2,6 +2,7 @@
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/profile.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -9,7 +10,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,11 +22,6 @@ namespace {
 
 constexpr ferry::calibration_options brief{.max_seconds = 0.5, .max_bytes = std::size_t{1} << 24};
 
-struct fresh_start {
-  fresh_start() { ferry::detail::profile_holder<exec_space>::forget(); }
-  ~fresh_start() { ferry::detail::profile_holder<exec_space>::forget(); }
-};
-
 bool has(const ferry::machine_profile& profile, reading one) {
   return (profile.measured & bit_of(one)) != 0u;
 }
@@ -34,7 +29,7 @@ bool has(const ferry::machine_profile& profile, reading one) {
 }  // namespace
 
 TEST_CASE("calibrate measures, installs and saves", "[calibrate]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
   const std::string path = folder.path() + "/new/profile.json";
   const environment_variable named("FERRY_PROFILE", path.c_str());
@@ -58,13 +53,13 @@ TEST_CASE("calibrate measures, installs and saves", "[calibrate]") {
   CHECK(ferry::current_profile(exec) == made);
   CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("measured by this program, saved to " + path));
   // The next program reads it.
-  ferry::detail::profile_holder<exec_space>::forget();
+  ferry_test::profile_holder::forget();
   CHECK(ferry::current_profile(exec) == made);
   CHECK(ferry::profile_origin(exec) == "read from " + path);
 }
 
 TEST_CASE("calibrate without a file, without time", "[calibrate]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
   const std::string path = folder.path() + "/profile.json";
   const environment_variable named("FERRY_PROFILE", path.c_str());
@@ -74,11 +69,11 @@ TEST_CASE("calibrate without a file, without time", "[calibrate]") {
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
   CHECK(made == ferry::machine_profile{});
   CHECK(ferry::profile_origin(exec) == "measured by this program");
-  CHECK_FALSE(std::filesystem::exists(path));
+  CHECK(ferry_test::entries_of(folder.path()) == 0);
 }
 
 TEST_CASE("a profile that can't be saved is used all the same", "[calibrate]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
   const std::string file = folder.path() + "/file";
   ferry::detail::write_text(file, "no folder");

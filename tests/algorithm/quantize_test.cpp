@@ -150,10 +150,11 @@ TEST_CASE("quantize takes rows that are apart and tables of any rank", "[int8]")
     }
   Kokkos::deep_copy(wide, host);
   Kokkos::View<float**, Kokkos::LayoutRight, exec_space::memory_space> target("target", rows, 24);
+  // By way of the host: not every Kokkos fills a view on a device with CUDA 13.
+  const auto poison = Kokkos::create_mirror_view(target);
   for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < 24; ++c) host(r, c) = -1.0f;
-  Kokkos::deep_copy(target,
-                    host);  // by way of the host: not every Kokkos fills a view on a device with CUDA 13
+    for (std::size_t c = 0; c < 24; ++c) poison(r, c) = -1.0f;
+  Kokkos::deep_copy(target, poison);
   const auto columns = Kokkos::make_pair(3, 20);
   ferry::rowwise_int8_tensor<ferry::pinned_space> narrow("codes", rows, 17);
   const auto from = Kokkos::subview(wide, Kokkos::ALL, columns);

@@ -25,7 +25,7 @@ namespace {
 constexpr std::string_view device = "device_space";
 constexpr std::string_view pinned = "pinned_space";
 constexpr std::string_view mapped = "mapped_space";
-constexpr route_set every_path{route::direct, route::ordered, route::staged, route::cooperative};
+constexpr route_set any_route{route::direct, route::ordered, route::staged, route::cooperative};
 
 constexpr std::int64_t gib(double count) { return static_cast<std::int64_t>(count * 0x1p30); }
 
@@ -187,14 +187,14 @@ TEST_CASE("small batches, and tables that the device keeps translated, go direct
   for (const std::int64_t row_bytes : {16, 128, 512, 4096}) {
     for (const double size : {0.25, 2.0, 16.0, 64.0}) {
       CAPTURE(row_bytes, size);
-      CHECK(choose_route(profile, gather_from(pinned, size, row_bytes, 1000), every_path) == route::direct);
-      CHECK(choose_route(profile, gather_from(mapped, size, row_bytes, 1000), every_path) == route::direct);
+      CHECK(choose_route(profile, gather_from(pinned, size, row_bytes, 1000), any_route) == route::direct);
+      CHECK(choose_route(profile, gather_from(mapped, size, row_bytes, 1000), any_route) == route::direct);
       CHECK(choose_route(profile, gather_from(device, size, row_bytes, m1),
                          {route::direct, route::ordered}) == route::direct);
     }
     if (row_bytes >= 128) {
-      CHECK(choose_route(profile, gather_from(pinned, 0.5, row_bytes, m1), every_path) == route::direct);
-      CHECK(choose_route(profile, gather_from(mapped, 16, row_bytes, m1), every_path) == route::direct);
+      CHECK(choose_route(profile, gather_from(pinned, 0.5, row_bytes, m1), any_route) == route::direct);
+      CHECK(choose_route(profile, gather_from(mapped, 16, row_bytes, m1), any_route) == route::direct);
     }
   }
 }
@@ -202,22 +202,22 @@ TEST_CASE("small batches, and tables that the device keeps translated, go direct
 TEST_CASE("predictions follow the profile's numbers", "[profile][cost_model]") {
   const auto large = gather_from(pinned, 16, 128, m1);
   machine_profile profile;
-  REQUIRE(choose_route(profile, large, every_path) != route::direct);
+  REQUIRE(choose_route(profile, large, any_route) != route::direct);
 
   SECTION("a device that keeps everything translated needs no other path") {
     profile.pinned_reach_gib = 1024;
-    CHECK(choose_route(profile, large, every_path) == route::direct);
+    CHECK(choose_route(profile, large, any_route) == route::direct);
   }
   SECTION("slow host threads leave the work to the device") {
     profile.host_read_row_ns = 1000;
     profile.cooperative_call_us = 1000;
-    CHECK(choose_route(profile, large, every_path) == route::ordered);
+    CHECK(choose_route(profile, large, any_route) == route::ordered);
   }
   SECTION("fast ones do it alone where sorting is dear") {
     profile.host_read_row_ns = 0.5;
     profile.host_read_gb_per_s = 200;
     profile.sort_us = 1e5;
-    CHECK(choose_route(profile, large, every_path) == route::staged);
+    CHECK(choose_route(profile, large, any_route) == route::staged);
   }
   SECTION("a plan saves the sorting") {
     auto planned = large;
@@ -254,7 +254,7 @@ TEST_CASE("equal predictions go to the path that leaves the caller free", "[prof
   CHECK_THAT(predict(profile, facts, route::staged).seconds, WithinRel(direct, 0.02));
   profile.dma_to_device_gb_per_s = profile.host_read_gb_per_s = profile.link_read_gb_per_s * 1.02;
   REQUIRE(predict(profile, facts, route::staged).seconds < direct);
-  CHECK(choose_route(profile, facts, every_path) == route::direct);
+  CHECK(choose_route(profile, facts, any_route) == route::direct);
   CHECK(choose_route(profile, facts, {route::staged}) == route::staged);
 }
 

@@ -2,6 +2,7 @@
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/profile.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -22,14 +23,6 @@ using ferry_test::exec_space;
 using ferry_test::temporary_folder;
 
 namespace {
-
-using holder = ferry::detail::profile_holder<exec_space>;
-
-/// Other tests find what they would have found without this one.
-struct fresh_start {
-  fresh_start() { holder::forget(); }
-  ~fresh_start() { holder::forget(); }
-};
 
 machine_profile special() {
   machine_profile made;
@@ -55,7 +48,7 @@ TEST_CASE("a backend names what it runs on", "[profile]") {
 }
 
 TEST_CASE("the file of this machine is used", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const temporary_folder folder;
   const exec_space exec;
   const std::string backend(ferry::execution_backend<exec_space>::name);
@@ -88,7 +81,7 @@ TEST_CASE("the file of this machine is used", "[profile]") {
 }
 
 TEST_CASE("without a file there are defaults, and a reason", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const temporary_folder folder;
   const exec_space exec;
   const environment_variable named("FERRY_PROFILE", nullptr);
@@ -118,7 +111,7 @@ TEST_CASE("without a file there are defaults, and a reason", "[profile]") {
 }
 
 TEST_CASE("a file that the user names must be a profile, if it exists", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const temporary_folder folder;
   const exec_space exec;
   const std::string path = folder.path() + "/own.json";
@@ -147,7 +140,7 @@ TEST_CASE("a file that the user names must be a profile, if it exists", "[profil
 }
 
 TEST_CASE("a program can set its own profile", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const exec_space exec;
   ferry::use_profile(exec, special());
   CHECK(ferry::current_profile(exec) == special());
@@ -160,7 +153,7 @@ TEST_CASE("a program can set its own profile", "[profile]") {
 }
 
 TEST_CASE("the choice uses the profile in use", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const exec_space exec;
   const ferry::detail::move_facts facts{
       ferry::verb::gather, "pinned_space", "device_space", std::int64_t{1} << 34, 128, 1 << 20};
@@ -176,13 +169,13 @@ TEST_CASE("the choice uses the profile in use", "[profile]") {
 }
 
 TEST_CASE("threads find one profile", "[profile]") {
-  const fresh_start around;
+  const ferry_test::fresh_profile around;
   const environment_variable named("FERRY_PROFILE", nullptr);
   const exec_space exec;
   std::vector<std::shared_ptr<const ferry::detail::known_profile>> seen(8);
   {
     std::vector<std::jthread> crew;
-    for (auto& one : seen) crew.emplace_back([&one, &exec] { one = holder::get(exec); });
+    for (auto& one : seen) crew.emplace_back([&one, &exec] { one = ferry_test::profile_holder::get(exec); });
   }
   for (const auto& one : seen) CHECK(one == seen.front());
 }

@@ -8,7 +8,6 @@
 
 #include <clocale>
 #include <cstddef>
-#include <filesystem>
 #include <iterator>
 #include <random>
 #include <set>
@@ -22,6 +21,8 @@ using ferry::machine_profile;
 using namespace ferry::detail;
 
 namespace {
+
+using part_of_identity = std::string machine_identity::*;
 
 std::vector<json_field> parse(std::string_view text, std::string& why) {
   return flat_json_reader(text, why).read();
@@ -136,8 +137,6 @@ TEST_CASE("a profile reads back bit for bit", "[profile][json]") {
 
 TEST_CASE("a profile of another machine is known as such", "[profile][json]") {
   const std::string text = to_json(some_profile(), some_machine());
-  using part_of_identity =
-      std::string machine_identity::*;  // nvcc would add parentheses below, which g++ warns of
   for (const part_of_identity part : {&machine_identity::device, &machine_identity::driver,
                                       &machine_identity::threads, &machine_identity::ferry}) {
     machine_identity other = some_machine();
@@ -216,7 +215,7 @@ TEST_CASE("files are written as a whole, folders made", "[profile]") {
   CHECK(read_text(path, why, missing) == "second");
   CHECK(why.empty());
   CHECK_FALSE(missing);
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path() + "/a/b"), {}) == 1);
+  CHECK(ferry_test::entries_of(folder.path() + "/a/b") == 1);
 
   read_text(folder.path() + "/none.json", why, missing);
   CHECK(missing);

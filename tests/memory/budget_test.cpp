@@ -9,6 +9,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
@@ -36,6 +37,9 @@ struct budget_of {
 
 struct threads_tag {
   static constexpr std::string_view name = "threads_space";
+};
+struct gate_tag {
+  static constexpr std::string_view name = "gate_space";
 };
 struct pool_tag {
   static constexpr std::string_view name = "pool_space";
@@ -126,6 +130,31 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   CHECK(made > 10);
   CHECK(ferry::memory_statistics<space>().peak <= 1000);
   CHECK(ferry::memory_statistics<space>().current == 0);
+}
+
+TEST_CASE("an allocation that is still being made has its share of the budget", "[budget]") {
+  using space = heap_space<gate_tag>;
+  ferry::set_memory_budget<space>(1000);
+  space::gate = true;
+  auto first = std::async(std::launch::async, [] { return ferry::allocation<space>("first", 600); });
+  while (space::used == 0) std::this_thread::yield();
+  CHECK(ferry::memory_statistics<space>().current == 0);
+  bool refused = false;
+  auto second = std::async(std::launch::async, [&refused] {
+    try {
+      const ferry::allocation<space> late("second", 401);
+    } catch (const ferry::budget_exceeded&) {
+      refused = true;
+    }
+  });
+  second.wait_for(std::chrono::seconds(1));
+  space::gate = false;
+  space::gate.notify_all();
+  second.get();
+  CHECK(refused);
+  CHECK(first.get().bytes() == 600);
+  const ferry::allocation<space> fits("fits", 1000);
+  CHECK(ferry::memory_statistics<space>().peak == 1000);
 }
 
 TEST_CASE("where the system has no memory left, idle blocks are given back before it is said", "[budget]") {

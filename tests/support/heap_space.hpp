@@ -21,6 +21,8 @@ struct heap_space {
 
   static inline std::atomic<std::size_t> limit{~std::size_t{0}};
   static inline std::atomic<std::size_t> used{0};
+  /// While it is set, whoever allocates waits inside.
+  static inline std::atomic<bool> gate{false};
 };
 
 }  // namespace ferry_test
@@ -33,6 +35,7 @@ struct ferry::device_backend<ferry_test::heap_space<Tag, is_mapped>> {
       if (bytes > space::limit - before) throw bad_alloc("no heap left for '" + label + "'");
       if (space::used.compare_exchange_weak(before, before + bytes)) break;
     }
+    space::gate.wait(true);
     return {std::malloc(bytes), bytes, 0, 0};
   }
   static void deallocate(space, const memory_block& block) noexcept {

@@ -1,0 +1,46 @@
+#include "support/folder.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+#include <system_error>
+
+namespace ferry_test {
+
+temporary_folder::temporary_folder()
+    : path_((std::filesystem::temp_directory_path() / "ferry_test_XXXXXX").string()) {
+  if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder " + path_);
+}
+
+temporary_folder::~temporary_folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+int entries_of(const std::string& path) {
+  std::error_code failed;
+  int count = 0;
+  for (std::filesystem::directory_iterator at(path, failed);
+       !failed && at != std::filesystem::directory_iterator(); at.increment(failed))
+    ++count;
+  return count;
+}
+
+environment_variable::environment_variable(const char* name, const char* value) : name_(name) {
+  if (const char* old = std::getenv(name)) {
+    was_set_ = true;
+    before_ = old;
+  }
+  set(value);
+}
+
+environment_variable::~environment_variable() { set(was_set_ ? before_.c_str() : nullptr); }
+
+void environment_variable::set(const char* value) const {
+  if (value == nullptr)
+    ::unsetenv(name_);
+  else
+    ::setenv(name_, value, 1);
+}
+
+}  // namespace ferry_test
