@@ -22,8 +22,8 @@
 namespace ferry::detail {
 
 /// Whether the verbs have paths of their own behind these names.
-inline constexpr bool verbs_take_ordered = false;
-inline constexpr bool verbs_take_cooperative = false;
+inline constexpr bool verbs_take_ordered = true;
+inline constexpr bool verbs_take_cooperative = true;
 
 /// Takes readings until its time is over; what it then has not reached stays as it was.
 template <class Exec>
