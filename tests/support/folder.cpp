@@ -8,7 +8,7 @@
 namespace ferry_test {
 
 temporary_folder::temporary_folder()
-    : path_((std::filesystem::temp_directory_path() / "ferry_test_XXXXXX").string()) {
+    : path_((std::filesystem::temp_directory_path() / ("ferry_test_" + std::string(6, 'X'))).string()) {
   if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder " + path_);
 }
 
