@@ -74,7 +74,8 @@ TEMPLATE_LIST_TEST_CASE("gather with bad indices, every index type and bounds po
     }
     CHECK(same_bits(take(out), expected));
   };
-  for_each_path<space, ferry::device_space, work::moves>([&](auto path) { run(path, ferry::device_space{}); });
+  for_each_path<space, ferry::device_space, work::moves>(
+      [&](auto path) { run(path, ferry::device_space{}); });
   if constexpr (std::is_same_v<space, ferry::device_space>)
     run(ferry::path::staged{}, ferry::pageable_space{});
 
