@@ -15,6 +15,22 @@ struct transfer_functions {
                          std::size_t bytes) {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
+  /// Copies of one batch may run in any order; the batch as a whole runs in the stream's.
+  static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* to,
+                               const void* const* from, const std::size_t* bytes, std::size_t count) {
+#if CUDART_VERSION >= 13000
+    const cudaStream_t stream = exec.cuda_stream();
+    if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // a batch can't go to that stream
+      cudaMemcpyAttributes attributes{};
+      attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+      std::size_t first = 0;
+      check(cudaMemcpyBatchAsync(to, from, bytes, count, &attributes, &first, 1, stream),
+            "cudaMemcpyBatchAsync");
+      return;
+    }
+#endif
+    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
+  }
   static void read(void* host, const void* device, std::size_t bytes) {
     copy_now(host, device, bytes, cudaMemcpyDeviceToHost);
   }

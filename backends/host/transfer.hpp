@@ -35,6 +35,11 @@ struct transfer_functions {
     Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, blocks),
                          copy_block{static_cast<char*>(to), static_cast<const char*>(from), bytes});
   }
+  template <HostExecutionSpace Exec>
+  static void copy_batch_async(const Exec& exec, const char* label, void* const* to, const void* const* from,
+                               const std::size_t* bytes, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
+  }
   static void read(void* host, const void* device, std::size_t bytes) {
     if (bytes != 0) std::memcpy(host, device, bytes);  // no bytes may come with a null pointer
   }

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/long_runs.hpp>
 #include <ferry/algorithm/move_rows.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/ring.hpp>
 #include <ferry/execution/transfer.hpp>
+#include <ferry/execution/transfer_batch.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::detail {
 
@@ -25,18 +28,37 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
     host.fence(label);
   } else if constexpr (TableSpace::is_host_accessible) {
+    // Neighbouring rows of a page-locked table go by DMA as they lie, the others by way of the ring.
+    long_runs runs;
+    if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
+      runs = long_runs::between(of.exec(), rows, table, out);
     ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
     slots.to_device(
         [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-          launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+          runs.split(
+              first, count, [](std::int64_t, std::int64_t) {},
+              [&](std::int64_t begin, std::int64_t length) {
+                auto* to = reinterpret_cast<Out*>(slot + (begin - first) * row_bytes);
+                const auto packed = dense_rows<Out, pinned_space>(to, length, wide, "slot");
+                launch_gather(here, label, table, packed, kernels::listed_rows{rows + begin}, length);
+              });
         },
         [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          for_each_run(rows, out, first, count, [&](std::int64_t begin, std::int64_t length) {
-            transfer(of.exec(), "ferry::gather::staged", out.data + begin * out.row_stride(), OutSpace::name,
-                     slot + (begin - first) * row_bytes, pinned_space::name, length * row_bytes);
-          });
+          transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
+          runs.split(
+              first, count,
+              [&](std::int64_t begin, std::int64_t length) {
+                straight.add(out.data + begin * out.row_stride(),
+                             table.data + rows[begin] * table.row_stride(), length * row_bytes);
+              },
+              [&](std::int64_t begin, std::int64_t length) {
+                for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
+                  transfer(of.exec(), "ferry::gather::staged", out.data + from * out.row_stride(),
+                           OutSpace::name, slot + (from - first) * row_bytes, pinned_space::name,
+                           items * row_bytes);
+                });
+              });
+          straight.enqueue();
         });
   } else {
     // From the device: gathered there into a dense batch, which the ring brings to the host.

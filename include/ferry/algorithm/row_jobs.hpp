@@ -57,6 +57,8 @@ struct replace_job {
   static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
   template <class Value, class Duplicates>
   using wire_type = std::conditional_t<moves<Value, Duplicates>, Value, combine_type<T, Value>>;
+  template <class Value>
+  static constexpr bool replaces_by = std::is_same_v<T, Value>;
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
@@ -89,6 +91,8 @@ struct add_job {
 
   template <class Value, class Duplicates>
   using wire_type = combine_type<T, Value>;
+  template <class>
+  static constexpr bool replaces_by = false;
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {

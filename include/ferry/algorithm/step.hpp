@@ -37,6 +37,8 @@ struct update_job {
 
   template <class Value, class Duplicates>
   using wire_type = step_type<T, State, Value>;
+  template <class>
+  static constexpr bool replaces_by = false;
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {

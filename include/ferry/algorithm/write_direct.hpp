@@ -25,6 +25,8 @@
 ///     the element type of combined values on their way through the ring
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///     the job that writes combined values into such a buffer
+///   replaces_by<Value>
+///     whether a row becomes a copy of its value, bit by bit
 ///   reach(check)
 ///     calls check(array) for every array that it writes
 namespace ferry::detail {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <ferry/algorithm/index_access.hpp>
+#include <ferry/algorithm/long_runs.hpp>
 #include <ferry/algorithm/move_rows.hpp>
 #include <ferry/algorithm/write_direct.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/ring.hpp>
 #include <ferry/execution/transfer.hpp>
+#include <ferry/execution/transfer_batch.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +26,11 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   plain* there = of.template scratch<plain>(values.size());
+  if (is_page_locked<Space> && values.row_stride() == wide) {
+    transfer(of.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
+             values.rows() * row_bytes);
+    return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+  }
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
   slots.to_device(
@@ -44,22 +51,43 @@ template <class Exec, class Job, class Value>
 void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
+  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others by way of the ring.
+  using table_space = typename decltype(job.table)::memory_space;
+  constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
+  array_ref<const Value, device_space> batch =
+      dense_rows<const Value, device_space>(values, items, width, "values");
+  batch.strides[0] = stride;
+  long_runs runs;
+  if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
   ring<Exec> slots(of, of.exec(), label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
   slots.from_device(
       [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        if (stride == width)
-          transfer(of.exec(), label.c_str(), slot, pinned_space::name, values + first * stride,
-                   device_space::name, count * row_bytes);
-        else
-          for (std::int64_t r = 0; r < count; ++r)
-            transfer(of.exec(), label.c_str(), slot + r * row_bytes, pinned_space::name,
-                     values + (first + r) * stride, device_space::name, row_bytes);
+        transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
+        transfer_batch<Exec> fetched(of.exec(), label, pinned_space::name, device_space::name);
+        runs.split(
+            first, count,
+            [&](std::int64_t begin, std::int64_t length) {
+              if constexpr (lands)
+                straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
+                             length * row_bytes);
+            },
+            [&](std::int64_t begin, std::int64_t length) {
+              const std::int64_t whole = stride == width ? length : 1;  // rows of one transfer
+              for (std::int64_t r = begin; r < begin + length; r += whole)
+                fetched.add(slot + (r - first) * row_bytes, values + r * stride, whole * row_bytes);
+            });
+        fetched.enqueue();
+        straight.enqueue();
       },
       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        const auto packed =
-            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count, width, "slot");
-        launch_apply<duplicates::assume_unique>(here, label, job, kernels::listed_rows{rows + first}, count,
-                                                packed);
+        runs.split(
+            first, count, [](std::int64_t, std::int64_t) {},
+            [&](std::int64_t begin, std::int64_t length) {
+              const auto* from = reinterpret_cast<const Value*>(slot + (begin - first) * row_bytes);
+              launch_apply<duplicates::assume_unique>(
+                  here, label, job, kernels::listed_rows{rows + begin}, length,
+                  dense_rows<const Value, pinned_space>(from, length, width, "slot"));
+            });
       });
 }
 

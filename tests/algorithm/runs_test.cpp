@@ -1,0 +1,132 @@
+#include "support/arrays.hpp"
+#include "support/matrix.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+/// Indices that name neighbouring rows, in runs around the length that DMA takes past the ring, mixed with rows at
+/// random.
+namespace ferry_test {
+namespace {
+
+constexpr std::size_t run_bytes = std::size_t{1} << 15;
+
+/// Pieces of 1 to 3 times `usual` neighbours, every other one cut into rows at random; no row twice where `unique`.
+std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, std::size_t rows,
+                                       std::size_t usual, bool unique) {
+  std::vector<std::int64_t> made;
+  std::size_t piece = 0, next = random() % usual;
+  while (made.size() < n) {
+    const std::size_t length = std::max<std::size_t>(1, usual / 2 + random() % (2 * usual));
+    if (!unique) next = random() % rows;
+    std::vector<std::int64_t> run;
+    for (std::size_t i = 0; i < length && next < rows; ++i) run.push_back(static_cast<std::int64_t>(next++));
+    if (unique && run.empty()) break;
+    if (++piece % 2 == 0) std::shuffle(run.begin(), run.end(), random);
+    made.insert(made.end(), run.begin(), run.end());
+  }
+  made.resize(std::min(made.size(), n));
+  return made;
+}
+
+}  // namespace
+
+using tables = product<decltype(axis<ferry::pinned_space, ferry::pageable_space, ferry::mapped_space>)>;
+TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
+  using space = at<0, TestType>;
+  auto random = generator(11);
+  const exec_space exec;
+  // 64, 2, 1 and a half of a row make a run; the last one is larger than a slot of the ring.
+  for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
+    const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
+    const std::size_t rows = width > 100000 ? 7 : 20 * usual + 60;
+    const std::size_t n = width > 100000 ? 12 : 3 * rows;
+    CAPTURE(width, rows, n);
+    const auto content = values<float>(random, rows * width);
+    const auto table = make<space>("weights", rows, width, content);
+    auto which = runs_of_rows(random, n, rows, usual, false);
+    const auto poison = values<float>(random, which.size() * width);
+    auto out = make<ferry::device_space>("batch", which.size(), width, poison);
+    ferry::gather(exec, table, which, out, ferry::path::staged{}).wait();
+    CHECK(same_bits(take(out), gathered(content, width, which, poison)));
+
+    // Positions without a row lie between the runs and within them.
+    for (std::size_t p = 0; p < which.size(); p += 1 + random() % 50) which[p] = -1;
+    put(out, poison);
+    ferry::gather(exec, table, which, out, ferry::path::staged{}, ferry::bounds::skip{}).wait();
+    auto expected = poison;
+    for (std::size_t p = 0; p < which.size(); ++p)
+      for (std::size_t c = 0; which[p] >= 0 && c < width; ++c)
+        expected[p * width + c] = content[static_cast<std::size_t>(which[p]) * width + c];
+    CHECK(same_bits(take(out), expected));
+
+    put(out, poison);
+    const auto plan = ferry::make_plan(exec, which, table.rows(), ferry::bounds::skip{});
+    ferry::gather(exec, table, plan, out, ferry::path::staged{}).wait();
+    CHECK(same_bits(take(out), expected));
+  }
+}
+
+TEMPLATE_LIST_TEST_CASE("scatter of neighbouring rows", "[scatter]", tables) {
+  using space = at<0, TestType>;
+  auto random = generator(12);
+  const exec_space exec;
+  for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
+    const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
+    const std::size_t rows = width > 100000 ? 7 : 40 * usual + 60;
+    CAPTURE(width, rows);
+    const auto before = values<float>(random, rows * width);
+    auto table = make<space>("weights", rows, width, before);
+    const auto which = runs_of_rows(random, rows, rows, usual, true);
+    const auto content = values<float>(random, which.size() * width);
+    const auto batch = make<ferry::device_space>("batch", which.size(), width, content);
+    auto expected = before;
+    for (std::size_t p = 0; p < which.size(); ++p)
+      std::copy_n(content.begin() + static_cast<std::ptrdiff_t>(p * width), width,
+                  expected.begin() + which[p] * static_cast<std::ptrdiff_t>(width));
+    const auto check = [&](auto... policies) {
+      put(table, before);
+      ferry::scatter(exec, table, which, batch, ferry::path::staged{}, policies...).wait();
+      CHECK(same_bits(take(table), expected));
+    };
+    check();
+    check(ferry::duplicates::assume_unique{});
+    check(ferry::duplicates::sum{});
+    put(table, before);
+    ferry::scatter_add(exec, table, which, batch, ferry::path::staged{}).wait();
+    for (std::size_t p = 0; p < which.size(); ++p)
+      for (std::size_t c = 0; c < width; ++c) {
+        const auto at = static_cast<std::size_t>(which[p]) * width + c;
+        expected[at] = before[at] + content[p * width + c];
+      }
+    CHECK(same_bits(take(table), expected));
+  }
+}
+
+// A view of some columns: rows that are runs only by themselves.
+TEST_CASE("neighbouring rows that lie apart", "[gather]") {
+  auto random = generator(13);
+  const exec_space exec;
+  for (const std::size_t width : {128u, 8192u, 16384u}) {
+    const std::size_t rows = 40, wide = width + 16;
+    const auto content = values<float>(random, rows * wide);
+    const auto table = make<ferry::pinned_space>("weights", rows, wide, content);
+    const Kokkos::View<const float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::pinned_space>,
+                       Kokkos::MemoryTraits<Kokkos::Unmanaged>>
+        all(table.data(), rows, wide);
+    const auto columns = Kokkos::subview(all, Kokkos::ALL, Kokkos::make_pair(std::size_t{4}, width + 4));
+    const auto which = runs_of_rows(random, 100, rows, 5, false);
+    const auto poison = values<float>(random, which.size() * width);
+    auto out = make<ferry::device_space>("batch", which.size(), width, poison);
+    ferry::gather(exec, columns, which, out, ferry::path::staged{}).wait();
+    std::vector<float> expected(which.size() * width);
+    for (std::size_t p = 0; p < which.size(); ++p)
+      for (std::size_t c = 0; c < width; ++c)
+        expected[p * width + c] = content[static_cast<std::size_t>(which[p]) * wide + 4 + c];
+    CHECK(same_bits(take(out), expected));
+  }
+}
+
+}  // namespace ferry_test
