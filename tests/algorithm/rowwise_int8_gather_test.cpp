@@ -71,4 +71,24 @@ TEST_CASE("gather from 8-bit tables into rows that break alignment", "[int8][gat
     }
 }
 
+TEMPLATE_TEST_CASE("rows of an 8-bit table arrive in a new tensor of floats", "[int8][gather_to]",
+                   ferry::device_space, ferry::pinned_space, ferry::pageable_space) {
+  auto random = generator(105);
+  const exec_space exec;
+  const std::size_t rows = 60, width = 37, n = 200;
+  const auto records = records_of(uneven_rows<float>(random, rows, width), width);
+  const auto table = table_of<ferry::mapped_space>(records, width);
+  auto which = indices<std::int64_t>(random, n, rows);
+  const auto decoded = as<float>(values_of(records, width));
+  const auto expect = [&](const ferry::tensor<float, TestType>& made) {
+    CHECK(made.rank() == 2);
+    CHECK(made.width() == width);
+    CHECK(same_values(take(made), gathered(decoded, width, which, std::vector<float>(n * width))));
+  };
+  expect(ferry::gather<TestType>(exec, table, which).get());
+  which[3] = which[150] = -1;  // rows of zeros
+  expect(
+      ferry::gather<TestType>(exec, table, ferry::make_plan(exec, which, rows, ferry::bounds::skip{})).get());
+}
+
 }  // namespace ferry_test

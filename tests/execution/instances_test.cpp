@@ -57,6 +57,29 @@ TEMPLATE_TEST_CASE("a reader comes behind other instances' writes, a writer behi
   }
 }
 
+TEST_CASE("a workspace goes from plan to plan, whatever their instances", "[instances][workspace]") {
+  const auto exec = instances(2);
+  std::vector<float> content(rows * width);
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<float>(i / width);
+  const auto table = make<ferry::mapped_space>("table", rows, width, content);
+  const auto plain = make<ferry::device_space>("plain", every_row());
+  const auto shifted = make<ferry::device_space>("shifted", every_row(1));
+  ferry::tensor<std::byte, ferry::device_space> workspace("workspace",
+                                                          ferry::plan_workspace_bytes(exec[0], rows, rows));
+  std::vector<ferry::tensor<float, ferry::device_space>> got;
+  for (int i = 0; i < 8; ++i) got.emplace_back("got", rows, width);
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto plan = ferry::make_plan(exec[i % 2], i % 2 == 0 ? plain : shifted, rows, workspace);
+    ferry::gather(exec[(i + 1) % 2], table, plan, got[i], ferry::path::direct{}).detach();
+  }
+  for (const auto& each : exec) each.fence("ferry_test::instances");
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto values = take(got[i]);
+    CHECK(values.front() == (i % 2 == 0 ? 0.0f : 1.0f));
+    CHECK(values.back() == (i % 2 == 0 ? static_cast<float>(rows - 1) : 0.0f));
+  }
+}
+
 TEST_CASE("indices may be overwritten by another instance behind the verbs that read them", "[instances]") {
   const auto exec = instances(2);
   std::vector<float> content(rows * width);

@@ -2,6 +2,7 @@
 
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/gather.hpp>
+#include <ferry/algorithm/gather_rowwise_int8.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/execution/call.hpp>
@@ -30,6 +31,20 @@ tensor<T, Space> rows_like(const Table& table, std::int64_t rows) {
   sizes[0] = static_cast<std::size_t>(rows);
   return {table.label + "::gathered", sizes};
 }
+
+/// A table's rows as numbers: those of an 8-bit table are floats, its extents those that it stands for.
+template <class Table>
+struct gathered_rows {
+  using table_for_checks = Table;
+  using element = std::remove_const_t<typename traits_of<Table>::value_type>;
+  static auto extents_of(const Table& table) { return make_ref(table); }
+};
+template <class Space>
+struct gathered_rows<rowwise_int8_tensor<Space>> {
+  using table_for_checks = tensor<std::byte, Space>;
+  using element = float;
+  static auto extents_of(const rowwise_int8_tensor<Space>& table) { return codes_of(table); }
+};
 
 /// All bytes zero, whatever the elements are. The ticket keeps the memory until then, should what follows
 /// throw.
@@ -63,7 +78,7 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
 ///   ...
 ///   const auto batch = rows.get();
 ///
-///   table    rows x width, any memory space
+///   table    rows x width, any memory space, or a rowwise_int8_tensor, whose rows arrive as floats
 ///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   policies as for the gather into a batch of the caller's
 ///
@@ -75,10 +90,10 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
-  detail::require_rows<Table>();
+  using rows_of_table = detail::gathered_rows<Table>;
+  detail::require_rows<typename rows_of_table::table_for_checks>();
   detail::require_indices<Indices>();
-  using element = std::remove_const_t<typename detail::traits_of<Table>::value_type>;
-  const auto from = make_ref(table);
+  const auto from = rows_of_table::extents_of(table);
   std::int64_t positions = 0;
   bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
   if constexpr (detail::is_plan<Indices>) {
@@ -92,12 +107,12 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
         "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once "
         "only; "
         "gather into a batch of yours");
-  auto rows = detail::rows_like<element, Space>(from, positions);
+  auto rows = detail::rows_like<typename rows_of_table::element, Space>(from, positions);
   ticket cleared;
   if (holes) cleared = detail::clear(exec, make_ref(rows));
   ticket work = gather(exec, table, indices, rows, asked...);
   cleared.detach();
-  return future<tensor<element, Space>>(std::move(work), std::move(rows));
+  return future<tensor<typename rows_of_table::element, Space>>(std::move(work), std::move(rows));
 }
 
 }  // namespace ferry

@@ -21,11 +21,11 @@ namespace ferry {
 
 namespace detail {
 
-/// Sorts the indices by row on `exec`; enqueued, without synchronisation. The arrays lie in `workspace`, which
-/// has the size that layout_of_plan says, or where it is null in a block of the engine's.
-template <class Bounds, class Exec, class Index, class Space>
+/// Sorts the indices by row on `exec`; enqueued, without synchronisation. The arrays lie in `room`, which has
+/// the size that layout_of_plan says, or where it has none in a block of the engine's.
+template <class Bounds, class Exec, class Index, class Space, class RoomSpace = device_space>
 row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows,
-                      std::byte* workspace = nullptr) {
+                      const array_ref<std::byte, RoomSpace>& room = {}) {
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
@@ -45,7 +45,11 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->backend = backend::name;
 
   const plan_layout at = layout_of_plan<backend>(n, rows);
-  if (workspace == nullptr) {
+  std::byte* workspace = room.data;
+  if (workspace != nullptr) {
+    of.writes_to(room);
+    plan->accesses = room.accesses;
+  } else {
     plan->memory = of.block(at.bytes);
     workspace = static_cast<std::byte*>(plan->memory.get());
   }
@@ -177,7 +181,8 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
 ///     multiple of 16 bytes
 ///
 /// The plan's arrays stay in the workspace, which must live until the plan and all verbs in flight that use it
-/// have ended. The next plan of the same instance may take it as soon as the last of those verbs is enqueued.
+/// have ended. The next plan may take it as soon as the last of those verbs is enqueued: of any instance where the
+/// workspace is a ferry::tensor, else of the same one.
 /// Of the engine's memory the plan takes a report, and for pageable indices on their way to a device a
 /// page-locked copy. Throws invalid_argument for a workspace that is too small or misaligned.
 template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
@@ -194,7 +199,7 @@ template <class Exec, class Indices, std::integral Rows, class Workspace, class.
   detail::require_plan_shapes<bounds_policy>(ref, rows);
   const auto room = make_ref(workspace);
   detail::require_workspace(exec, room, ref.rows(), static_cast<std::int64_t>(rows));
-  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows), room.data);
+  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows), room);
 }
 
 }  // namespace ferry

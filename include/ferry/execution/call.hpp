@@ -143,6 +143,7 @@ class call {
     flight_->memory.push_back(plan_);
     if (plan_->memory != nullptr) blocks_.push_back(plan_->memory);
     hold(plan_->report);
+    reads_from(plan_->accesses);
     if (!capturing_ && plan_->made != nullptr && plan_->made_by != id_)
       backend::wait_for(exec_, *plan_->made);
   }
@@ -150,11 +151,7 @@ class call {
   /// What is enqueued from now on reads the array, behind the writes of other instances to it.
   template <class T, class Space>
   void reads_from(const array_ref<T, Space>& array) {
-    if (capturing_ || array.accesses == nullptr) return;
-    if constexpr (is_host_exec<Exec>)
-      array.accesses->wait_for_writes();
-    else
-      follow(array.accesses->before_read(id_), {array.accesses, false});
+    reads_from(array.accesses);
   }
   /// What is enqueued from now on writes to the array, behind the reads and writes of other instances.
   template <class T, class Space>
@@ -241,6 +238,13 @@ class call {
     std::shared_ptr<access_tracker> accesses;
     bool written;
   };
+  void reads_from(const std::shared_ptr<access_tracker>& accesses) {
+    if (capturing_ || accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>)
+      accesses->wait_for_writes();
+    else
+      follow(accesses->before_read(id_), {accesses, false});
+  }
   void follow(const std::vector<event_handle>& earlier, touch now) {
     for (const auto& each : earlier) backend::wait_for(exec_, *each);
     touched_.push_back(std::move(now));

@@ -2,6 +2,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/index/report.hpp>
+#include <ferry/memory/access_tracker.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <cstdint>
@@ -36,6 +37,7 @@ struct plan_storage {
   event_handle made;
   instance_id made_by = 0;
   std::shared_ptr<void> memory;  ///< of all the arrays: a lease that notes the work that uses them
+  std::shared_ptr<access_tracker> accesses;  ///< of the tensor that is the caller's workspace
   std::function<std::int64_t()> read_unique_count;
   std::function<index_report()> read_report;
 };
