@@ -3,6 +3,7 @@
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/claims.hpp>
 #include <ferry/execution/crew.hpp>
+#include <ferry/execution/spin_lock.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <algorithm>
@@ -137,7 +138,7 @@ class ring {
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
   std::byte* slots_ = nullptr;
-  std::mutex enqueuing_;
+  spin_lock enqueuing_;
 };
 
 }  // namespace ferry::detail
