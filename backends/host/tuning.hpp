@@ -8,7 +8,7 @@ namespace ferry::host {
 struct tuning_numbers {
   std::int64_t staging_slot_bytes = std::int64_t{1} << 20;
   int staging_workers = 16;
-  std::int64_t dma_run_bytes = std::int64_t{1} << 15;
+  std::int64_t dma_run_bytes = std::int64_t{1} << 16;
 };
 
 }  // namespace ferry::host

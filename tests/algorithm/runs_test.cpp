@@ -11,7 +11,7 @@
 namespace ferry_test {
 namespace {
 
-constexpr std::size_t run_bytes = std::size_t{1} << 15;
+constexpr std::size_t run_bytes = std::size_t{1} << 16;
 
 /// Pieces of 1 to 3 times `usual` neighbours, every other one cut into rows at random; no row twice where `unique`.
 std::vector<std::int64_t> runs_of_rows(std::mt19937_64& random, std::size_t n, std::size_t rows,
@@ -38,7 +38,7 @@ TEMPLATE_LIST_TEST_CASE("gather of neighbouring rows", "[gather]", tables) {
   using space = at<0, TestType>;
   auto random = generator(11);
   const exec_space exec;
-  // 64, 2, 1 and a half of a row make a run; the last one is larger than a slot of the ring.
+  // 128, 4, 2 and 1 row make a run; the last one is larger than a slot of the ring.
   for (const std::size_t width : {128u, 4096u, 8192u, 16384u, 300000u}) {
     const std::size_t usual = std::max<std::size_t>(1, run_bytes / (4 * width));
     const std::size_t rows = width > 100000 ? 7 : 20 * usual + 60;

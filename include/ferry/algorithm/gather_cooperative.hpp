@@ -26,9 +26,10 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
 
   Out* arrived = of.template scratch<Out>(n * wide);
-  ring<Exec> slots(of, of.lane(), label, n, row_bytes, backend::tuning().cooperative_workers);
+  const auto lanes = dma_lanes<Exec>::beside(of);
+  ring<Exec> slots(of, lanes, label, n, row_bytes, backend::tuning().cooperative_workers);
   const meeting meet(of, n, row_bytes);
-  meet.after(of);
+  lanes.after(of);
   launch_gather(of.exec(), label, table, out, places, n,
                 in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
@@ -40,11 +41,11 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
         const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
         launch_gather(here, label, table, packed, kernels::own_sorted{list.from(first), places.rows}, count);
       },
-      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(of.lane(), "ferry::gather::cooperative", arrived + first * wide, device_space::name, slot,
+      [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(lane, "ferry::gather::cooperative", arrived + first * wide, device_space::name, slot,
                  pinned_space::name, count * row_bytes);
       });
-  meet.behind(of);
+  lanes.behind(of);
   const std::int64_t begin = claims.begin();
   const auto dense = dense_rows<const Out, device_space>(arrived + begin * wide, n - begin, wide, "arrived");
   launch_gather(of.exec(), label + "::place", dense, out,

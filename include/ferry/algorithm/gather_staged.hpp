@@ -32,7 +32,9 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
-    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    const auto lanes = dma_lanes<Exec>::beside(of);
+    ring<Exec> slots(of, lanes, label, n, row_bytes, workers);
+    lanes.after(of);
     slots.to_device(
         [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
           runs.split(
@@ -43,8 +45,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
                 launch_gather(here, label, table, packed, kernels::listed_rows{rows + begin}, length);
               });
         },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
+        [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
+          transfer_batch<Exec> straight(lane, label, OutSpace::name, TableSpace::name);
           runs.split(
               first, count,
               [&](std::int64_t begin, std::int64_t length) {
@@ -53,13 +55,13 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
               },
               [&](std::int64_t begin, std::int64_t length) {
                 for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
-                  transfer(of.exec(), "ferry::gather::staged", out.data + from * out.row_stride(),
-                           OutSpace::name, slot + (from - first) * row_bytes, pinned_space::name,
-                           items * row_bytes);
+                  transfer(lane, "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
+                           slot + (from - first) * row_bytes, pinned_space::name, items * row_bytes);
                 });
               });
           straight.enqueue();
         });
+    lanes.behind(of);
   } else {
     // From the device: gathered there into a dense batch, which the ring brings to the host.
     auto* listed = of.template scratch<std::int64_t>(n);
@@ -67,10 +69,12 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));
     const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
     launch_gather(of.exec(), label, table, dense, kernels::listed_rows{listed}, n);
-    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    const auto lanes = dma_lanes<Exec>::beside(of);
+    ring<Exec> slots(of, lanes, label, n, row_bytes, workers);
+    lanes.after(of);
     slots.from_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer(of.exec(), "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
+        [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
+          transfer(lane, "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
                    device_space::name, count * row_bytes);
         },
         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {

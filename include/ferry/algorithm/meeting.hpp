@@ -22,7 +22,8 @@ class meeting {
   template <class Exec>
   meeting(call<Exec>& of, std::int64_t items, std::int64_t item_bytes)
       : teams_(execution_backend<Exec>::tuning().ordered_teams) {
-    const std::int64_t bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
+    const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
     // Small batches still give every team a few chunks, so that the two ends can meet between them.
     chunk_ =
         std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
@@ -36,23 +37,13 @@ class meeting {
   /// Items of a team's chunk.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
   [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
-  /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
-  /// lane writes to are the call's, and the table holds what earlier verbs wrote.
-  template <class Exec>
-  void after(call<Exec>& of) const {
-    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
-  }
-  /// Orders the call's own instance behind the lane.
-  template <class Exec>
-  void behind(call<Exec>& of) const {
-    if (const auto all = of.mark(of.lane()); all != nullptr)
-      execution_backend<Exec>::wait_for(of.exec(), *all);
-  }
   [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
     return {limit_, progress_, teams_, teams_ * chunk_, piece};
   }
 
  private:
+  static constexpr std::int64_t chunk_rows = 256;
+
   int teams_;
   std::int64_t chunk_ = 1;
   std::int64_t* limit_ = nullptr;

@@ -31,10 +31,10 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   using wire = std::remove_cvref_t<decltype(*combined)>;
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
 
-  ring<Exec> slots(of, of.lane(), label, items, row_bytes,
-                   execution_backend<Exec>::tuning().cooperative_workers);
+  const auto lanes = dma_lanes<Exec>::beside(of);
+  ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().cooperative_workers);
   const meeting meet(of, items, row_bytes);
-  meet.after(of);
+  lanes.after(of);
   launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items,
                        dense_rows<const wire, device_space>(combined, items, wide, "combined"),
                        in_few_teams{nullptr, meet.chunk(), meet.for_device()});
@@ -43,16 +43,16 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   auto claims = meet.for_host(slots.per_slot());
   slots.from_device(
       claims,
-      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(of.lane(), label.c_str(), slot, pinned_space::name, combined + first * wide,
-                 device_space::name, count * row_bytes);
+      [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(lane, label.c_str(), slot, pinned_space::name, combined + first * wide, device_space::name,
+                 count * row_bytes);
       },
       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
         launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
       });
-  meet.behind(of);
+  lanes.behind(of);
 }
 
 }  // namespace ferry::detail

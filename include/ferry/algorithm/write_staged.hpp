@@ -31,18 +31,21 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
   }
-  ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
+  const auto lanes = dma_lanes<Exec>::beside(of);
+  ring<Exec> slots(of, lanes, label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
+  lanes.after(of);
   slots.to_device(
       [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
         launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
       },
-      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(of.exec(), label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
+      [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(lane, label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
                  count * row_bytes);
       });
+  lanes.behind(of);
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
@@ -59,11 +62,13 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  ring<Exec> slots(of, of.exec(), label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
+  const auto lanes = dma_lanes<Exec>::beside(of);
+  ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
+  lanes.after(of);
   slots.from_device(
-      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
-        transfer_batch<Exec> fetched(of.exec(), label, pinned_space::name, device_space::name);
+      [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer_batch<Exec> straight(lane, label, table_space::name, device_space::name);
+        transfer_batch<Exec> fetched(lane, label, pinned_space::name, device_space::name);
         runs.split(
             first, count,
             [&](std::int64_t begin, std::int64_t length) {

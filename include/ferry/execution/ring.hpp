@@ -3,6 +3,7 @@
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/claims.hpp>
 #include <ferry/execution/crew.hpp>
+#include <ferry/execution/dma_lanes.hpp>
 #include <ferry/execution/spin_lock.hpp>
 #include <ferry/memory/event.hpp>
 
@@ -21,17 +22,18 @@ namespace ferry::detail {
 /// one of the workers, until its last piece is enqueued (towards the device) or drained (from it).
 ///
 /// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
-/// that they pass on to launch(); what they enqueue on the device goes to `lane`. A host backend has no DMA to
-/// overlap with: there the instance itself works, slot after slot.
+/// that they pass on to launch(); what they enqueue on the device goes to the lane that they are given. A worker
+/// keeps to one lane, so that a callback has a lane's order to rely on only where there is one lane. A host backend
+/// has no DMA to overlap with: there the instance itself works, slot after slot.
 template <class Exec>
 class ring {
  public:
   /// Slots hold whole items, of at most `slot_bytes` bytes where an item is no larger, and are smaller where
   /// `workers` would not all find work.
-  ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
-       int workers)
+  ring(call<Exec>& of, const dma_lanes<Exec>& lanes, std::string label, std::int64_t items,
+       std::int64_t item_bytes, int workers)
 
-      : call_(of), lane_(lane), label_(std::move(label)), items_(items) {
+      : call_(of), lanes_(lanes), label_(std::move(label)), items_(items) {
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().staging_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
@@ -47,7 +49,7 @@ class ring {
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
-  /// fill(here, slot, first, count) on the host, then send(slot, first, count) enqueues what reads the slot.
+  /// fill(here, slot, first, count) on the host, then send(lane, slot, first, count) enqueues what reads the slot.
   template <class Claims, class Fill, class Send>
   void to_device(Claims& claims, const Fill& fill, const Send& send) {
     crew([&](int worker) {
@@ -57,9 +59,10 @@ class ring {
         std::byte* slot = slot_of(worker, turn);
         if (busy[turn] != nullptr) busy[turn]->wait();
         on_host(fill, slot, first, count);
-        const std::lock_guard lock(enqueuing_);
-        send(slot, first, count);
-        busy[turn] = call_.mark(lane_);
+        const int lane = worker % lanes_.count();
+        const std::lock_guard lock(enqueuing_[static_cast<std::size_t>(lane)]);
+        send(lanes_[lane], slot, first, count);
+        busy[turn] = call_.mark(lanes_[lane]);
       }
     });
   }
@@ -69,7 +72,7 @@ class ring {
     to_device(claims, fill, send);
   }
 
-  /// fetch(slot, first, count) enqueues what fills the slot, then drain(here, slot, first, count) on the host.
+  /// fetch(lane, slot, first, count) enqueues what fills the slot, then drain(here, slot, first, count) on the host.
   template <class Claims, class Fetch, class Drain>
   void from_device(Claims& claims, const Fetch& fetch, const Drain& drain) {
     crew([&](int worker) {
@@ -82,9 +85,10 @@ class ring {
         piece& next = pieces[turn];
         next.count = 0;
         if (!claims.take(next.first, next.count)) return;
-        const std::lock_guard lock(enqueuing_);
-        fetch(slot_of(worker, turn), next.first, next.count);
-        next.filled = call_.mark(lane_);
+        const int lane = worker % lanes_.count();
+        const std::lock_guard lock(enqueuing_[static_cast<std::size_t>(lane)]);
+        fetch(lanes_[lane], slot_of(worker, turn), next.first, next.count);
+        next.filled = call_.mark(lanes_[lane]);
       };
       begin(0);
       for (std::size_t turn = 0; pieces[turn].count != 0; turn ^= 1) {
@@ -109,8 +113,8 @@ class ring {
     if constexpr (is_host_exec<Exec>) {
       work(0);
     } else {
-      run_crew(host_side(lane_), label_, workers_, [&](int worker) {
-        if (worker != 0) execution_backend<Exec>::enter_thread(lane_);
+      run_crew(host_side(call_.exec()), label_, workers_, [&](int worker) {
+        if (worker != 0) execution_backend<Exec>::enter_thread(call_.exec());
         work(worker);
       });
     }
@@ -119,8 +123,8 @@ class ring {
   template <class Task>
   void on_host(const Task& task, std::byte* slot, std::int64_t first, std::int64_t count) {
     if constexpr (is_host_exec<Exec>) {
-      task(lane_, slot, first, count);
-      lane_.fence(label_);
+      task(call_.exec(), slot, first, count);
+      call_.exec().fence(label_);
     } else {
       task(caller_thread{}, slot, first, count);
     }
@@ -131,14 +135,14 @@ class ring {
   }
 
   call<Exec>& call_;
-  Exec lane_;
+  dma_lanes<Exec> lanes_;
   std::string label_;
   std::int64_t items_;
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
   std::byte* slots_ = nullptr;
-  spin_lock enqueuing_;
+  std::array<spin_lock, dma_lanes<Exec>::most> enqueuing_;
 };
 
 }  // namespace ferry::detail
