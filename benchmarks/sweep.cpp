@@ -1,7 +1,10 @@
 #include "support/gather_case.hpp"
 
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <vector>
 
 /// The rates of every path over sizes, for plots: plots.py finds its points by the figures' settings, not by their names.
 namespace ferry_bench {
@@ -19,6 +22,14 @@ void for_each_path(const Visit& visit) {
     visit(ferry::path::cooperative{});
     visit(ferry::path::automatic{});
   }
+}
+
+/// What plots.py finds a figure by.
+facts setting_of(const std::string& sweep, std::string_view space, std::string_view path, std::size_t bytes) {
+  return {{"sweep", sweep},
+          {"space", std::string(space)},
+          {"path", std::string(path)},
+          {"table_gib", static_cast<double>(bytes) / gib}};
 }
 
 /// "pinned"
@@ -66,9 +77,8 @@ class sweep_of {
       for_each_path<Space>([&](auto path) {
         if constexpr (!std::is_same_v<decltype(path), ferry::path::automatic>) {
           const auto time = [&](const std::string& part, const auto& which) {
-            time_gather_by(run_, name_of("parts", path) + "." + part,
-                           setting_of("parts", path, view) + facts{{"part", part}}, view, which, sets, batch,
-                           1, over_the_link(), path);
+            time_gather_by(run_, name_of("parts", path) + "." + part, parts_setting(path.name, part, view),
+                           view, which, sets, batch, 1, over_the_link(), path);
           };
           if (n != 1) time("whole", sets);
           time(n == 1 ? "one_row" : "planned", plans);
@@ -77,11 +87,8 @@ class sweep_of {
       if (n == 1) continue;
       figure made;
       made.name = "sweep.parts." + short_name<Space>() + ".make_plan";
-      made.setting = {{"sweep", std::string("parts")},
-                      {"part", std::string("make_plan")},
-                      {"space", std::string(Space::name)},
-                      {"rows", static_cast<std::int64_t>(view.rows())},
-                      {"n", n}};
+      made.setting = parts_setting("", "make_plan", view);
+      made.setting.emplace_back("n", n);
       made.time = measure(run_, 1, [&](int call) {
         static_cast<void>(ferry::make_plan(run_.exec(), sets[call], view.rows()));
       });
@@ -95,12 +102,11 @@ class sweep_of {
   static std::string name_of(const std::string& sweep, Path path) {
     return "sweep." + sweep + "." + short_name<Space>() + "." + std::string(path.name);
   }
-  template <class Path, class View>
-  static facts setting_of(const std::string& sweep, Path path, const View& view) {
-    return {{"sweep", sweep},
-            {"space", std::string(Space::name)},
-            {"path", std::string(path.name)},
-            {"table_gib", static_cast<double>(view.size() * sizeof(float)) / gib}};
+  template <class View>
+  static facts parts_setting(std::string_view path, const std::string& part, const View& view) {
+    auto made = setting_of("parts", Space::name, path, view.size() * sizeof(float));
+    made.emplace_back("part", part);
+    return made;
   }
   template <class View>
   void all_paths(const std::string& sweep, const std::string& point, const View& view) {
@@ -108,7 +114,8 @@ class sweep_of {
     const auto sets = index_sets::make<any_row>(run_, n, view.rows());
     batch_tensor batch("batch", n, view.width());
     for_each_path<Space>([&](auto path) {
-      time_gather(run_, name_of(sweep, path) + "." + point, setting_of(sweep, path, view), view, sets, batch,
+      time_gather(run_, name_of(sweep, path) + "." + point,
+                  setting_of(sweep, Space::name, path.name, view.size() * sizeof(float)), view, sets, batch,
                   1, over_the_link(), path);
     });
   }
