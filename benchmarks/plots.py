@@ -61,15 +61,15 @@ def lines_of(figures, against):
 
 
 def peers_of(figures, row_bytes):
-    """Points of the peers with such rows: for each operation (GiB, GB/s)."""
+    """Points of the peers with such rows: for each operation and its number of rows (GiB, GB/s)."""
     found = {}
     for figure in figures:
         head, _, operation = figure["name"].partition("GB.")
         setting = figure["setting"]
         if head.startswith("pinned.") and operation in PEERS and setting["width"] * 4 == row_bytes:
             gib = setting["rows"] * row_bytes / 2**30
-            found.setdefault(operation, []).append((gib, figure["gb_per_s"]))
-    return {operation: sorted(found[operation]) for operation in PEERS if operation in found}
+            found.setdefault((operation, setting["n"]), []).append((gib, figure["gb_per_s"]))
+    return {which: sorted(points) for which, points in sorted(found.items())}
 
 
 def in_units(count):
@@ -112,9 +112,9 @@ def table_sizes(pyplot, figures, ceiling):
     for each, row_bytes in zip(axes[0], widths):
         here = [figure for figure in points if figure["setting"]["row_bytes"] == row_bytes]
         draw_lines(each, lines_of(here, "table_gib"), ceiling)
-        for operation, marks in peers_of(figures, row_bytes).items():
+        for (operation, n), marks in peers_of(figures, row_bytes).items():
             label, marker, colour = PEERS[operation]
-            each.plot(*zip(*marks), color=colour, marker=marker, markersize=8, linestyle="none", label=label)
+            each.plot(*zip(*marks), color=colour, marker=marker, markersize=8, linestyle="none", label=f"{label}, {n} rows")
         set_ticks(each, sorted({figure["setting"]["table_gib"] for figure in here}), lambda gib: f"{gib:.3g}")
         each.set_title(f"{here[0]['setting']['n']} random rows of {in_units(row_bytes)}")
         each.set_xlabel("table, GiB")
@@ -127,7 +127,7 @@ def row_sizes(pyplot, figures, ceiling):
     points = swept(figures, "rows")
     if not points:
         return None
-    canvas, axes = pyplot.subplots(figsize=(6.4, 4.6), layout="constrained")
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.6), layout="constrained")
     draw_lines(axes, lines_of(points, "row_bytes"), ceiling)
     set_ticks(axes, sorted({figure["setting"]["row_bytes"] for figure in points}), in_units)
     setting = points[0]["setting"]
@@ -148,12 +148,12 @@ def parts_of(parts):
 
 
 def time_split(pyplot, figures):
-    found, plans, title = {}, [], ""
+    found, plan, title = {}, [], ""
     for figure in swept(figures, "parts"):
         setting = figure["setting"]
         ms = figure["wall_ms"]["median"]
         if setting["part"] == "make_plan":
-            plans.append((f"make_plan alone,\n{setting['space'].partition('_')[0]} table's rows", ms))
+            plan = [("make_plan alone", ms)]  # tables in all spaces have the same rows
         else:
             found.setdefault((setting["space"], setting["path"]), {})[setting["part"]] = ms
         if setting["part"] == "whole":
@@ -162,7 +162,7 @@ def time_split(pyplot, figures):
     bars = [(SERIES[which][0], parts_of(found[which])) for which in SERIES if len(found.get(which, ())) == 3]
     if not bars:
         return None
-    names = [name for name, _ in bars] + [name for name, _ in plans]
+    names = [name for name, _ in bars] + [name for name, _ in plan]
     canvas, axes = pyplot.subplots(figsize=(7.6, 0.9 + 0.45 * len(names)), layout="constrained")
     left = [0.0] * len(bars)
     texts = {"start": "start: the same on one row", "rows": "rows", "indices": "indices: what a ready plan saves"}
@@ -170,8 +170,8 @@ def time_split(pyplot, figures):
         widths = [parts[part] for _, parts in bars]
         axes.barh(range(len(bars)), widths, left=left, color=colour, label=texts[part], height=0.6)
         left = [before + width for before, width in zip(left, widths)]
-    axes.barh(range(len(bars), len(names)), [ms for _, ms in plans], color="#e69f00", alpha=0.5, height=0.6)
-    for place, ms in enumerate(left + [ms for _, ms in plans]):
+    axes.barh(range(len(bars), len(names)), [ms for _, ms in plan], color="#e69f00", alpha=0.5, height=0.6)
+    for place, ms in enumerate(left + [ms for _, ms in plan]):
         axes.text(ms, place, f" {ms:.3g}", va="center")
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
@@ -238,9 +238,9 @@ def self_test():
     with tempfile.TemporaryDirectory() as folder:
         first, again = (draw(made_up(), Path(folder) / name) for name in ("first", "again"))
         wanted = {
-            "gather_table_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "CuPy, pinned"],
+            "gather_table_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "CuPy, pinned, 1000 rows"],
             "gather_row_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "4 KiB"],
-            "gather_time_split": ["pinned, cooperative", "mapped, direct", "rows", "make_plan alone,"],
+            "gather_time_split": ["pinned, cooperative", "mapped, direct", "rows", "make_plan alone"],
         }
         assert [file.stem for file in first] == list(wanted), first
         for file, other in zip(first, again):
