@@ -11,7 +11,7 @@ void time_paths(session& run, filled_table<Space>& table, const std::string& spa
     for (const std::int64_t n : {run.chosen().step_n, 8 * run.chosen().step_n}) {
       const auto view = table.rows_of(row_bytes);
       const auto sets = index_sets::make<any_row>(run, n, view.rows());
-      const plan_sets plans(run, sets, static_cast<std::int64_t>(view.rows()));
+      const plan_sets plans(run, sets, view.rows());
       batch_tensor batch("batch", n, row_bytes / 4);
       const auto time = [&](auto path) {
         const std::string name = "gather." + space + "." + std::string(path.name) + "." +

@@ -4,7 +4,6 @@
 #include <ferry/ferry.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -49,13 +48,6 @@ void for_each_path(const Visit& visit) {
     }
   }
   visit(ferry::path::automatic{});
-}
-
-/// The first `bytes` bytes of a table, as rows of its width.
-template <class View>
-View first_rows(const View& whole, std::size_t bytes) {
-  const std::array<std::size_t, 2> extents{bytes / sizeof(float) / whole.width(), whole.width()};
-  return View(whole.data(), ferry::shape<ferry::dynamic_rank>::make(extents, "table", sizeof(float)));
 }
 
 /// Times the paths in turns, so that whatever slows the machine down for a while slows all of them.

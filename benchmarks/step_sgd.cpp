@@ -3,11 +3,6 @@
 namespace ferry_bench {
 namespace {
 
-struct first_sgd_step {
-  double lr;
-  KOKKOS_FUNCTION double operator()(double gradient) const { return -lr * gradient; }
-};
-
 void step_sgd(session& run) {
   const ferry::optim::sgd rule{.lr = 0.1};
   time_steps(run, "step.sgd", rule, 0, first_sgd_step{rule.lr});

@@ -2,36 +2,12 @@
 
 #include "measure.hpp"
 #include "tables.hpp"
+#include "traffic.hpp"
 
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace ferry_bench {
-
-/// What a gather is measured against: bytes of one call, what they count, and the ceiling.
-struct traffic {
-  double factor;
-  std::string counts;
-  std::string ceiling;
-};
-inline traffic over_the_link() { return {1.0, "payload", "ceiling.h2d"}; }
-inline traffic inside_the_device() { return {2.0, "read + write", "ceiling.device_copy"}; }
-
-/// The index sets, each sorted once beforehand.
-class plan_sets {
- public:
-  plan_sets(session& run, const index_sets& sets, std::int64_t rows) {
-    for (int s = 0; s < sets.count(); ++s) plans_.push_back(ferry::make_plan(run.exec(), sets[s], rows));
-    run.exec().fence("ferry_bench::plans");
-  }
-  [[nodiscard]] const ferry::row_plan& operator[](int call) const {
-    return plans_[static_cast<std::size_t>(call) % plans_.size()];
-  }
-
- private:
-  std::vector<ferry::row_plan> plans_;
-};
 
 /// Times gathers from `table` into `batch` by `which[call]`, indices or plans, then poisons the batch, gathers once
 /// more and checks every element against `sets`.

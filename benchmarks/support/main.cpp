@@ -48,7 +48,7 @@ int run(const ferry_bench::options& chosen) {
   results.print_end();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   std::printf("%d cases, %.1f s\n", ran, seconds);
-  if (!chosen.json.empty()) results.write(chosen, seconds);
+  if (!chosen.json.empty()) results.write(session.chosen(), seconds);
   return results.has_failures() ? 1 : 0;
 }
 

@@ -57,10 +57,10 @@ void report::describe(const std::string& section, const facts& found) {
 
 void report::add(const figure& made) {
   if (figures_.empty())
-    std::printf("%-44s %11s %11s %11s %11s %9s  %s\n", "figure", "ms", "min", "max", "wall ms", "GB/s", "of");
+    std::printf("%-50s %11s %11s %11s %11s %9s  %s\n", "figure", "ms", "min", "max", "wall ms", "GB/s", "of");
   figures_.push_back(made);
   const timing& device = made.time.device;
-  std::printf("%-44s %11.4f %11.4f %11.4f %11.4f", made.name.c_str(), device.median(), device.least(),
+  std::printf("%-50s %11.4f %11.4f %11.4f %11.4f", made.name.c_str(), device.median(), device.least(),
               device.most(), made.time.wall.median());
   if (made.bytes > 0)
     std::printf(" %9.2f", made.gb_per_s());
@@ -72,6 +72,8 @@ void report::add(const figure& made) {
     std::printf("  %.3f of %s", value, made.ceiling.c_str());
     ratios_.push_back({made.name, made.ceiling, value});
   }
+  for (const auto& [what, times] : made.counted)
+    if (const auto* value = std::get_if<double>(&times)) std::printf("  %g %s", *value, what.c_str());
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -84,13 +86,13 @@ void report::ratio(const std::string& numerator, const std::string& denominator,
 
 void report::failed(const std::string& name, const std::string& why) {
   failures_.emplace_back(name, why);
-  std::printf("%-44s FAILED: %s\n", name.c_str(), why.c_str());
+  std::printf("%-50s FAILED: %s\n", name.c_str(), why.c_str());
   std::fflush(stdout);
 }
 
 void report::skipped(const std::string& name, const std::string& why) {
   skipped_.emplace_back(name, why);
-  std::printf("%-44s skipped: %s\n", name.c_str(), why.c_str());
+  std::printf("%-50s skipped: %s\n", name.c_str(), why.c_str());
 }
 
 const figure* report::find(const std::string& name) const {
@@ -131,6 +133,7 @@ void report::write(const options& chosen, double seconds) const {
       made["counts"] = one.counts;
       made["gb_per_s"] = one.gb_per_s();
     }
+    if (!one.counted.empty()) made["counted"] = to_json(one.counted);
     if (!one.ceiling.empty()) made["ceiling"] = one.ceiling;
     made["verified"] = one.verified;
     whole["figures"].push_back(std::move(made));

@@ -22,6 +22,7 @@ struct figure {
   measured time;
   double bytes = 0;     ///< moved by one call; 0 where a rate says nothing
   std::string counts;   ///< what `bytes` counts: "payload", "read + write"
+  facts counted;        ///< how often something happened in one call, empty where nothing was counted
   std::string ceiling;  ///< name of the figure that this one can't pass, empty where there is none
   bool verified = false;
 

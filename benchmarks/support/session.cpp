@@ -61,6 +61,11 @@ std::string session::ceiling(const std::string& name) {
   return name;
 }
 
+void session::limit_calls(int repeats, int warm_up) {
+  options_.repeats = std::min(options_.repeats, repeats);
+  options_.warm_up = std::min(options_.warm_up, warm_up);
+}
+
 std::size_t session::host_table_bytes() const {
   if (options_.table_gib) return static_cast<std::size_t>(*options_.table_gib * 0x1p30);
   return std::min(std::size_t{16} << 30, free_host_bytes() / 2);

@@ -28,6 +28,9 @@ class session {
   [[nodiscard]] std::size_t host_table_bytes() const;
   [[nodiscard]] std::size_t device_table_bytes() const;
 
+  /// Fewer calls from here on, for a program of many figures.
+  void limit_calls(int repeats, int warm_up);
+
   /// A number that no other call of this run gets.
   std::uint64_t fresh_seed() { return ++seed_; }
 

@@ -13,6 +13,12 @@ namespace ferry_bench {
 /// The gradients hold their own formula.
 constexpr std::uint64_t gradient_salt = 2;
 
+/// SGD's step is the same at all times.
+struct first_sgd_step {
+  double lr;
+  KOKKOS_FUNCTION double operator()(double gradient) const { return -lr * gradient; }
+};
+
 /// Elements of the named rows that differ from `w + move(g)`, the rule's first step from a state of zeros, by
 /// more than float rounding. `Move` is that first step in double.
 template <class Move>
@@ -33,6 +39,25 @@ struct wrong_stepped {
   }
 };
 
+/// Elements that the rule's first step by `which` (indices or plan of `rows`, which are distinct) leaves wrong, in the
+/// rows that it names and in the others.
+template <class Table, class Rule, class Move, class Which, class... Policies>
+std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule, const Move& move,
+                              const Which& which, const row_indices& rows, const batch_tensor& grads,
+                              Policies... policies) {
+  const element_value before{static_cast<std::int64_t>(table.width())};
+  const element_value gradient{before.width, gradient_salt};
+  const auto moved = static_cast<std::int64_t>(grads.size());
+  ferry::init::custom(run.exec(), table, before);
+  auto state = ferry::optim::make_state(rule, table);
+  ferry::step(run.exec(), rule, table, state, which, grads, policies...).wait();
+  const auto wrong = count_of(run.exec(), "ferry_bench::check", moved,
+                              wrong_stepped<Move>{table.data(), rows.data(), before, gradient, move});
+  const auto changed = count_of(run.exec(), "ferry_bench::check", static_cast<std::int64_t>(table.size()),
+                                changed_elements{table.data(), before});
+  return changed > moved ? wrong + changed - moved : wrong;
+}
+
 /// A step on distinct rows of a device table: with the indices sorted inside the call, with a plan made
 /// beforehand, and with the promise that no row comes twice. `state_arrays` counts the rule's arrays of
 /// state.
@@ -46,13 +71,9 @@ void time_steps(session& run, const std::string& name, const Rule& rule, int sta
   batch_tensor grads("grads", n, width);
   ferry::init::custom(run.exec(), grads, element_value{width, gradient_salt});
   const auto sets = index_sets::make<distinct_row>(run, n, table.rows());
-  std::vector<ferry::row_plan> plans;
-  for (int s = 0; s < sets.count(); ++s) plans.push_back(ferry::make_plan(run.exec(), sets[s], table.rows()));
-  const auto plan = [&plans](int call) -> const ferry::row_plan& {
-    return plans[static_cast<std::size_t>(call) % plans.size()];
-  };
+  const plan_sets plans(run, sets, table.rows());
 
-  const auto time = [&](const std::string& variant, const auto& choose, auto... policies) {
+  const auto time = [&](const std::string& variant, const auto& which, auto... policies) {
     ferry::init::custom(run.exec(), table, element_value{width});
     figure made;
     made.name = name + "." + variant;
@@ -64,25 +85,15 @@ void time_steps(session& run, const std::string& name, const Rule& rule, int sta
     {
       auto state = ferry::optim::make_state(rule, table);
       made.time = measure(run, burst, [&](int call) {
-        return ferry::step(run.exec(), rule, table, state, choose(call), grads, policies...);
+        return ferry::step(run.exec(), rule, table, state, which[call], grads, policies...);
       });
     }
-    ferry::init::custom(run.exec(), table, element_value{width});
-    auto state = ferry::optim::make_state(rule, table);
-    ferry::step(run.exec(), rule, table, state, choose(1), grads, policies...).wait();
-    std::int64_t wrong = count_of(run.exec(), "ferry_bench::check", n * width,
-                                  wrong_stepped<Move>{table.data(), sets[1].data(), element_value{width},
-                                                      element_value{width, gradient_salt}, move});
-    const auto changed = count_of(run.exec(), "ferry_bench::check", static_cast<std::int64_t>(table.size()),
-                                  changed_elements{table.data(), element_value{width}});
-    if (changed > n * width) wrong += changed - n * width;
-    conclude(run, made, wrong);
+    conclude(run, made, wrong_after_step(run, table, rule, move, which[1], sets[1], grads, policies...));
   };
-  const auto by_index = [&sets](int call) -> const row_indices& { return sets[call]; };
-  time("plan_inside", by_index);
-  time("plan_ready", plan);
-  time("unique", by_index, unique{});
-  time("unique_unchecked", by_index, unique{}, ferry::bounds::unchecked{});
+  time("plan_inside", sets);
+  time("plan_ready", plans);
+  time("unique", sets, unique{});
+  time("unique_unchecked", sets, unique{}, ferry::bounds::unchecked{});
 }
 
 }  // namespace ferry_bench

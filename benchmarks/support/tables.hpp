@@ -58,6 +58,13 @@ class filled_table {
   double filled_ = 0;
 };
 
+/// The first `bytes` bytes of a table, as rows of its width.
+template <class View>
+View first_rows(const View& whole, std::size_t bytes) {
+  const std::array<std::size_t, 2> extents{bytes / sizeof(float) / whole.width(), whole.width()};
+  return View(whole.data(), ferry::shape<ferry::dynamic_rank>::make(extents, "table", sizeof(float)));
+}
+
 inline facts operator+(facts left, const facts& right) {
   left.insert(left.end(), right.begin(), right.end());
   return left;
@@ -82,6 +89,21 @@ class index_sets {
 
  private:
   std::vector<row_indices> sets_;
+};
+
+/// The index sets, each sorted once beforehand.
+class plan_sets {
+ public:
+  plan_sets(const session& run, const index_sets& sets, std::size_t rows) {
+    for (int s = 0; s < sets.count(); ++s) plans_.push_back(ferry::make_plan(run.exec(), sets[s], rows));
+    run.exec().fence("ferry_bench::plans");
+  }
+  [[nodiscard]] const ferry::row_plan& operator[](int call) const {
+    return plans_[static_cast<std::size_t>(call) % plans_.size()];
+  }
+
+ private:
+  std::vector<ferry::row_plan> plans_;
 };
 
 inline std::vector<std::int64_t> to_host(const row_indices& indices) {

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""Draws reports as SVG: the rate against the size of the table and of a row, and where a call's time goes.
+
+    plots.py REPORT.json ... [--out FOLDER]
+    plots.py --self-test
+
+Takes the report of bench_sweep, and of peers/gather.py for its markers in the first picture; their order does not
+matter. What a picture needs and the reports lack is left out. The same reports give the same bytes.
+
+Needs matplotlib (PyPI; written for 3.11.2): python3 -m pip install matplotlib==3.11.2
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+# Space and path: label, colour, marker.
+SERIES = {
+    ("mapped_space", "direct"): ("mapped, direct", "#0072b2", "o"),
+    ("pinned_space", "cooperative"): ("pinned, cooperative", "#009e73", "s"),
+    ("pinned_space", "ordered"): ("pinned, ordered", "#e69f00", "^"),
+    ("pinned_space", "staged"): ("pinned, staged", "#cc79a7", "D"),
+    ("pinned_space", "direct"): ("pinned, direct", "#d55e00", "v"),
+    ("pinned_space", "automatic"): ("pinned, automatic", "#000000", "x"),
+}
+PEERS = {
+    "cupy.gather": ("CuPy, pinned", "P", "#555555"),
+    "uva.gather": ("PyTorch, UVA", "*", "#555555"),
+    "staged.gather": ("PyTorch, staged", "d", "#999999"),
+}
+PARTS = (("start", "#999999"), ("rows", "#0072b2"), ("indices", "#e69f00"))
+
+
+def settings():
+    """Nothing that changes from day to day, and letters as letters: small files that can be searched."""
+    return {
+        "svg.hashsalt": "ferry", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10,
+        "axes.grid": True, "axes.axisbelow": True, "grid.alpha": 0.35, "axes.spines.top": False,
+        "axes.spines.right": False, "lines.linewidth": 1.6, "lines.markersize": 5, "legend.frameon": False,
+    }
+
+
+def figures_of(reports):
+    return [figure for report in reports for figure in report.get("figures", [])]
+
+
+def swept(figures, sweep):
+    return [figure for figure in figures if figure["setting"].get("sweep") == sweep and figure.get("verified")]
+
+
+def lines_of(figures, against):
+    """For each series the points (setting[against], GB/s), in order."""
+    found = {}
+    for figure in figures:
+        setting = figure["setting"]
+        found.setdefault((setting["space"], setting["path"]), []).append((setting[against], figure["gb_per_s"]))
+    return {which: sorted(found[which]) for which in SERIES if which in found}
+
+
+def peers_of(figures, row_bytes):
+    """Points of the peers with such rows: for each operation and its number of rows (GiB, GB/s)."""
+    found = {}
+    for figure in figures:
+        head, _, operation = figure["name"].partition("GB.")
+        setting = figure["setting"]
+        if head.startswith("pinned.") and operation in PEERS and setting["width"] * 4 == row_bytes:
+            gib = setting["rows"] * row_bytes / 2**30
+            found.setdefault((operation, setting["n"]), []).append((gib, figure["gb_per_s"]))
+    return {which: sorted(points) for which, points in sorted(found.items())}
+
+
+def in_units(count):
+    return f"{count:g} B" if count < 1024 else f"{count / 1024:g} KiB"
+
+
+def draw_lines(axes, lines, ceiling):
+    for which, points in lines.items():
+        label, colour, marker = SERIES[which]
+        dashed = {"linestyle": "--"} if which[1] == "automatic" else {}
+        axes.plot(*zip(*points), color=colour, marker=marker, label=label, **dashed)
+    if ceiling:
+        axes.axhline(ceiling, color="#444444", linestyle=":", label="memcpy from pinned memory")
+    axes.set_xscale("log", base=2)
+    axes.set_ylim(bottom=0)
+
+
+def set_ticks(axes, values, text):
+    from matplotlib.ticker import NullLocator
+
+    axes.set_xticks(values, [text(value) for value in values])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def legend_below(canvas, axes, columns):
+    entries = {}
+    for each in axes:
+        for handle, label in zip(*each.get_legend_handles_labels()):
+            entries.setdefault(label, handle)
+    canvas.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+
+
+def table_sizes(pyplot, figures, ceiling):
+    points = swept(figures, "table")
+    widths = sorted({figure["setting"]["row_bytes"] for figure in points}, reverse=True)
+    if not widths:
+        return None
+    canvas, axes = pyplot.subplots(
+        1, len(widths), figsize=(4.6 * len(widths), 4.4), sharey=True, squeeze=False, layout="constrained")
+    for each, row_bytes in zip(axes[0], widths):
+        here = [figure for figure in points if figure["setting"]["row_bytes"] == row_bytes]
+        draw_lines(each, lines_of(here, "table_gib"), ceiling)
+        for (operation, n), marks in peers_of(figures, row_bytes).items():
+            label, marker, colour = PEERS[operation]
+            each.plot(*zip(*marks), color=colour, marker=marker, markersize=8, linestyle="none", label=f"{label}, {n} rows")
+        set_ticks(each, sorted({figure["setting"]["table_gib"] for figure in here}), lambda gib: f"{gib:.3g}")
+        each.set_title(f"{here[0]['setting']['n']} random rows of {in_units(row_bytes)}")
+        each.set_xlabel("table, GiB")
+    axes[0][0].set_ylabel("gathered rows, GB/s")
+    legend_below(canvas, axes[0], 3)
+    return canvas
+
+
+def row_sizes(pyplot, figures, ceiling):
+    points = swept(figures, "rows")
+    if not points:
+        return None
+    canvas, axes = pyplot.subplots(figsize=(7.2, 4.6), layout="constrained")
+    draw_lines(axes, lines_of(points, "row_bytes"), ceiling)
+    set_ticks(axes, sorted({figure["setting"]["row_bytes"] for figure in points}), in_units)
+    setting = points[0]["setting"]
+    axes.set_title(f"{setting['n']} random rows of a table of {setting['table_gib']:.3g} GiB")
+    axes.set_xlabel("row")
+    axes.set_ylabel("gathered rows, GB/s")
+    legend_below(canvas, [axes], 3)
+    return canvas
+
+
+def parts_of(parts):
+    """Milliseconds to start, for the rows, for the indices: a call on one row, what else a call takes whose plan is
+    ready, and what a call takes beyond that which is given indices. Together they are the whole call, so where a plan
+    saves nothing all but the start counts as rows."""
+    start = min(parts["one_row"], parts["whole"])
+    indices = min(max(parts["whole"] - parts["planned"], 0.0), parts["whole"] - start)
+    return {"start": start, "rows": parts["whole"] - start - indices, "indices": indices}
+
+
+def time_split(pyplot, figures):
+    found, plan, title = {}, [], ""
+    for figure in swept(figures, "parts"):
+        setting = figure["setting"]
+        ms = figure["wall_ms"]["median"]
+        if setting["part"] == "make_plan":
+            plan = [("make_plan alone", ms)]  # tables in all spaces have the same rows
+        else:
+            found.setdefault((setting["space"], setting["path"]), {})[setting["part"]] = ms
+        if setting["part"] == "whole":
+            title = (f"One gather and its wait: {setting['n']} random rows of {in_units(setting['row_bytes'])}, "
+                     f"table of {setting['table_gib']:.3g} GiB")
+    bars = [(SERIES[which][0], parts_of(found[which])) for which in SERIES if len(found.get(which, ())) == 3]
+    if not bars:
+        return None
+    names = [name for name, _ in bars] + [name for name, _ in plan]
+    canvas, axes = pyplot.subplots(figsize=(7.6, 0.9 + 0.45 * len(names)), layout="constrained")
+    left = [0.0] * len(bars)
+    texts = {"start": "start: the same on one row", "rows": "rows", "indices": "indices: what a ready plan saves"}
+    for part, colour in PARTS:
+        widths = [parts[part] for _, parts in bars]
+        axes.barh(range(len(bars)), widths, left=left, color=colour, label=texts[part], height=0.6)
+        left = [before + width for before, width in zip(left, widths)]
+    axes.barh(range(len(bars), len(names)), [ms for _, ms in plan], color="#e69f00", alpha=0.5, height=0.6)
+    for place, ms in enumerate(left + [ms for _, ms in plan]):
+        axes.text(ms, place, f" {ms:.3g}", va="center")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    axes.set_xlabel("ms, medians")
+    axes.set_title(title, fontsize=10)
+    legend_below(canvas, [axes], 3)
+    return canvas
+
+
+def draw(reports, out):
+    """Writes what can be drawn; the files' paths."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot
+
+    figures = figures_of(reports)
+    ceiling = next((figure["gb_per_s"] for figure in figures if figure["name"] == "ceiling.h2d"), None)
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    with matplotlib.rc_context(settings()):
+        for name, canvas in (
+            ("gather_table_size", table_sizes(pyplot, figures, ceiling)),
+            ("gather_row_size", row_sizes(pyplot, figures, ceiling)),
+            ("gather_time_split", time_split(pyplot, figures)),
+        ):
+            if canvas is None:
+                continue
+            written.append(out / f"{name}.svg")
+            canvas.savefig(written[-1], metadata={"Date": None, "Creator": None})
+            pyplot.close(canvas)
+    return written
+
+
+def made_up():
+    def figure(name, rate=1.0, ms=1.0, **setting):
+        return {"name": name, "verified": True, "gb_per_s": rate, "wall_ms": {"median": ms}, "setting": setting}
+
+    ours = [figure("ceiling.h2d", 55.0)]
+    for space, path in SERIES:
+        about = {"space": space, "path": path, "n": 1000}
+        for gib in (0.25, 1.0, 16.0):
+            for row_bytes in (512, 128):
+                ours.append(figure("t", 20.0 + gib, sweep="table", table_gib=gib, row_bytes=row_bytes, **about))
+        for row_bytes in (16, 512, 4096):
+            ours.append(figure("r", row_bytes**0.4, sweep="rows", table_gib=16.0, row_bytes=row_bytes, **about))
+        if path != "automatic":
+            for part, ms in (("whole", 1.6), ("planned", 1.5), ("one_row", 0.1)):
+                ours.append(figure("p", ms=ms, sweep="parts", part=part, table_gib=16.0, row_bytes=512, **about))
+    ours.append(figure("p", ms=0.2, sweep="parts", part="make_plan", space="pinned_space", path="", table_gib=16.0))
+    theirs = [figure("pinned.10GB.cupy.gather", 15.0, rows=19_531_250, width=128, n=1000),
+              figure("pinned.10GB.cupy.scatter", 15.0, rows=19_531_250, width=128, n=1000)]
+    return [{"ferry": {}, "figures": ours}, {"figures": theirs}]
+
+
+def self_test():
+    def close(left, right):
+        return all(abs(left[part] - right[part]) < 1e-9 for part in left)
+
+    assert close(parts_of({"whole": 1.6, "planned": 1.5, "one_row": 0.1}), {"start": 0.1, "rows": 1.4, "indices": 0.1})
+    assert close(parts_of({"whole": 1.4, "planned": 1.5, "one_row": 0.1}), {"start": 0.1, "rows": 1.3, "indices": 0.0})
+    assert close(parts_of({"whole": 0.1, "planned": 0.0, "one_row": 0.2}), {"start": 0.1, "rows": 0.0, "indices": 0.0})
+    with tempfile.TemporaryDirectory() as folder:
+        first, again = (draw(made_up(), Path(folder) / name) for name in ("first", "again"))
+        wanted = {
+            "gather_table_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "CuPy, pinned, 1000 rows"],
+            "gather_row_size": [label for label, _, _ in SERIES.values()] + ["memcpy from pinned memory", "4 KiB"],
+            "gather_time_split": ["pinned, cooperative", "mapped, direct", "rows", "make_plan alone"],
+        }
+        assert [file.stem for file in first] == list(wanted), first
+        for file, other in zip(first, again):
+            assert file.read_bytes() == other.read_bytes(), f"{file.name} differs from time to time"
+            texts = [text.strip() for text in ElementTree.parse(file).getroot().itertext() if text.strip()]
+            for label in wanted[file.stem]:
+                assert label in texts, (file.name, label, texts)
+        # One line of three points for each series in each of the two panels, and one for the ceiling.
+        tree = ElementTree.parse(first[0])
+        paths = [each.get("d", "") for each in tree.iter("{http://www.w3.org/2000/svg}path") if each.get("clip-path")]
+        long = [path for path in paths if path.count("L") == 2]
+        assert len(long) >= 2 * len(SERIES), len(long)
+        peers_only = draw(made_up()[1:], Path(folder) / "none")
+        assert peers_only == [], peers_only
+    print("plots.py: self-test passed")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("reports", nargs="*", type=Path, help="reports of bench_sweep and of peers/gather.py")
+    parser.add_argument("--out", type=Path, default=Path("."), help="folder for the pictures")
+    parser.add_argument("--self-test", action="store_true")
+    options = parser.parse_args()
+    if options.self_test:
+        return self_test()
+    written = draw([json.loads(path.read_text(encoding="utf-8")) for path in options.reports], options.out)
+    if not written:
+        parser.error("the reports hold nothing to draw: a report of bench_sweep is needed")
+    print(*written, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
