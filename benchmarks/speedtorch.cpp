@@ -16,8 +16,10 @@ void time_size(session& run, const std::string& name, double gigabytes, Path pat
   const auto view = table.rows_of(width * 4);
   const auto sets = index_sets::make<any_row>(run, run.chosen().step_n, view.rows());
   batch_tensor batch("batch", run.chosen().step_n, width);
-  time_gather(run, name, table.setting() + facts{{"width", width}, {"path", std::string(path.name)}}, view,
-              sets, batch, 1, over_the_link(), path);
+  facts setting = table.setting();
+  setting.emplace_back("width", width);
+  setting.emplace_back("path", std::string(path.name));
+  time_gather(run, name, setting, view, sets, batch, 1, over_the_link(), path);
 }
 
 void speedtorch(session& run) {
