@@ -89,7 +89,7 @@ TEST_CASE("reasons name what limits a path", "[explain]") {
   const auto large = of("pinned_space", 16, 128, 1 << 20);
   CHECK(large.picked == route::cooperative);
   CHECK_THAT(reason(large, route::direct),
-             ContainsSubstring("small pages: 33 Mrow/s") && ContainsSubstring("0.7 GiB"));
+             ContainsSubstring("small pages: 35 Mrow/s") && ContainsSubstring("0.7 GiB"));
   CHECK_THAT(reason(large, route::ordered), ContainsSubstring("shared by sorted rows"));
   CHECK_THAT(reason(large, route::staged),
              ContainsSubstring("host's threads") && ContainsSubstring("times the fastest"));

@@ -4,6 +4,7 @@
 #include <ferry/algorithm/make_plan.hpp>
 #include <ferry/algorithm/row_timer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/execution/cost_model.hpp>
 #include <ferry/execution/fit_reach.hpp>
 #include <ferry/execution/machine_profile.hpp>
 #include <ferry/execution/path.hpp>
@@ -86,40 +87,60 @@ class calibration : row_timer<Exec> {
     std::size_t one = 1;
     known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, one, 0.0) * 1e-3;
     got(reading::calls);
-    host_rows<path::direct>(block, known_.call_us);
+    host_rows<path::direct>(block);
   }
 
-  /// row_ns = row + bytes / rate, from short rows and long ones. What DMA and the list of rows take is the model's
-  /// to say; a host that is no slower than DMA hides behind it.
+  /// The value of one number with which the model predicts what was measured, between one that makes predictions too
+  /// short and one that makes them too long.
+  double solved(number_of_profile number, const move_facts& facts, route by, double seconds, double too_short,
+                double too_long) const {
+    machine_profile tried = known_;
+    for (int halvings = 0; halvings < 50; ++halvings) {
+      const double middle = 0.5 * (too_short + too_long);
+      tried.*number = middle;
+      (predict(tried, facts, by).seconds < seconds ? too_short : too_long) = middle;
+    }
+    return 0.5 * (too_short + too_long);
+  }
+  /// The facts of a gather or scatter as row_ns times it.
+  template <class Space>
+  move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+    move_facts facts;
+    facts.what = writes ? verb::scatter : verb::gather;
+    facts.table_space = Space::name;
+    facts.batch_space = base::batch_space::name;
+    facts.table_bytes = static_cast<std::int64_t>(bytes_);
+    facts.row_bytes = static_cast<std::int64_t>(row_bytes);
+    facts.positions = static_cast<std::int64_t>(n);
+    facts.on_host = on_host;
+    return facts;
+  }
+
+  /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones.
   template <class Path, bool Writes, class Space>
-  void host_line(tensor<float, Space>& block, double start_us, double& row, double& rate) {
-    constexpr double slot = 0x1p22;
-    const double dma = Writes ? known_.dma_from_device_gb_per_s : known_.dma_to_device_gb_per_s;
-    const auto alone = [&](std::size_t row_bytes, std::size_t wanted) {
-      std::size_t n = wanted;
-      const double ns = this->template row_ns<Path, Writes>(block, bytes_, row_bytes, n, start_us);
-      if constexpr (on_host) return ns;
-      const double bytes = static_cast<double>(row_bytes);
-      const double wire = bytes / dma;
-      const double first = std::min(1.0, slot / bytes / static_cast<double>(n));
-      const double moving = std::max(0.0, ns - 8.0 / known_.dma_from_device_gb_per_s);
-      // n * max(host, wire) + first * n * min(host, wire)
-      if (moving - first * wire >= wire) return moving - first * wire;
-      return std::clamp((moving - wire) / first, 0.5 * wire, wire);
+  void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
+    const double usual = known_.*rate;
+    const auto alone = [&](std::size_t row_bytes) {
+      std::size_t n = 131072;
+      const double ns = this->template row_ns<Path, Writes>(block, bytes_, row_bytes, n, 0.0);
+      known_.*rate = 1e9;  // all of it for the row
+      return solved(row, timed<Space>(row_bytes, n, Writes), on_host ? route::direct : route::staged,
+                    ns * 1e-9 * static_cast<double>(n), 0.0, 1e5);
     };
-    const double brief = alone(16, 131072);
-    const double wide = alone(512, 131072);
-    const double per_byte = std::max(1.0 / 500.0, (wide - brief) / 496.0);
-    rate = 1.0 / per_byte;
-    row = std::max(0.0, brief - 16.0 * per_byte);
+    const double brief = alone(16);
+    const double wide = alone(512);
+    const double per_byte = (wide - brief) / 496.0;
+    // Long rows that cost no more than short ones say nothing about the rate.
+    known_.*rate = per_byte > 1.0 / 500.0 ? 1.0 / per_byte : usual;
+    known_.*row = std::max(0.0, brief - 16.0 / known_.*rate);
   }
   template <class Path, class Space>
-  void host_rows(tensor<float, Space>& block, double start_us) {
+  void host_rows(tensor<float, Space>& block) {
     if (!in_time()) return;
-    host_line<Path, false>(block, start_us, known_.host_read_row_ns, known_.host_read_gb_per_s);
+    host_line<Path, false>(block, &machine_profile::host_read_row_ns, &machine_profile::host_read_gb_per_s);
     got(reading::host_read);
     if (!in_time()) return;
-    host_line<Path, true>(block, start_us, known_.host_write_row_ns, known_.host_write_gb_per_s);
+    host_line<Path, true>(block, &machine_profile::host_write_row_ns, &machine_profile::host_write_gb_per_s);
     got(reading::host_write);
   }
 
@@ -186,7 +207,7 @@ class calibration : row_timer<Exec> {
     known_.staged_call_us =
         this->template row_ns<path::staged>(block, bytes_, 64, few, 0.0) * static_cast<double>(few) * 1e-3;
     got(reading::staged);
-    host_rows<path::staged>(block, known_.staged_call_us);
+    host_rows<path::staged>(block);
   }
 
   /// Start, sorting and rows of path::ordered.
@@ -226,11 +247,11 @@ class calibration : row_timer<Exec> {
       got(reading::sort);
       // One row for each group of pages on average: 1 - 1/e of the groups are touched.
       const double groups = gib() * 0x1p30 / 65536.0;
-      if (!in_time() || gib() < 1.4 * known_.pinned_reach_gib) return;
+      if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
       n = static_cast<std::size_t>(groups);
-      const double start = planned + known_.sort_us + known_.sort_ns_per_index * groups * 1e-3;
-      const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, start);
-      known_.pinned_group_ns = row / ((1.0 - std::exp(-1.0)) * (1.0 - known_.pinned_reach_gib / gib()));
+      const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
+      known_.pinned_group_ns = solved(&machine_profile::pinned_group_ns, timed<pinned_space>(128, n),
+                                      route::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
       got(reading::ordered);
     }
   }
@@ -240,16 +261,17 @@ class calibration : row_timer<Exec> {
     if constexpr (verbs_take_cooperative) {
       if (!in_time()) return;
       std::size_t few = 256, many = 131072, brief_ones = 262144;
-      const auto row = [&](std::size_t row_bytes, std::size_t& n) {
-        const double sorting = known_.sort_us + known_.sort_ns_per_index * static_cast<double>(n) * 1e-3;
-        return this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n,
-                                                        known_.cooperative_call_us + sorting);
-      };
-      known_.cooperative_call_us = 0.0;
-      known_.cooperative_call_us = row(64, few) * static_cast<double>(few) * 1e-3;
-      known_.cooperative_row_ns = row(16, brief_ones);
+      const auto start = this->template row_ns<path::cooperative>(block, bytes_, 64, few, 0.0);
+      known_.cooperative_call_us = std::max(0.0, start * static_cast<double>(few) * 1e-3 - known_.sort_us);
+      const double brief = this->template row_ns<path::cooperative>(block, bytes_, 16, brief_ones, 0.0);
+      known_.cooperative_row_ns = 0.0;
+      known_.cooperative_row_ns =
+          solved(&machine_profile::cooperative_row_ns, timed<pinned_space>(16, brief_ones),
+                 route::cooperative, brief * 1e-9 * static_cast<double>(brief_ones), 0.0, 1e4);
+      const double wide = this->template row_ns<path::cooperative>(block, bytes_, 512, many, 0.0);
       known_.cooperative_link_share =
-          std::clamp(512.0 / known_.dma_to_device_gb_per_s / std::max(row(512, many), 1e-3), 0.2, 1.0);
+          solved(&machine_profile::cooperative_link_share, timed<pinned_space>(512, many), route::cooperative,
+                 wide * 1e-9 * static_cast<double>(many), 1.0, 0.2);
       got(reading::cooperative);
     }
   }
@@ -261,15 +283,13 @@ class calibration : row_timer<Exec> {
     known_.mapped_row_ns = rates[0];
     known_.mapped_read_gb_per_s = rates[1];
     known_.mapped_write_gb_per_s = rates[2];
+    // From there to here, the cost of a row that must be looked up grows with each doubling.
     if (bytes_ / 2 >= 512 * mib) {
-      std::size_t n = 131072;
+      std::size_t n = 262144;
       const double doublings = std::log2(static_cast<double>(bytes_ / 2) / static_cast<double>(128 * mib));
-      const double grown = this->template row_ns<path::direct>(block, bytes_ / 2, 16, n, known_.call_us) /
-                           std::max(rates[0], 1e-3);
-      if (grown > 1.5) {
-        known_.mapped_reach_gib = 0.125;
-        known_.mapped_growth = (grown - 1.0) / doublings;
-      }
+      const double row = this->template row_ns<path::direct>(block, bytes_ / 2, 16, n, known_.call_us);
+      known_.mapped_reach_gib = 0.125;
+      known_.mapped_growth = std::max(0.0, row / std::max(rates[0], 1e-3) - 1.0) / doublings;
     }
     got(reading::mapped);
   }

@@ -91,18 +91,32 @@ class cost_model {
 
   /// What looking up pages of registered memory adds to a row. Random rows: misses that grow with the table,
   /// 5 % more for each doubling of the row over 128 bytes. Sorted rows share the look-up of 16 neighbouring pages
-  /// (64 KiB), so the groups that are touched count: groups * (1 - e^(-rows / groups)) of them. When all teams walk
-  /// at once, instead of few of them over neighbouring rows, that takes half as long again.
+  /// (64 KiB), so the groups that are touched count: groups * (1 - e^(-rows / groups)) of them. In their order the
+  /// device's translations reach half as far again. When all teams walk at once, instead of few of them over
+  /// neighbouring rows, that takes half as long again.
   [[nodiscard]] double translation_ns(order access) const {
     if (gib_ <= p_.pinned_reach_gib) return 0.0;
     const double beyond = 1.0 - p_.pinned_reach_gib / gib_;
     const double random =
         p_.pinned_miss_ns * beyond + p_.pinned_walk_ns * doublings(gib_ / p_.pinned_reach_gib);
     if (access == order::random || rows_ < 1.0) return random;
-    const double groups = std::max(1.0, gib_ * 0x1p30 / std::max(65536.0, bytes_));
-    const double touched = groups * -std::expm1(-rows_ / groups) / rows_;
-    const double few = touched * p_.pinned_group_ns * beyond;
+    const double few = touched(gib_ * 0x1p30 / std::max(0x1p16, bytes_)) * p_.pinned_group_ns *
+                       std::max(0.0, 1.0 - 1.5 * p_.pinned_reach_gib / gib_);
     return access == order::few_teams ? few : std::min(random, 1.5 * few);
+  }
+
+  /// What looking up pages of mapped memory adds to a row. Sorted rows share the look-up of a large page (2 MiB), which
+  /// takes four times as long then, because few are looked up at a time.
+  [[nodiscard]] double mapped_look_up_ns(order access) const {
+    const double random = p_.mapped_row_ns * p_.mapped_growth * doublings(gib_ / p_.mapped_reach_gib);
+    if (access == order::random || rows_ < 1.0) return random;
+    return 4.0 * random * touched(gib_ * 0x1p30 / std::max(0x1p21, bytes_));
+  }
+
+  /// How many of so many equal parts of the table the rows touch, for each row.
+  [[nodiscard]] double touched(double parts) const {
+    parts = std::max(1.0, parts);
+    return parts * -std::expm1(-rows_ / parts) / rows_;
   }
 
   /// Rows of a table in host memory under the device's kernels.
@@ -110,9 +124,10 @@ class cost_model {
     const double accesses = reads_ && writes_ ? 2.0 : 1.0;
     row_cost made;
     if (f_.table_space != pinned_space::name) {
-      const double grown = 1.0 + p_.mapped_growth * doublings(gib_ / p_.mapped_reach_gib);
-      made.at_least(accesses * p_.mapped_row_ns * grown, bottleneck::link_rows);
-      made.at_least(link_ns(p_.mapped_read_gb_per_s, p_.mapped_write_gb_per_s / grown),
+      made.at_least(accesses * (p_.mapped_row_ns + mapped_look_up_ns(access)), bottleneck::link_rows);
+      // Long rows suffer late, and when they are written.
+      const double slowed = 1.0 + 0.06 * doublings(gib_ / 16.0);
+      made.at_least(link_ns(p_.mapped_read_gb_per_s, p_.mapped_write_gb_per_s / slowed),
                     bottleneck::link_bytes);
       return made;
     }
@@ -187,33 +202,54 @@ class cost_model {
     return {row * (f_.what == verb::copy ? 1.0 : grown), bottleneck::host};
   }
 
-  /// Host and DMA work on two slots in turn, so the slower of them counts, but for the first slot.
+  /// The pieces in which `bytes` pass a ring: three for each worker, but neither tiny nor larger than a slot.
+  struct pieces {
+    static constexpr double workers = 16, least = 0x1p16, most = 0x1p20;
+    double count, at_once,
+        first;  ///< all of them; being filled at a time; share of the bytes that are the first ones
+    explicit pieces(double bytes) {
+      const double size = std::clamp(bytes / (3 * workers), least, most);
+      count = std::max(1.0, std::ceil(bytes / size));
+      at_once = std::min(count, workers);
+      first = std::min(1.0, at_once / count);
+    }
+    /// The threads of a crew have to be woken up.
+    [[nodiscard]] double start_us() const { return count > 1.0 ? 40.0 : 0.0; }
+  };
+
+  /// The host's threads and DMA work at the same time, on different slots, so the slower of them counts, and what the
+  /// other one takes for the first slots. DMA pauses between two of them.
   [[nodiscard]] prediction staged() const {
-    constexpr double slot_bytes = 0x1p22;
+    constexpr double pause_us = 3.0;
     const bool table_there = on_device(f_.table_space);
     const bool batch_there = on_device(f_.batch_space);
     row_cost host = host_rows();
     if (!table_there && !batch_there) return sum(p_.staged_call_us, host);
     if (table_there) host.ns = bytes_ / p_.host_read_gb_per_s;  // the batch's rows lie one behind the other
     const bool to_device = table_there ? f_.what != verb::gather && f_.what != verb::copy : !writes_;
-    const double wire = bytes_ / (to_device ? p_.dma_to_device_gb_per_s : p_.dma_from_device_gb_per_s);
-    const double alone = std::min(rows_, slot_bytes / std::max(bytes_, 1.0)) * std::min(host.ns, wire) * 1e-3;
+    const pieces ring(rows_ * bytes_);
+    const double each = 1.0 / std::max(rows_, 1.0);
+    host.ns *= pieces::workers / ring.at_once;
+    const double wire = bytes_ / (to_device ? p_.dma_to_device_gb_per_s : p_.dma_from_device_gb_per_s) +
+                        ring.count * pause_us * 1e3 * each;
+    const double alone_us = ring.first * rows_ * std::min(host.ns, wire) * 1e-3;
     row_cost row = host;
     row.at_least(wire, bottleneck::link_bytes);
     if (f_.what != verb::copy) row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices travel to the host
-    return sum(p_.staged_call_us + alone, row);
+    return sum(p_.staged_call_us + ring.start_us() + alone_us, row);
   }
 
-  /// Both sides take rows from the sorted list until they meet. The host gains a quarter by the order of the rows.
+  /// Both sides take rows from the sorted list until they meet. The host has half of its workers there, and gains by the
+  /// order of the rows what that costs.
   [[nodiscard]] prediction cooperative() const {
     const row_cost device = ordered_rows();
     const double wire = bytes_ / (writes_ ? p_.dma_from_device_gb_per_s : p_.dma_to_device_gb_per_s);
-    const double host = std::max(0.75 * host_rows().ns, wire);
+    const double host = std::max(host_rows().ns, wire);
     row_cost both;
     both.at_least(1.0 / (1.0 / std::max(device.ns, 1e-6) + 1.0 / std::max(host, 1e-6)), bottleneck::host);
     both.at_least(p_.cooperative_row_ns, bottleneck::host);
     both.at_least(wire / p_.cooperative_link_share, bottleneck::link_bytes);
-    return sum(p_.cooperative_call_us + sorting_us(), both);
+    return sum(p_.cooperative_call_us + pieces(rows_ * bytes_).start_us() + sorting_us(), both);
   }
 
   const machine_profile& p_;

@@ -12,19 +12,19 @@ namespace ferry {
 /// machine that it runs on.
 struct machine_profile {
   // A call and its wait(), without the rows.
-  double call_us = 8;                ///< path::direct
-  double ordered_call_us = 5;        ///< path::ordered, beyond call_us and the sorting
-  double staged_call_us = 60;        ///< path::staged: host threads start, a ring is taken
-  double cooperative_call_us = 150;  ///< path::cooperative, beyond the sorting
-  double sort_us = 60;               ///< sorting a short list of indices
-  double sort_ns_per_index = 0.1;
+  double call_us = 11;              ///< path::direct
+  double ordered_call_us = 5;       ///< path::ordered, beyond call_us and the sorting
+  double staged_call_us = 27;       ///< path::staged: host threads start, a ring is taken
+  double cooperative_call_us = 80;  ///< path::cooperative, beyond the sorting
+  double sort_us = 11;              ///< sorting a short list of indices
+  double sort_ns_per_index = 0.12;
 
   // Copies between page-locked memory and the device by DMA.
   double dma_to_device_gb_per_s = 55.4;
   double dma_from_device_gb_per_s = 55.2;
 
   // Kernels on rows in host memory, where the device has the pages translated.
-  double link_row_ns = 2.5;  ///< a row has this cost however short it is
+  double link_row_ns = 1.4;  ///< a row has this cost however short it is
   double link_read_gb_per_s = 51;
   double link_write_gb_per_s = 52.5;
 
@@ -35,12 +35,13 @@ struct machine_profile {
   double pinned_walk_ns = 2.5;
   double pinned_group_ns = 25;  ///< for the first of the sorted rows in each 64 KiB of table
 
-  // Random rows in mapped_space, up to its reach; from there on costs grow by `mapped_growth` with each doubling.
-  double mapped_row_ns = 2.8;
+  // Random rows in mapped_space, which a device maps with large pages. Short ones cost more by `mapped_growth` with
+  // each doubling of the table beyond the reach.
+  double mapped_row_ns = 1.45;
   double mapped_read_gb_per_s = 51;
   double mapped_write_gb_per_s = 47;
-  double mapped_reach_gib = 16;
-  double mapped_growth = 0.06;
+  double mapped_reach_gib = 0.125;
+  double mapped_growth = 0.13;
 
   // Random rows in device memory: bytes read plus bytes written, and what a row costs beyond the reach.
   double device_row_ns = 0.045;
@@ -49,13 +50,13 @@ struct machine_profile {
   double device_miss_ns = 0.15;
 
   // The host's threads on random rows.
-  double host_read_row_ns = 2.2;
-  double host_read_gb_per_s = 45;
+  double host_read_row_ns = 2.5;
+  double host_read_gb_per_s = 80;
   double host_write_row_ns = 2.6;
   double host_write_gb_per_s = 38;
   double host_growth = 0.05;  ///< with each doubling of the table beyond 2 GiB
 
-  double cooperative_row_ns = 1.2;      ///< a row has this cost however short it is, whoever moves it
+  double cooperative_row_ns = 1.8;      ///< a row has this cost however short it is, whoever moves it
   double cooperative_link_share = 0.9;  ///< of the DMA rate that both sides together reach
 
   /// Bit of each group of numbers that was measured on this machine; see detail::reading.
