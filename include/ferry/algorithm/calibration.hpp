@@ -92,13 +92,13 @@ class calibration : row_timer<Exec> {
 
   /// The value of one number with which the model predicts what was measured, between one that makes predictions too
   /// short and one that makes them too long.
-  double solved(number_of_profile number, const move_facts& facts, route by, double seconds, double too_short,
-                double too_long) const {
+  double solved(number_of_profile number, const move_facts& facts, route by, double measured,
+                double too_short, double too_long) const {
     machine_profile tried = known_;
     for (int halvings = 0; halvings < 50; ++halvings) {
       const double middle = 0.5 * (too_short + too_long);
       tried.*number = middle;
-      (predict(tried, facts, by).seconds < seconds ? too_short : too_long) = middle;
+      (predict(tried, facts, by).seconds < measured ? too_short : too_long) = middle;
     }
     return 0.5 * (too_short + too_long);
   }
