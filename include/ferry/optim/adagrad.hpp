@@ -1,15 +1,14 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <boost/hana/tuple.hpp>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace ferry::optim {
@@ -52,16 +51,11 @@ struct adagrad {
   }
 
   void check() const {
-    const auto need = [](const char* option, double value, bool holds) {
-      if (!holds)
-        throw invalid_argument(std::string("ferry::optim::adagrad: ") + option + " is " +
-                               std::to_string(value) + ", must be >= 0");
-    };
-    need("lr", lr, lr >= 0.0);
-    need("lr_decay", lr_decay, lr_decay >= 0.0);
-    need("weight_decay", weight_decay, weight_decay >= 0.0);
-    need("initial_accumulator_value", initial_accumulator_value, initial_accumulator_value >= 0.0);
-    need("eps", eps, eps >= 0.0);
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "lr_decay", lr_decay);
+    require_not_negative(name, "weight_decay", weight_decay);
+    require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
+    require_not_negative(name, "eps", eps);
   }
 };
 static_assert(Optimizer<adagrad>);

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -11,15 +11,14 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace ferry::optim {
 
 /// torch.optim.Adam (Kingma and Ba 2015): g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2)
-/// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). Only the rows of the batch are
-/// touched; `step` counts the calls, for all rows alike. torch.optim.SparseAdam differs in the place of eps:
-/// see the table of semantics in the documentation.
+/// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). With amsgrad (Reddi et al. 2018) the largest
+/// v so far takes v's place there. Only the rows of the batch are touched; `step` counts the calls, for all rows
+/// alike. torch.optim.SparseAdam differs in the place of eps: see sparse_adam.
 struct adam {
   static constexpr std::string_view name = "adam";
   static constexpr int min_fields = 2;
@@ -28,6 +27,7 @@ struct adam {
   std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0.0;
+  bool amsgrad = false;
   bool maximize = false;
 
   template <class Compute>
@@ -39,11 +39,19 @@ struct adam {
       const Compute g = sign * gradient + weight_decay * weight;
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) / root_correction2 + eps));
+      Compute square = state[1];
+      if constexpr (N > 2) {
+        if (state[2] > square) square = state[2];
+        state[2] = square;
+      }
+      weight -= step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps));
     }
   };
 
-  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
+                                   field{"max_exp_avg_sq", 0.0, amsgrad});
+  }
 
   /// `step` counts from 1. The powers are taken in double on the host.
   template <class Compute>
@@ -61,16 +69,11 @@ struct adam {
   }
 
   void check() const {
-    const auto need = [](const char* option, double value, bool holds, const char* range) {
-      if (!holds)
-        throw invalid_argument(std::string("ferry::optim::adam: ") + option + " is " + std::to_string(value) +
-                               ", must be " + range);
-    };
-    need("lr", lr, lr >= 0.0, ">= 0");
-    need("betas[0]", betas[0], betas[0] >= 0.0 && betas[0] < 1.0, "in [0, 1)");
-    need("betas[1]", betas[1], betas[1] >= 0.0 && betas[1] < 1.0, "in [0, 1)");
-    need("eps", eps, eps >= 0.0, ">= 0");
-    need("weight_decay", weight_decay, weight_decay >= 0.0, ">= 0");
+    require_not_negative(name, "lr", lr);
+    require_rate(name, "betas[0]", betas[0]);
+    require_rate(name, "betas[1]", betas[1]);
+    require_not_negative(name, "eps", eps);
+    require_not_negative(name, "weight_decay", weight_decay);
   }
 };
 static_assert(Optimizer<adam>);

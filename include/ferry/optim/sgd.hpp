@@ -3,13 +3,13 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <boost/hana/tuple.hpp>
 
 #include <cstdint>
-#include <string>
 #include <string_view>
 
 namespace ferry::optim {
@@ -60,13 +60,9 @@ struct sgd {
   }
 
   void check() const {
-    if (!(lr >= 0.0))
-      throw invalid_argument("ferry::optim::sgd: lr is " + std::to_string(lr) + ", must be >= 0");
-    if (!(momentum >= 0.0))
-      throw invalid_argument("ferry::optim::sgd: momentum is " + std::to_string(momentum) + ", must be >= 0");
-    if (!(weight_decay >= 0.0))
-      throw invalid_argument("ferry::optim::sgd: weight_decay is " + std::to_string(weight_decay) +
-                             ", must be >= 0");
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "momentum", momentum);
+    require_not_negative(name, "weight_decay", weight_decay);
     if (nesterov && (momentum <= 0.0 || dampening != 0.0))
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
   }

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adamax (Kingma and Ba 2015, section 7.1): g += weight_decay w; m += (1 - b1) (g - m);
+/// u = max(b2 u, |g| + eps); w -= lr / (1 - b1^step) m / u. `step` counts the calls, for all rows alike.
+struct adamax {
+  static constexpr std::string_view name = "adamax";
+  static constexpr int min_fields = 2;
+
+  double lr = 2e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute step_size, fresh1, beta2, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = sign * gradient + weight_decay * weight;
+      state[0] += fresh1 * (g - state[0]);
+      const Compute decayed = beta2 * state[1];
+      const Compute now = Kokkos::fabs(g) + eps;
+      state[1] = now > decayed || now != now ? now : decayed;  // a NaN goes on, as in torch
+      weight -= step_size * (state[0] / state[1]);
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
+
+  /// `step` counts from 1. The power is taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return {static_cast<Compute>(lr / (1.0 - std::pow(betas[0], static_cast<double>(step)))),
+            static_cast<Compute>(1.0 - betas[0]),
+            static_cast<Compute>(betas[1]),
+            static_cast<Compute>(eps),
+            static_cast<Compute>(weight_decay),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_rate(name, "betas[0]", betas[0]);
+    require_rate(name, "betas[1]", betas[1]);
+    require_not_negative(name, "eps", eps);
+    require_not_negative(name, "weight_decay", weight_decay);
+  }
+};
+static_assert(Optimizer<adamax>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.NAdam (Dozat 2016): Adam with Nesterov's momentum. mu(t) = b1 (1 - 0.96^(t momentum_decay) / 2);
+/// m += (1 - b1) (g - m); v = b2 v + (1 - b2) g^2; with P the product of mu(1) ... mu(step):
+/// w -= lr ((1 - mu(step)) / (1 - P) g + mu(step + 1) / (1 - P mu(step + 1)) m) / (sqrt(v / (1 - b2^step)) + eps).
+/// weight_decay is added to the gradient, or with decoupled_weight_decay taken from the weight: w *= 1 - lr weight_decay.
+struct nadam {
+  static constexpr std::string_view name = "nadam";
+  static constexpr int min_fields = 2;
+
+  double lr = 2e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  double momentum_decay = 4e-3;
+  bool decoupled_weight_decay = false;
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute from_gradient, from_average, fresh1, beta2, fresh2, correction2, eps, weight_decay, keep, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      weight *= keep;
+      const Compute g = sign * gradient + weight_decay * weight;
+      state[0] += fresh1 * (g - state[0]);
+      state[1] = beta2 * state[1] + fresh2 * g * g;
+      const Compute root = Kokkos::sqrt(state[1] / correction2) + eps;
+      weight -= from_gradient * (g / root);
+      weight -= from_average * (state[0] / root);
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
+
+  /// `step` counts from 1. The powers are taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    const double mu = momentum_at(step);
+    const double next = momentum_at(step + 1);
+    const double product = momenta_until(step);
+    const double decay = decoupled_weight_decay ? 0.0 : weight_decay;
+    return {static_cast<Compute>(lr * (1.0 - mu) / (1.0 - product)),
+            static_cast<Compute>(lr * next / (1.0 - product * next)),
+            static_cast<Compute>(1.0 - betas[0]),
+            static_cast<Compute>(betas[1]),
+            static_cast<Compute>(1.0 - betas[1]),
+            static_cast<Compute>(1.0 - std::pow(betas[1], static_cast<double>(step))),
+            static_cast<Compute>(eps),
+            static_cast<Compute>(decay),
+            static_cast<Compute>(decoupled_weight_decay ? 1.0 - lr * weight_decay : 1.0),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_rate(name, "betas[0]", betas[0]);
+    require_rate(name, "betas[1]", betas[1]);
+    require_not_negative(name, "eps", eps);
+    require_not_negative(name, "weight_decay", weight_decay);
+    require_not_negative(name, "momentum_decay", momentum_decay);
+  }
+
+ private:
+  [[nodiscard]] double momentum_at(std::int64_t t) const {
+    return betas[0] * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(t) * momentum_decay));
+  }
+  /// The product of the momenta of steps 1 to `step`; where it is too small to change 1 - P it is as good as zero.
+  [[nodiscard]] double momenta_until(std::int64_t step) const {
+    double product = 1.0;
+    for (std::int64_t t = 1; t <= step && product > 1e-20; ++t) product *= momentum_at(t);
+    return product;
+  }
+};
+static_assert(Optimizer<nadam>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <ferry/error.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// For a rule's check(): throws invalid_argument that names rule, option and value where `holds` is false.
+inline void require_option(std::string_view rule, const char* option, double value, bool holds,
+                           const char* range) {
+  if (!holds)
+    throw invalid_argument("ferry::optim::" + std::string(rule) + ": " + option + " is " +
+                           std::to_string(value) + ", must be " + range);
+}
+
+/// Options that may be anything from zero on; a NaN is refused.
+inline void require_not_negative(std::string_view rule, const char* option, double value) {
+  require_option(rule, option, value, value >= 0.0, ">= 0");
+}
+
+/// Decay rates of moving averages.
+inline void require_rate(std::string_view rule, const char* option, double value) {
+  require_option(rule, option, value, value >= 0.0 && value < 1.0, "in [0, 1)");
+}
+
+}  // namespace ferry::optim

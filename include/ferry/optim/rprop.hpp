@@ -1,0 +1,65 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Rprop (Riedmiller and Braun 1993): every element has a step size of its own, which grows by etas[1] while
+/// its gradient keeps its sign, up to step_sizes[1], and shrinks by etas[0] when the sign changes, down to step_sizes[0];
+/// then the gradient counts as zero once. w -= sign(g) step size. A row's first gradient has none to be compared with.
+struct rprop {
+  static constexpr std::string_view name = "rprop";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-2;
+  std::array<double, 2> etas = {0.5, 1.2};
+  std::array<double, 2> step_sizes = {1e-6, 50.0};
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute shrink, grow, least, most, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      Compute g = sign * gradient;
+      const Compute turn = g * state[0];
+      Compute size = state[1] * (turn > Compute(0) ? grow : turn < Compute(0) ? shrink : Compute(1));
+      size = size < least ? least : size > most ? most : size;
+      if (turn < Compute(0)) g = Compute(0);
+      weight -= (g > Compute(0) ? size : g < Compute(0) ? -size : Compute(0));
+      state[0] = g;
+      state[1] = size;
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"prev"}, field{"step_size", lr}); }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
+    return {static_cast<Compute>(etas[0]), static_cast<Compute>(etas[1]), static_cast<Compute>(step_sizes[0]),
+            static_cast<Compute>(step_sizes[1]), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_option(name, "etas[0]", etas[0], etas[0] > 0.0 && etas[0] < 1.0, "in (0, 1)");
+    require_option(name, "etas[1]", etas[1], etas[1] > 1.0, "> 1");
+    require_not_negative(name, "step_sizes[0]", step_sizes[0]);
+    require_option(name, "step_sizes[1]", step_sizes[1], step_sizes[1] >= step_sizes[0], ">= step_sizes[0]");
+  }
+};
+static_assert(Optimizer<rprop>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.SparseAdam, the lazy Adam that TensorFlow's embeddings use as well: m += (1 - b1) (g - m);
+/// v += (1 - b2) (g^2 - v); w -= lr sqrt(1 - b2^step) / (1 - b1^step) m / (sqrt(v) + eps). adam has eps inside of the
+/// bias correction instead. `step` counts the calls, for all rows alike.
+struct sparse_adam {
+  static constexpr std::string_view name = "sparse_adam";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool maximize = false;
+
+  template <class Compute>
+  struct update {
+    Compute step_size, fresh1, fresh2, eps, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = sign * gradient;
+      state[0] += fresh1 * (g - state[0]);
+      state[1] += fresh2 * (g * g - state[1]);
+      weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps));
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
+
+  /// `step` counts from 1. The powers are taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    const auto t = static_cast<double>(step);
+    return {static_cast<Compute>(lr * std::sqrt(1.0 - std::pow(betas[1], t)) / (1.0 - std::pow(betas[0], t))),
+            static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]),
+            static_cast<Compute>(eps), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_rate(name, "betas[0]", betas[0]);
+    require_rate(name, "betas[1]", betas[1]);
+    require_not_negative(name, "eps", eps);
+  }
+};
+static_assert(Optimizer<sparse_adam>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,186 @@
+#pragma once
+
+#include "support/arrays.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// PyTorch's own trajectories, written by tests/reference/make_golden.py; see there for the formulas.
+namespace ferry_test {
+
+inline std::uint64_t scrambled(std::uint64_t key) {
+  key += 0x9E3779B97F4A7C15ull;
+  key = (key ^ (key >> 30)) * 0xBF58476D1CE4E5B9ull;
+  key = (key ^ (key >> 27)) * 0x94D049BB133111EBull;
+  return key ^ (key >> 31);
+}
+
+struct golden {
+  std::string rule;
+  std::map<std::string, double> options;
+  std::size_t rows = 0, width = 0, steps = 0;
+  std::map<std::size_t, std::vector<double>> weights;  // after some of the steps
+
+  [[nodiscard]] double number(std::size_t step, std::size_t row, std::size_t column) const {
+    return (static_cast<double>(scrambled((step * 1009 + row) * 1013 + column) % 4096) - 2048.0) / 2048.0;
+  }
+  [[nodiscard]] bool is_touched(std::size_t step, std::size_t row) const {
+    return scrambled(step * 7919 + row) % 3 != 0;
+  }
+
+  static golden read(const std::filesystem::path& path) {
+    std::ifstream in(path);
+    golden made;
+    std::string line;
+    std::getline(in, line);
+    REQUIRE(line.starts_with("# torch "));
+    for (std::string name, value; in >> name >> value;) {
+      if (name == "weight") {
+        auto& values = made.weights[std::stoul(value)];
+        for (std::size_t i = 0; i < made.rows * made.width; ++i) {
+          std::string word;
+          in >> word;
+          values.push_back(
+              std::strtod(word.c_str(), nullptr));  // hexadecimal, which operator>> does not read
+        }
+        REQUIRE(in.good());
+      } else if (name == "rule") {
+        made.rule = value;
+      } else if (name == "rows") {
+        made.rows = std::stoul(value);
+      } else if (name == "width") {
+        made.width = std::stoul(value);
+      } else if (name == "steps") {
+        made.steps = std::stoul(value);
+      } else {
+        made.options[name] = std::strtod(value.c_str(), nullptr);
+      }
+    }
+    REQUIRE(made.steps == 50);
+    REQUIRE(made.weights.size() == 6);
+    REQUIRE(made.weights.contains(50));
+    return made;
+  }
+};
+
+/// Sets options where the file has them, and sees that none is left over.
+class option_reader {
+ public:
+  explicit option_reader(std::map<std::string, double> options) : options_(std::move(options)) {}
+  ~option_reader() { CHECK(options_.empty()); }
+  void operator()(const std::string& name, double& option) {
+    take(name, [&](double value) { option = value; });
+  }
+  void operator()(const std::string& name, bool& option) {
+    take(name, [&](double value) { option = value != 0.0; });
+  }
+  void operator()(const std::string& name, std::array<double, 2>& option) {
+    (*this)(name + "0", option[0]);
+    (*this)(name + "1", option[1]);
+  }
+
+ private:
+  template <class Set>
+  void take(const std::string& name, const Set& set) {
+    if (const auto found = options_.find(name); found != options_.end()) {
+      set(found->second);
+      options_.erase(found);
+    }
+  }
+  std::map<std::string, double> options_;
+};
+
+/// Whatever options the rule has.
+template <class Rule>
+Rule configured(const golden& from) {
+  Rule rule;
+  option_reader option(from.options);
+  option("lr", rule.lr);
+  option("maximize", rule.maximize);
+  if constexpr (requires { rule.weight_decay; }) option("weight_decay", rule.weight_decay);
+  if constexpr (requires { rule.momentum; }) option("momentum", rule.momentum);
+  if constexpr (requires { rule.dampening; }) option("dampening", rule.dampening);
+  if constexpr (requires { rule.nesterov; }) option("nesterov", rule.nesterov);
+  if constexpr (requires { rule.lr_decay; }) option("lr_decay", rule.lr_decay);
+  if constexpr (requires { rule.initial_accumulator_value; })
+    option("initial_accumulator_value", rule.initial_accumulator_value);
+  if constexpr (requires { rule.eps; }) option("eps", rule.eps);
+  if constexpr (requires { rule.betas; }) option("betas", rule.betas);
+  if constexpr (requires { rule.amsgrad; }) option("amsgrad", rule.amsgrad);
+  if constexpr (requires { rule.rho; }) option("rho", rule.rho);
+  if constexpr (requires { rule.momentum_decay; }) option("momentum_decay", rule.momentum_decay);
+  if constexpr (requires { rule.decoupled_weight_decay; })
+    option("decoupled_weight_decay", rule.decoupled_weight_decay);
+  if constexpr (requires { rule.alpha; }) option("alpha", rule.alpha);
+  if constexpr (requires { rule.centered; }) option("centered", rule.centered);
+  if constexpr (requires { rule.etas; }) option("etas", rule.etas);
+  if constexpr (requires { rule.step_sizes; }) option("step_sizes", rule.step_sizes);
+  if constexpr (requires { rule.lambd; }) option("lambd", rule.lambd);
+  if constexpr (requires { rule.t0; }) option("t0", rule.t0);
+  return rule;
+}
+
+template <class T, class Rule>
+void follow(const golden& from) {
+  const auto rule = configured<Rule>(from);
+  const exec_space exec;
+  std::vector<T> start;
+  for (std::size_t row = 0; row < from.rows; ++row)
+    for (std::size_t column = 0; column < from.width; ++column)
+      start.push_back(static_cast<T>(from.number(0, row, column)));
+  auto table = make<ferry::device_space>("table", from.rows, from.width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  double worst = 0.0;
+  for (std::size_t step = 1; step <= from.steps; ++step) {
+    std::vector<std::int64_t> touched;
+    std::vector<T> gradients;  // in the order of the indices
+    for (std::size_t row = from.rows; row-- > 0;) {
+      if (!from.is_touched(step, row)) continue;
+      touched.push_back(static_cast<std::int64_t>(row));
+      for (std::size_t column = 0; column < from.width; ++column)
+        gradients.push_back(static_cast<T>(from.number(step, row, column)));
+    }
+    ferry::step(exec, rule, table, state, touched,
+                make<ferry::device_space>("grads", touched.size(), from.width, gradients),
+                ferry::path::direct{}, ferry::duplicates::assume_unique{}, ferry::bounds::unchecked{})
+        .wait();
+    const auto shown = from.weights.find(step);
+    if (shown == from.weights.end()) continue;
+    const auto now = take(table);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const double expected = shown->second[i];
+      worst = std::max(
+          worst, std::fabs(static_cast<double>(now[i]) - expected) / std::max(1.0, std::fabs(expected)));
+    }
+  }
+  CHECK(worst < (std::is_same_v<T, double> ? 1e-12 : 1e-6));
+}
+
+/// Every file of the rule; there must be one.
+template <class T, class Rule>
+void follow_all() {
+  const auto directory = std::filesystem::path(__FILE__).parent_path().parent_path() / "reference" / "golden";
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    if (entry.path().extension() != ".txt") continue;
+    const auto from = golden::read(entry.path());
+    if (from.rule != Rule::name) continue;
+    ++files;
+    CAPTURE(entry.path().filename().string());
+    follow<T, Rule>(from);
+  }
+  CHECK(files >= 2);
+}
+
+}  // namespace ferry_test

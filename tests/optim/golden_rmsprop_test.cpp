@@ -1,0 +1,11 @@
+#include "optim/golden.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+namespace ferry_test {
+
+TEMPLATE_TEST_CASE("trajectories of rmsprop are PyTorch's", "[optim][golden]", float, double) {
+  follow_all<TestType, ferry::optim::rmsprop>();
+}
+
+}  // namespace ferry_test
