@@ -84,7 +84,7 @@ struct update_job {
 /// One optimizer step on the rows that the batch names: combines their gradients, then updates weights and
 /// state in place, all in one kernel that moves 2 (w + s) + g bytes for each row.
 ///
-///   rule     ferry::optim::sgd, adagrad, adam: torch.optim's names, defaults and formulas
+///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites
 ///   table    rows x width of float, double, half_t or bhalf_t, any memory space
 ///   state    from make_state(rule, table)
 ///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
