@@ -51,7 +51,8 @@ TEST_CASE("shapes that do not fit are refused by name before anything is launche
 
   ferry::tensor<float, ferry::mapped_space> none("none", 0, 8);
   CHECK_THROWS_MATCHES(ferry::gather(exec, none, which, batch, ferry::bounds::clamp{}),
-                       ferry::invalid_argument, says("no row to send 3 indices to"));
+                       ferry::invalid_argument,
+                       says("no row to send 3 indices to, 'none' [0 x 8] in mapped_space has none"));
   CHECK_THROWS_AS(ferry::gather(exec, none, which, batch).wait(), ferry::out_of_range);
   const ferry::tensor<float, ferry::mapped_space> handle;
   CHECK_THROWS_MATCHES(ferry::gather(exec, handle, which, batch), ferry::invalid_argument,
@@ -96,6 +97,66 @@ TEST_CASE("a direct path to pageable memory is refused where the device can't re
                     ferry::invalid_argument);
     CHECK_THROWS_AS(ferry::copy(exec, table, batch, ferry::path::direct{}), ferry::invalid_argument);
   }
+}
+
+TEST_CASE("operands that share memory are refused by name", "[errors]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::mapped_space> memory("memory", 20, 16);
+  ferry::init::zeros(exec, memory);
+  using view = ferry::tensor_view<float, ferry::mapped_space>;
+  const std::vector<int> which{1, 2, 3};
+  const auto shared = [&](const auto& table, auto&& batch) {
+    CHECK_THROWS_MATCHES(ferry::gather(exec, table, which, batch), ferry::invalid_argument,
+                         says("ferry::gather: ") && says("[3 x ") && says("overlap in memory"));
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, table, which, batch), ferry::invalid_argument,
+                         says("ferry::scatter: ") && says("overlap in memory"));
+  };
+  shared(view(memory.data(), 10, 16), view(memory.data() + 9 * 16, 3, 16));
+  shared(view(memory.data() + 4, 10, 16), view(memory.data(), 3, 16));
+  CHECK_NOTHROW(
+      ferry::gather(exec, view(memory.data(), 10, 16), which, view(memory.data() + 160, 3, 16)).wait());
+  CHECK_NOTHROW(
+      ferry::gather(exec, view(memory.data() + 160, 10, 16), which, view(memory.data(), 3, 16)).wait());
+  CHECK_THROWS_MATCHES(ferry::copy(exec, view(memory.data(), 3, 16), view(memory.data() + 1, 3, 16)),
+                       ferry::invalid_argument, says("ferry::copy: ") && says("overlap in memory"));
+
+  // Columns of one array lie between each other's.
+  const Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::mapped_space>,
+                     Kokkos::MemoryTraits<Kokkos::Unmanaged>>
+      all(memory.data(), 20, 16);
+  const auto columns = [&](std::size_t from, std::size_t to, std::size_t rows) {
+    return Kokkos::subview(all, Kokkos::make_pair(std::size_t{0}, rows), Kokkos::make_pair(from, to));
+  };
+  CHECK_NOTHROW(ferry::gather(exec, columns(0, 8, 20), which, columns(8, 16, 3)).wait());
+  CHECK_NOTHROW(ferry::gather(exec, columns(8, 16, 20), which, columns(0, 8, 3)).wait());
+  shared(columns(0, 8, 20), columns(7, 15, 3));
+  shared(columns(7, 15, 20), columns(0, 8, 3));
+}
+
+TEST_CASE("bad indices are found where rows have no elements", "[errors]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> table("table", 3, 0), batch("batch", 4, 0);
+  const std::vector<int> bad{1, 2, 3, 3}, good{0, 1, 2, 2};
+  CHECK_THROWS_MATCHES(ferry::gather(exec, table, bad, batch).wait(), ferry::out_of_range,
+                       says("2 of 4 indices are outside of 'table' [3 x 0]"));
+  CHECK_THROWS_AS(ferry::scatter(exec, table, bad, batch, ferry::duplicates::assume_unique{}).wait(),
+                  ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::gather(exec, table, ferry::make_plan(exec, bad, 3), batch).wait(),
+                  ferry::out_of_range);
+  CHECK_NOTHROW(ferry::gather(exec, table, good, batch).wait());
+  CHECK_NOTHROW(ferry::gather(exec, table, bad, batch, ferry::bounds::skip{}).wait());
+}
+
+TEST_CASE("memory that a verb can't have is missed by the verb's name", "[errors][budget]") {
+  const exec_space exec;
+  const auto which = make<ferry::device_space>("which", std::vector<std::int64_t>(40000, 1));
+  ferry::trim();
+  ferry::set_memory_budget<ferry::pageable_space>(1);
+  ferry::set_memory_budget<ferry::device_space>(1);
+  CHECK_THROWS_MATCHES(ferry::make_plan(exec, which, 5), ferry::budget_exceeded, says("ferry::make_plan: "));
+  ferry::set_memory_budget<ferry::pageable_space>(0);
+  ferry::set_memory_budget<ferry::device_space>(0);
+  CHECK(ferry::make_plan(exec, which, 5).unique_count() == 1);
 }
 
 }  // namespace ferry_test

@@ -224,6 +224,7 @@ TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[gra
   put(of.table, content);
   put(of.which, which);
   ferry::tensor<float, ferry::pinned_space> host("host", n, width);
+  ferry::rowwise_int8_tensor<ferry::pageable_space> codes("codes", rows, width);
   ferry::gather(on.exec(), of.table, of.which, of.batch).wait();
   const auto refuses = [](const auto& verb, const char* why) {
     CHECK_THROWS_MATCHES(
@@ -239,6 +240,13 @@ TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[gra
     refuses([&] { static_cast<void>(ferry::make_plan(on.exec(), of.which, rows)); }, "make the plan before");
     refuses([&] { static_cast<void>(ferry::gather<ferry::pinned_space>(on.exec(), of.table, of.which)); },
             "made once only");
+    refuses([&] { ferry::gather(on.exec(), codes, of.which, of.batch).wait(); },
+            "the host's threads each time");
+    refuses(
+        [&] {
+          ferry::scatter(on.exec(), codes, of.which, of.batch, ferry::duplicates::assume_unique{}).wait();
+        },
+        "the host's threads each time");
     ticket = ferry::gather(on.exec(), of.table, of.which, of.batch);
     CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
   });

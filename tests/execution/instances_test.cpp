@@ -122,6 +122,31 @@ TEMPLATE_TEST_CASE("the staged path comes behind the direct path of another inst
   CHECK(take(second) == all_of(22));
 }
 
+TEST_CASE("rows that the staged path reads by DMA are not overwritten before", "[instances]") {
+  const auto exec = instances(2);
+  const ferry::path::staged staged;
+  const ferry::path::direct direct;
+  const ferry::duplicates::assume_unique unique;
+  const auto tens = make<ferry::device_space>("tens", rows, width, all_of(10));
+  const auto there = make<ferry::device_space>("which", every_row());
+  const auto which = every_row();  // neighbours from the first to the last
+  for (int round = 0; round < 10; ++round) {
+    auto table = make<ferry::pinned_space>("table", rows, width, all_of(1));
+    auto values = make<ferry::pinned_space>("values", rows, width, all_of(2));
+    auto far = make<ferry::device_space>("far", rows, width, all_of(0));
+    ferry::tensor<float, ferry::device_space> batch("batch", rows, width);
+    ferry::gather(exec[0], table, which, batch, staged).detach();
+    ferry::scatter(exec[1], table, there, tens, direct, unique).detach();
+    ferry::scatter(exec[0], far, which, values, staged, unique).detach();
+    ferry::gather(exec[1], tens, there, values, direct).detach();
+    for (const auto& each : exec) each.fence("ferry_test::instances");
+    CHECK(take(batch) == all_of(1));
+    CHECK(take(table) == all_of(10));
+    CHECK(take(far) == all_of(2));
+    CHECK(take(values) == all_of(10));
+  }
+}
+
 TEST_CASE("a plan may be used and dropped by instances that did not make it", "[instances]") {
   const auto exec = instances(3);
   const auto ones = make<ferry::device_space>("ones", rows, width, all_of(1));

@@ -198,4 +198,17 @@ TEST_CASE("a type that fixes all extents needs none from its constructor", "[ten
   CHECK(handle.describe() == "'' [] in device_space: no memory");
 }
 
+TEST_CASE("a view of sizes given one by one", "[tensor]") {
+  std::vector<float> memory(24);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<float>(i);
+  const ferry::tensor_view<const float, ferry::pageable_space> view(memory.data(), 2, 3, 4);
+  CHECK(view.rank() == 3);
+  CHECK(view.rows() == 2);
+  CHECK(view.width() == 12);
+  CHECK(view(1, 2, 3) == 23.0f);
+  using wrong = ferry::tensor_view<float, ferry::pageable_space>;
+  CHECK_THROWS_MATCHES(wrong(memory.data(), 2, -3), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("-3 is negative")));
+}
+
 }  // namespace ferry_test

@@ -165,6 +165,30 @@ inline void require_dense_rows(const char* verb, const auto& array) {
                            " are strided; use ferry::copy to make a dense array of them");
 }
 
+/// Whether two arrays with dense rows have a byte in common. Rows of one stride may lie between each other's, as
+/// columns of one array do.
+inline bool overlap(const auto& a, const auto& b) {
+  if (a.size() == 0 || b.size() == 0) return false;
+  constexpr auto bytes_of = [](const auto& array, std::int64_t elements) {
+    return static_cast<std::uintptr_t>(elements) * sizeof(*array.data);
+  };
+  struct range {
+    std::uintptr_t begin, end, step, row;
+  };
+  const auto range_of = [&](const auto& array) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
+    const auto step = bytes_of(array, array.row_stride());
+    const auto row = bytes_of(array, array.width());
+    return range{begin, begin + static_cast<std::uintptr_t>(array.rows() - 1) * step + row, step, row};
+  };
+  const range one = range_of(a), other = range_of(b);
+  if (one.end <= other.begin || other.end <= one.begin) return false;
+  if (one.step != other.step) return true;
+  const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
+                                                        : one.step - (one.begin - other.begin) % one.step;
+  return shift < one.row || shift + other.row > one.step;
+}
+
 /// Shapes of a verb on rows. Extents of rank 1 stand for rows of one element.
 inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
   require_dense_rows(verb, table);
@@ -177,6 +201,9 @@ inline void require_shapes(const char* verb, const auto& table, std::int64_t pos
     throw invalid_argument(std::string("ferry::") + verb + ": rows of " + table.describe() + " have " +
                            std::to_string(table.width()) + " elements, rows of " + batch.describe() +
                            " have " + std::to_string(batch.width()));
+  if (overlap(table, batch))
+    throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and " +
+                           table.describe() + " overlap in memory");
 }
 
 inline void require_rank_one(const char* verb, const auto& indices) {
@@ -189,11 +216,16 @@ inline void require_rank_one(const char* verb, const auto& indices) {
 }
 
 template <class Bounds>
-void require_a_row_to_clamp_to(const char* verb, std::int64_t rows, std::int64_t positions) {
+void require_a_row_to_clamp_to(const char* verb, std::int64_t rows, std::int64_t positions,
+                               const auto& describe) {
   if constexpr (std::is_same_v<Bounds, bounds::clamp>)
     if (rows == 0 && positions > 0)
       throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
-                             std::to_string(positions) + " indices to, the table has none");
+                             std::to_string(positions) + " indices to, " + describe() + " has none");
+}
+template <class Bounds>
+void require_a_row_to_clamp_to(const char* verb, const auto& table, std::int64_t positions) {
+  require_a_row_to_clamp_to<Bounds>(verb, table.rows(), positions, [&] { return table.describe(); });
 }
 
 template <class Exec, class Chosen, class Table>

@@ -215,6 +215,10 @@ template <class Exec, class From, class To, class... Policies>
     throw invalid_argument("ferry::copy: the extents of " + source.describe() + " and " + sink.describe() +
                            " differ");
 
+  if (source.is_contiguous() && sink.is_contiguous() && detail::overlap(source, sink))
+    throw invalid_argument("ferry::copy: " + source.describe() + " and " + sink.describe() +
+                           " overlap in memory");
+
   detail::call<Exec> of(exec, "copy");
   if (source.size() != 0) {
     if constexpr (std::is_same_v<path_policy, path::direct>) {

@@ -46,6 +46,14 @@ void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
   of.writes_to(out);
 }
 
+/// Rows of a page-locked table may still be on their way by DMA when the verb returns.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void settle_staged_gather(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                          const array_ref<Out, OutSpace>& out) {
+  settle(of, "ferry::gather::staged", table, out);
+  if constexpr (is_page_locked<TableSpace>) of.reads_from(table);
+}
+
 template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
           class Out, class OutSpace>
 ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
@@ -56,7 +64,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
   if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
     if constexpr (std::is_same_v<Path, path::staged>) {
-      settle(of, "ferry::gather::staged", table, out);
+      settle_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, "gather", indices, table.rows(), rows);
       gather_staged(of, table, rows, out);
@@ -72,6 +80,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
       }
     }
   }
+  if (out.width() == 0) look_at_bounds<Bounds>(of, "gather", indices, table.rows());
   return of.finish(table, n, std::is_signed_v<plain>);
 }
 
@@ -85,7 +94,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
     if constexpr (std::is_same_v<Path, path::staged>) {
-      settle(of, "ferry::gather::staged", table, out);
+      settle_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
     } else {
       require_gather_reach(of, table, out);
@@ -138,7 +147,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const auto which = make_ref(indices);
     detail::require_rank_one("gather", which);
     detail::require_shapes("gather", from, which.rows(), to);
-    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from.rows(), which.rows());
+    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
     return detail::on_path<asked, verb::gather, out_space>(
         exec, from, which.rows(), false, [&]<class Path>(Path) {
           return detail::gather_by_index<Path, bounds_policy>(exec, from, which, to);

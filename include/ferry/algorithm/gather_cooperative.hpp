@@ -29,11 +29,12 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
   const auto lanes = dma_lanes<Exec>::beside(of);
   ring<Exec> slots(of, lanes, label, n, row_bytes, backend::tuning().cooperative_workers);
   const meeting meet(of, n, row_bytes);
+  list_from_back<Exec, std::uint64_t> list(of, n);
   lanes.after(of);
   launch_gather(of.exec(), label, table, out, places, n,
                 in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
-  list_from_back<Exec, std::uint64_t> list(of, places.sorted_rows, n);
+  list.bring(of, places.sorted_rows);
   auto claims = meet.for_host(slots.per_slot());
   slots.to_device(
       claims,

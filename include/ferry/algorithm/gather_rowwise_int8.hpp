@@ -108,11 +108,12 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
   } else {
     const auto which = make_ref(indices);
     detail::require_rank_one("gather", which);
-    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from.rows(), which.rows());
+    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
     positions = which.rows();
     is_signed = std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>;
   }
   detail::require_shapes("gather", from, positions, to);
+  detail::refuse_capture_of_staging<path_policy, Space, typename decltype(to)::memory_space>(of);
   if (to.size() != 0) {
     const auto* rows = detail::resolved_rows<bounds_policy>(of, detail::label_of("gather", path_policy::name),
                                                             indices, from.rows());

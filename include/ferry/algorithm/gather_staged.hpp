@@ -32,6 +32,19 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
+    const auto enqueue_runs = [&](const Exec& lane, std::int64_t first, std::int64_t count,
+                                  const auto& on_rest) {
+      transfer_batch<Exec> straight(lane, label, OutSpace::name, TableSpace::name);
+      runs.split(
+          first, count,
+          [&](std::int64_t begin, std::int64_t length) {
+            straight.add(out.data + begin * out.row_stride(), table.data + rows[begin] * table.row_stride(),
+                         length * row_bytes);
+          },
+          on_rest);
+      straight.enqueue();
+    };
+    if (runs.is_every_row()) return enqueue_runs(of.exec(), 0, n, [](std::int64_t, std::int64_t) {});
     const auto lanes = dma_lanes<Exec>::beside(of);
     ring<Exec> slots(of, lanes, label, n, row_bytes, workers);
     lanes.after(of);
@@ -46,20 +59,12 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
               });
         },
         [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer_batch<Exec> straight(lane, label, OutSpace::name, TableSpace::name);
-          runs.split(
-              first, count,
-              [&](std::int64_t begin, std::int64_t length) {
-                straight.add(out.data + begin * out.row_stride(),
-                             table.data + rows[begin] * table.row_stride(), length * row_bytes);
-              },
-              [&](std::int64_t begin, std::int64_t length) {
-                for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
-                  transfer(lane, "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
-                           slot + (from - first) * row_bytes, pinned_space::name, items * row_bytes);
-                });
-              });
-          straight.enqueue();
+          enqueue_runs(lane, first, count, [&](std::int64_t begin, std::int64_t length) {
+            for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
+              transfer(lane, "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
+                       slot + (from - first) * row_bytes, pinned_space::name, items * row_bytes);
+            });
+          });
         });
     lanes.behind(of);
   } else {

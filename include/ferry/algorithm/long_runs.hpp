@@ -36,6 +36,9 @@ class long_runs {
   long_runs(const std::int64_t* rows, std::int64_t least, bool dense)
       : rows_(rows), least_(least), most_(dense ? std::numeric_limits<std::int64_t>::max() : 1) {}
 
+  /// Whether each row is a run: none goes by way of a ring.
+  [[nodiscard]] bool is_every_row() const { return least_ == 1; }
+
   /// Cuts items [first, first + count) into runs and what lies between them: on_run(begin, length) and
   /// on_rest(begin, length), in the items' order.
   ///

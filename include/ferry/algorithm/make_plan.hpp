@@ -131,7 +131,8 @@ void require_plan_shapes(const auto& indices, Rows rows) {
     throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
                            ", must be >= 0");
   require_rank_one("make_plan", indices);
-  require_a_row_to_clamp_to<Bounds>("make_plan", static_cast<std::int64_t>(rows), indices.rows());
+  require_a_row_to_clamp_to<Bounds>("make_plan", static_cast<std::int64_t>(rows), indices.rows(),
+                                    [] { return std::string("the table"); });
 }
 
 template <class Exec, class Room>

@@ -54,9 +54,12 @@ class meeting {
 template <class Exec, class Row>
 class list_from_back {
  public:
-  list_from_back(call<Exec>& of, const Row* sorted, std::int64_t count)
-      : here_(of.template pinned<Row>(count)), split_(count - std::min(count, first_part)) {
-    bring(of, sorted, split_, count);
+  /// Takes the memory, so that nothing can fail for want of it once the device has begun.
+  list_from_back(call<Exec>& of, std::int64_t count)
+      : here_(of.template pinned<Row>(count)), count_(count), split_(count - std::min(count, first_part)) {}
+
+  void bring(call<Exec>& of, const Row* sorted) {
+    bring(of, sorted, split_, count_);
     back_.there = of.mark(of.lane());
     bring(of, sorted, 0, split_);
     front_.there = of.mark(of.lane());
@@ -86,6 +89,7 @@ class list_from_back {
   }
 
   Row* here_;
+  std::int64_t count_;
   std::int64_t split_;
   part back_;
   part front_;

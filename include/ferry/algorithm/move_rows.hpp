@@ -144,6 +144,20 @@ void resolve_on_host(call<Exec>& of, const char* verb, const array_ref<Index, Sp
   host.fence(label);
 }
 
+/// Rows without elements: nothing moves, but bad indices are found all the same.
+template <class Bounds, class Exec, class Index, class Space>
+void look_at_bounds(call<Exec>& of, const char* verb, const array_ref<Index, Space>& indices,
+                    std::int64_t table_rows) {
+  using plain = std::remove_const_t<Index>;
+  if constexpr (Bounds::reports) {
+    if (indices.rows() == 0) return;
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
+                                                    of.report()};
+    launch(of.exec(), label_of(verb, "validate"), indices.rows(),
+           kernels::validate_indices<plain, Bounds>{source});
+  }
+}
+
 /// The longest pieces of [first, first + count) whose positions all have a row and whose rows of `out` lie
 /// one behind the other: what one DMA transfer may carry.
 template <class Out, class Visit>

@@ -40,6 +40,17 @@ using record_path =
     std::conditional_t<(std::is_same_v<Path, path::staged> && !any_host_space<Space, near_space<Exec>>),
                        path::direct, Path>;
 
+/// Before anything is enqueued: whether the host's threads would take part each time.
+template <class Path, class... Spaces, class Exec>
+void refuse_capture_of_staging(const call<Exec>& of) {
+  if constexpr (std::is_same_v<Path, path::staged> || std::is_same_v<Path, path::cooperative> ||
+                (std::is_same_v<Spaces, pageable_space> || ...))
+    of.refuse_capture(
+        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or "
+        "pinned "
+        "memory");
+}
+
 /// The codes as what they are: rows of `width` bytes, a record apart. Checks and messages go by it.
 template <class Table>
 auto codes_of(Table& table) {

@@ -126,6 +126,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   const auto from = make_ref(values);
   const auto by_plan = [&](const row_plan& plan) {
     detail::call<Exec> of(exec, "scatter");
+    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
     of.use(plan);
     if (from.size() != 0) detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
     return of.finish(to, plan.positions(), plan.storage()->signed_indices);
@@ -138,11 +139,12 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
     const auto which = make_ref(indices);
     detail::require_rank_one("scatter", which);
     detail::require_shapes("scatter", to, which.rows(), from);
-    detail::require_a_row_to_clamp_to<bounds_policy>("scatter", to.rows(), which.rows());
+    detail::require_a_row_to_clamp_to<bounds_policy>("scatter", to, which.rows());
     if constexpr (duplicates_policy::needs_plan) {
       return by_plan(detail::plan_rows_of<bounds_policy>(exec, which, to.rows()));
     } else {
       detail::call<Exec> of(exec, "scatter");
+      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
       if (from.size() != 0)
         detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);
       return of.finish(to, which.rows(),

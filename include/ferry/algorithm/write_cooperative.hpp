@@ -34,12 +34,13 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   const auto lanes = dma_lanes<Exec>::beside(of);
   ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().cooperative_workers);
   const meeting meet(of, items, row_bytes);
+  list_from_back<Exec, std::int64_t> list(of, items);
   lanes.after(of);
   launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items,
                        dense_rows<const wire, device_space>(combined, items, wide, "combined"),
                        in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
-  list_from_back<Exec, std::int64_t> list(of, store.unique_rows, items);
+  list.bring(of, store.unique_rows);
   auto claims = meet.for_host(slots.per_slot());
   slots.from_device(
       claims,

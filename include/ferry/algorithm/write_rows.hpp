@@ -102,6 +102,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       }
     }
   }
+  if (job.table.width() == 0) look_at_bounds<Bounds>(of, verb, indices, job.table.rows());
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
@@ -122,7 +123,7 @@ ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
     const auto which = make_ref(indices);
     require_rank_one(verb_name, which);
     require_shapes(verb_name, job.table, which.rows(), values);
-    require_a_row_to_clamp_to<Bounds>(verb_name, job.table.rows(), which.rows());
+    require_a_row_to_clamp_to<Bounds>(verb_name, job.table, which.rows());
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
           if constexpr (Duplicates::needs_plan || is_sorted_path<Path>)

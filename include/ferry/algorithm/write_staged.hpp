@@ -27,6 +27,7 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
   plain* there = of.template scratch<plain>(values.size());
   if (is_page_locked<Space> && values.row_stride() == wide) {
+    of.reads_from(values);  // which goes on when the verb has returned
     transfer(of.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
@@ -62,27 +63,36 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
+  const auto enqueue_runs = [&](const Exec& lane, std::int64_t first, std::int64_t count,
+                                const auto& on_rest) {
+    transfer_batch<Exec> straight(lane, label, table_space::name, device_space::name);
+    runs.split(
+        first, count,
+        [&](std::int64_t begin, std::int64_t length) {
+          if constexpr (lands)
+            straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
+                         length * row_bytes);
+        },
+        on_rest);
+    straight.enqueue();
+  };
+  if (runs.is_every_row()) {
+    enqueue_runs(of.exec(), 0, items, [](std::int64_t, std::int64_t) {});
+    if (const auto landed = of.mark(); landed != nullptr) landed->wait();  // the table is the host's
+    return;
+  }
   const auto lanes = dma_lanes<Exec>::beside(of);
   ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
   lanes.after(of);
   slots.from_device(
       [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer_batch<Exec> straight(lane, label, table_space::name, device_space::name);
         transfer_batch<Exec> fetched(lane, label, pinned_space::name, device_space::name);
-        runs.split(
-            first, count,
-            [&](std::int64_t begin, std::int64_t length) {
-              if constexpr (lands)
-                straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
-                             length * row_bytes);
-            },
-            [&](std::int64_t begin, std::int64_t length) {
-              const std::int64_t whole = stride == width ? length : 1;  // rows of one transfer
-              for (std::int64_t r = begin; r < begin + length; r += whole)
-                fetched.add(slot + (r - first) * row_bytes, values + r * stride, whole * row_bytes);
-            });
+        enqueue_runs(lane, first, count, [&](std::int64_t begin, std::int64_t length) {
+          const std::int64_t whole = stride == width ? length : 1;  // rows of one transfer
+          for (std::int64_t r = begin; r < begin + length; r += whole)
+            fetched.add(slot + (r - first) * row_bytes, values + r * stride, whole * row_bytes);
+        });
         fetched.enqueue();
-        straight.enqueue();
       },
       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
         runs.split(

@@ -58,10 +58,14 @@ class call {
   call& operator=(const call&) = delete;
   /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
   ~call() {
-    if (flight_ == nullptr || capturing_ || (flight_->resources.empty() && flight_->memory.empty())) return;
+    if (flight_ == nullptr || (flight_->resources.empty() && flight_->memory.empty())) return;
     try {
-      backend::fence(exec_, "ferry::abandoned");
-      for (const auto& lane : lanes_) backend::fence(*lane, "ferry::abandoned");
+      if (capturing_) {
+        give_to_graph();  // what is already captured runs with every launch
+      } else {
+        backend::fence(exec_, "ferry::abandoned");
+        for (const auto& lane : lanes_) backend::fence(*lane, "ferry::abandoned");
+      }
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
     }
@@ -90,9 +94,11 @@ class call {
   /// The same, to be shared: with a plan, say.
   std::shared_ptr<void> block(std::size_t bytes) {
     const typename backend::capture_pause pause(capturing_);
-    auto lease = capturing_ ? engine_->device_scratch(bytes)
-                            : engine_->device_scratch(
-                                  bytes, id_, [this](event& earlier) { backend::wait_for(exec_, earlier); });
+    auto lease = for_verb([&]() -> std::shared_ptr<void> {
+      if (capturing_) return engine_->device_scratch(bytes);
+      return engine_->device_scratch(bytes, id_,
+                                     [this](event& earlier) { backend::wait_for(exec_, earlier); });
+    });
     blocks_.push_back(lease);
     flight_->memory.push_back(lease);
     return lease;
@@ -101,7 +107,7 @@ class call {
   template <class T>
   T* pinned(std::int64_t count) {
     const typename backend::capture_pause pause(capturing_);
-    return static_cast<T*>(hold(engine_->pinned_scratch(bytes_of<T>(count))));
+    return static_cast<T*>(hold(for_verb([&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
   }
   void* hold(std::shared_ptr<void> resource) {
     flight_->resources.push_back(std::move(resource));
@@ -234,6 +240,21 @@ class call {
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
+  /// Says for whom the memory was wanted, where it is not to be had.
+  template <class Take>
+  std::shared_ptr<void> for_verb(const Take& take) const {
+    const auto with_verb = [this](const error& failed) {
+      return "ferry::" + std::string(verb_) + ": " + failed.what();
+    };
+    try {
+      return take();
+    } catch (const budget_exceeded& failed) {
+      throw budget_exceeded(with_verb(failed));
+    } catch (const bad_alloc& failed) {
+      throw bad_alloc(with_verb(failed));
+    }
+  }
+
   struct touch {
     std::shared_ptr<access_tracker> accesses;
     bool written;

@@ -60,7 +60,8 @@ class future {
   [[nodiscard]] Result get() {
     wait();
     if (!result_.has_value())
-      throw invalid_argument("ferry::future: there is no result, get() has handed it out already");
+      throw invalid_argument(
+          "ferry::future: there is no result: it was never given one, or get() or a move has handed it on");
     Result handed = std::move(*result_);
     result_.reset();
     return handed;

@@ -32,10 +32,14 @@ class report_pool {
     state_->free.pop_back();
     // The lease shares the memory, so it may outlive the pool.
     return {new report_writer(slot), [owner = state_](report_writer* lent) {
-              clean(*lent);
-              const std::lock_guard inner(owner->guard);
-              owner->free.push_back(*lent);
-              delete lent;
+              const std::unique_ptr<report_writer> dropped(lent);
+              try {
+                clean(*lent);
+                const std::lock_guard inner(owner->guard);
+                owner->free.push_back(*lent);
+              } catch (...) {
+                // A device that fails was reported to whoever waited for it; this report is not used again.
+              }
             }};
   }
 

@@ -28,7 +28,7 @@ namespace ferry::detail {
 template <class Exec>
 class ring {
  public:
-  /// Slots hold whole items, of at most `slot_bytes` bytes where an item is no larger, and are smaller where
+  /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
   /// `workers` would not all find work.
   ring(call<Exec>& of, const dma_lanes<Exec>& lanes, std::string label, std::int64_t items,
        std::int64_t item_bytes, int workers)
@@ -42,7 +42,12 @@ class ring {
     per_slot_ = std::min(std::max<std::int64_t>(1, usual / item), std::max(fair, least));
     per_slot_ = std::clamp<std::int64_t>(per_slot_, 1, std::max<std::int64_t>(1, items));
     slot_bytes_ = per_slot_ * item_bytes;
-    workers_ = static_cast<int>(std::clamp<std::int64_t>((items + per_slot_ - 1) / per_slot_, 1, workers_));
+    // Items larger than a slot leave room for fewer workers, so that the ring does not outgrow the cache by more than
+    // they do.
+    const std::int64_t room =
+        std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
+    const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
+    workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
     slots_ = of.template pinned<std::byte>(2 * workers_ * slot_bytes_);
   }
 

@@ -50,14 +50,13 @@ class locked_pages {
 /// locked already: by another adoption or as a table of ferry's, which is then named, or by other code. Throws
 /// budget_exceeded, and bad_alloc where the pages can't be locked.
 template <MemorySpace Space, Element T, std::integral... Sizes>
-[[nodiscard]] tensor<T, Space> adopt(std::span<T> memory, Sizes... sizes) {
+[[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
   static_assert(std::same_as<Space, pinned_space> || std::same_as<Space, pageable_space>,
                 "ferry: adopt takes host memory over as pinned_space or pageable_space; the other spaces "
                 "make their own.");
-  const std::string label = "adopted";
   const auto checked = shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
   if (checked.size() != memory.size())
-    throw invalid_argument("ferry::adopt: a span of " + std::to_string(memory.size()) +
+    throw invalid_argument("ferry::adopt: '" + label + "': a span of " + std::to_string(memory.size()) +
                            " elements is no tensor " + checked.to_string());
   std::shared_ptr<void> owner;
   if constexpr (std::same_as<Space, pinned_space>)
@@ -65,6 +64,12 @@ template <MemorySpace Space, Element T, std::integral... Sizes>
       owner = std::make_shared<detail::locked_pages<Space>>("ferry::" + label, memory.data(),
                                                             memory.size_bytes());
   return tensor<T, Space>(label, checked, memory.data(), std::move(owner));
+}
+
+/// The same with the label "adopted".
+template <MemorySpace Space, Element T, std::integral... Sizes>
+[[nodiscard]] tensor<T, Space> adopt(std::span<T> memory, Sizes... sizes) {
+  return adopt<Space>("adopted", memory, sizes...);
 }
 
 }  // namespace ferry

@@ -6,6 +6,7 @@
 
 #include <Kokkos_Macros.hpp>
 
+#include <concepts>
 #include <cstddef>
 #include <type_traits>
 
@@ -23,6 +24,12 @@ class tensor_view {
   tensor_view() = default;
   KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents)
       : data_(data), shape_(extents) {}
+  /// Of dense rows: the sizes one by one, rows first. Throws invalid_argument for negative ones.
+  template <std::integral... Sizes>
+    requires(sizeof...(Sizes) >= 1 && std::is_same_v<Extents, dynamic_rank>)
+  tensor_view(T* data, Sizes... sizes)
+      : data_(data),
+        shape_(shape<Extents>::make(detail::checked_extents(label(), sizes...), label(), sizeof(T))) {}
   /// A view of constant elements from one of mutable elements.
   template <class U>
     requires(std::is_same_v<const U, T>)
