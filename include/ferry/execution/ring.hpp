@@ -32,7 +32,6 @@ class ring {
   /// `workers` would not all find work.
   ring(call<Exec>& of, const dma_lanes<Exec>& lanes, std::string label, std::int64_t items,
        std::int64_t item_bytes, int workers)
-
       : call_(of), lanes_(lanes), label_(std::move(label)), items_(items) {
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().staging_slot_bytes;
