@@ -44,9 +44,13 @@
 #include <ferry/optim/adamw.hpp>
 #include <ferry/optim/asgd.hpp>
 #include <ferry/optim/ftrl.hpp>
+#include <ferry/optim/lamb.hpp>
+#include <ferry/optim/lars.hpp>
 #include <ferry/optim/lion.hpp>
 #include <ferry/optim/nadam.hpp>
+#include <ferry/optim/partial_rowwise_adam.hpp>
 #include <ferry/optim/rmsprop.hpp>
+#include <ferry/optim/rowwise_adagrad.hpp>
 #include <ferry/optim/rprop.hpp>
 #include <ferry/optim/sgd.hpp>
 #include <ferry/optim/sparse_adam.hpp>

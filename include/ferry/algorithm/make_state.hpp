@@ -10,9 +10,12 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::optim {
 
@@ -28,19 +31,24 @@ template <MemorySpace Space, class StateType, class Rule, class Table>
                 "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
   rule.check();
   const auto like = make_ref(table);
-  std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
-                                     static_cast<std::size_t>(like.width())};
   state<Rule, StateType, Space> made;
-  boost::hana::for_each(rule.fields(), [&](const optim::field& field) {
-    if (!field.active) return;
-    tensor<StateType, Space> values(like.label + "::" + field.name, extents);
+  const auto filled = [&](const char* name, std::int64_t width, double initial) {
+    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
+                                             static_cast<std::size_t>(width)};
+    tensor<StateType, Space> values(like.label + "::" + name, extents);
     if constexpr (std::is_same_v<Space, device_space>)
-      ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(values),
-                          static_cast<StateType>(field.initial));
+      ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(values), static_cast<StateType>(initial));
     else
       ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(values),
-                          static_cast<StateType>(field.initial));
-    made.add_field(field.name, std::move(values));
+                          static_cast<StateType>(initial));
+    return values;
+  };
+  int row_fields = 0;
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
+      made.add_row_field(row_fields++, described.name, filled(described.name, 1, described.initial));
+    else if (described.active)
+      made.add_field(described.name, filled(described.name, like.width(), described.initial));
   });
   return made;
 }

@@ -4,6 +4,7 @@
 #include <ferry/algorithm/row_jobs.hpp>
 #include <ferry/algorithm/write_rows.hpp>
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/kernels/update_whole_rows.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/state.hpp>
 
@@ -28,12 +29,15 @@ template <class T, class TableSpace, class State, class StateSpace, class Rule>
 struct update_job {
   array_ref<T, TableSpace> table;
   std::array<array_ref<State, StateSpace>, 8> state;
+  std::array<array_ref<State, StateSpace>, 4> row_state;
   int fields;
   Rule rule;
   std::int64_t step;
 
   static constexpr int max_fields = optim::state<Rule, State, StateSpace>::max_fields;
-  static_assert(max_fields <= 8);
+  static constexpr int row_fields = optim::state<Rule, State, StateSpace>::row_fields;
+  static_assert(max_fields <= 8 && row_fields <= 4);
+  static constexpr bool needs_whole_rows = RowOptimizer<Rule>;
 
   template <class Value, class Duplicates>
   using wire_type = step_type<T, State, Value>;
@@ -54,6 +58,51 @@ struct update_job {
   void reach(const Check& check) const {
     check(table);
     for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
+    for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
+  }
+
+  /// For rules that need whole rows: run(kernel) with the kernel of this step, see update_whole_rows.
+  template <bool Host, class Duplicates, int Fields = Rule::min_fields, class Source, class Value,
+            class Space, class Run>
+  void visit_whole_rows(const Source& source, std::int64_t items, const array_ref<Value, Space>& values,
+                        const Run& run) const {
+    if constexpr (Fields < max_fields)
+      if (fields != Fields) return visit_whole_rows<Host, Duplicates, Fields + 1>(source, items, values, run);
+    using compute = step_type<T, State, Value>;
+    using rule_fn = decltype(rule.template coefficients<compute>(step));
+    const auto with_tile = [&]<class Tile>(Tile) {
+      using plain = std::remove_const_t<Value>;
+      kernels::update_whole_rows<compute, Tile, Duplicates, Source, plain, T, State, rule_fn, Fields,
+                                 row_fields>
+          kernel{source,
+                 values.data,
+                 values.row_stride(),
+                 values.width(),
+                 items,
+                 table.data,
+                 table.row_stride(),
+                 {},
+                 0,
+                 {},
+                 rule.template coefficients<compute>(step)};
+      for (int f = 0; f < Fields; ++f) {
+        kernel.state[f] = state[static_cast<std::size_t>(f)].data;
+        kernel.state_stride = state[static_cast<std::size_t>(f)].row_stride();
+      }
+      for (int f = 0; f < row_fields; ++f) kernel.row_state[f] = row_state[static_cast<std::size_t>(f)].data;
+      run(kernel);
+    };
+    if constexpr (Host) {
+      with_tile(kernels::host_tile{});
+    } else {
+      bool packable = in_packets<4>(table, values);
+      for (int f = 0; f < Fields; ++f)
+        packable = packable && in_packets<4>(state[static_cast<std::size_t>(f)]);
+      if (packable)
+        with_tile(kernels::packed_tile{});
+      else
+        with_tile(kernels::single_tile{});
+    }
   }
 
  private:
@@ -142,16 +191,24 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     if (field.rows() != to.rows() || field.width() != to.width())
       throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " + to.describe());
   }
+  std::array<array_ref<StateType, StateSpace>, 4> row_fields;
+  for (int f = 0; f < state.row_fields; ++f) {
+    auto& field = row_fields[static_cast<std::size_t>(f)];
+    field = make_ref(state.row_field_at(f));
+    if (field.rows() != to.rows() || field.width() != 1)
+      throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " + to.describe());
+  }
   int needed = 0;
-  boost::hana::for_each(rule.fields(),
-                        [&needed](const optim::field& field) { needed += field.active ? 1 : 0; });
+  boost::hana::for_each(rule.fields(), [&needed](const auto& field) {
+    if constexpr (requires { field.active; }) needed += field.active ? 1 : 0;
+  });
   if (needed != state.fields())
     throw invalid_argument("ferry::step: the options of " + std::string(Rule::name) + " need " +
                            std::to_string(needed) + " state fields, but the state of '" + to.label +
                            "' has " + std::to_string(state.fields()) + "; make it with the same options");
   const auto counter = state.step_counter();
-  const detail::update_job<element, space, StateType, StateSpace, Rule> job{to, fields, state.fields(), rule,
-                                                                            *counter + 1};
+  const detail::update_job<element, space, StateType, StateSpace, Rule> job{
+      to, fields, row_fields, state.fields(), rule, *counter + 1};
   // Staged, a step runs where the table lies, and the state must lie there, too.
   constexpr bool together = space::is_host_accessible == StateSpace::is_host_accessible;
   constexpr bool staged_only =

@@ -9,6 +9,9 @@
 #include <ferry/kernels/row_source.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -23,6 +26,8 @@
 ///     the arrays' alignment allows
 ///   wire_type<Value, Duplicates>
 ///     the element type of combined values on their way through the ring
+///   needs_whole_rows, visit_whole_rows
+///     for optimizer rules alone: instead of visit, where a row must be seen as a whole
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///     the job that writes combined values into such a buffer
 ///   replaces_by<Value>
@@ -31,21 +36,47 @@
 ///     calls check(array) for every array that it writes
 namespace ferry::detail {
 
+/// Rows that one thread each, or the vector lanes of one, work on as a whole.
+template <class Exec, class Kernel, class Order>
+void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t items, const Kernel& kernel,
+                       [[maybe_unused]] const Order& order) {
+  if (items <= 0) return;
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, items, kernel);
+  } else {
+    static_assert(sizeof(Kernel) < 448,
+                  "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
+    const int lanes = Kernel::lanes_for(kernel.width);
+    constexpr bool few = std::is_same_v<Order, in_few_teams>;
+    const int threads = (few ? execution_backend<Exec>::tuning().ordered_team_size : 256) / lanes;
+    const std::int64_t teams = few ? execution_backend<Exec>::tuning().ordered_teams
+                                   : std::min<std::int64_t>((items + threads - 1) / threads, 1 << 20);
+    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(teams), threads, lanes),
+                         kernel);
+  }
+}
+
 /// The kernel for one source of items.
 template <class Duplicates, class Job, class Exec, class Source, class Value, class Space,
           class Order = all_at_once>
 void launch_apply(const Exec& exec, const std::string& label, const Job& job, const Source& source,
                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
-  job.template visit<is_host_exec<Exec>, Duplicates>(values, [&]<class Compute, class Tile>(
-                                                                 const auto& operation, const auto* data,
-                                                                 std::int64_t stride, std::int64_t width,
-                                                                 Tile) {
-    using value = std::remove_cvref_t<decltype(*data)>;
-    using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
-                                       std::remove_cvref_t<decltype(operation)>>;
-    const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
-    order.run(exec, label, items, tiles, kernel{source, data, stride, width, fast_divisor(tiles), operation});
-  });
+  if constexpr (requires { requires Job::needs_whole_rows; }) {
+    job.template visit_whole_rows<is_host_exec<Exec>, Duplicates>(
+        source, items, values,
+        [&](const auto& kernel) { launch_whole_rows(exec, label, items, kernel, order); });
+  } else {
+    job.template visit<is_host_exec<Exec>, Duplicates>(
+        values, [&]<class Compute, class Tile>(const auto& operation, const auto* data, std::int64_t stride,
+                                               std::int64_t width, Tile) {
+          using value = std::remove_cvref_t<decltype(*data)>;
+          using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
+                                             std::remove_cvref_t<decltype(operation)>>;
+          const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
+          order.run(exec, label, items, tiles,
+                    kernel{source, data, stride, width, fast_divisor(tiles), operation});
+        });
+  }
 }
 
 /// A plan as the kernels see it, with a look for repeated rows where they are forbidden.

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// A row rule: options as data, a Hana tuple of state fields, and `coefficients<Compute>(step)`, which gives
+/// An optimizer's rule: options as data, a Hana tuple of state fields, and `coefficients<Compute>(step)`, which gives
 /// the pure per-element update of one step as a small functor with
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N])
 /// Inactive fields may only stand behind active ones; the update is compiled for each number of fields in
@@ -19,6 +19,16 @@ concept Optimizer = requires(const Rule& rule, std::int64_t step) {
   rule.check();
   rule.template coefficients<float>(step);
   rule.template coefficients<double>(step);
+};
+
+/// A rule that looks at a row as a whole before it changes an element: its update adds `sums` numbers up over the row,
+///   measure(weight, gradient, state, row, Compute (&part)[sums])   what one element adds; changes nothing
+///   settle(Compute (&total)[sums], width, Compute (&row)[R])       once for each row: updates the row's own state, the
+///                                                                  row_fields, and turns the sums into what apply needs
+///   apply(weight, gradient, state, const Compute (&total)[sums])   as for any rule
+template <class Rule>
+concept RowOptimizer = Optimizer<Rule> && requires {
+  { Rule::template update<float>::sums } -> std::convertible_to<int>;
 };
 
 }  // namespace ferry

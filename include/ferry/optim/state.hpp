@@ -3,10 +3,8 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/optim/field.hpp>
 #include <ferry/tensor/tensor.hpp>
-
-#include <boost/hana/length.hpp>
-#include <boost/hana/tuple.hpp>
 
 #include <array>
 #include <cstddef>
@@ -19,7 +17,7 @@
 namespace ferry::optim {
 
 /// The state of an optimizer for one table: a tensor of the table's rows and width for each active field of
-/// the rule, and the number of steps taken. Made by make_state; move-only. The tensors are named as
+/// the rule, one number for each row for each of its row fields, and the number of steps taken. Made by make_state; move-only. The tensors are named as
 /// torch.optim names them, and may be read and written between steps (to save and restore training).
 template <Optimizer Rule, class T, MemorySpace Space>
 class state {
@@ -29,8 +27,8 @@ class state {
   using memory_space = Space;
   using tensor_type = tensor<T, Space>;
 
-  static constexpr int max_fields =
-      static_cast<int>(decltype(boost::hana::length(std::declval<const Rule&>().fields()))::value);
+  static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
+  static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
   state() : steps_(std::make_shared<std::int64_t>(0)) {}
 
@@ -40,9 +38,15 @@ class state {
   [[nodiscard]] const tensor_type& field(int i) const { return tensors_.at(static_cast<std::size_t>(i)); }
   [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
 
+  /// Of one element for each row of the table; row_fields of them.
+  [[nodiscard]] tensor_type& row_field_at(int i) { return row_tensors_.at(static_cast<std::size_t>(i)); }
+  [[nodiscard]] const tensor_type& row_field_at(int i) const {
+    return row_tensors_.at(static_cast<std::size_t>(i));
+  }
+
   /// By torch.optim's name, "exp_avg" say; throws invalid_argument where the rule has no such active field.
-  [[nodiscard]] tensor_type& field(std::string_view name) { return field(index_of(name)); }
-  [[nodiscard]] const tensor_type& field(std::string_view name) const { return field(index_of(name)); }
+  [[nodiscard]] tensor_type& field(std::string_view name) { return *find(*this, name); }
+  [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
 
   /// Steps taken; a step whose ticket reported bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return *steps_; }
@@ -54,22 +58,33 @@ class state {
     ++fields_;
   }
 
+  void add_row_field(int place, const char* name, tensor_type&& values) {
+    row_names_.at(static_cast<std::size_t>(place)) = name;
+    row_tensors_.at(static_cast<std::size_t>(place)) = std::move(values);
+  }
+
   /// Shared with the tickets of steps in flight.
   [[nodiscard]] const std::shared_ptr<std::int64_t>& step_counter() const { return steps_; }
 
  private:
-  [[nodiscard]] int index_of(std::string_view name) const {
-    for (int i = 0; i < fields_; ++i)
-      if (field_name(i) == name) return i;
+  template <class Self>
+  static auto find(Self& self, std::string_view name) -> decltype(&self.field(0)) {
+    for (int i = 0; i < self.fields_; ++i)
+      if (self.field_name(i) == name) return &self.field(i);
+    for (int i = 0; i < row_fields; ++i)
+      if (self.row_names_[static_cast<std::size_t>(i)] == name) return &self.row_field_at(i);
     throw invalid_argument("ferry::optim::state: " + std::string(Rule::name) + " has no active state '" +
                            std::string(name) + "'");
   }
 
   static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);
+  static constexpr std::size_t row_room = row_fields == 0 ? 1 : static_cast<std::size_t>(row_fields);
 
   int fields_ = 0;
   std::array<const char*, room> names_{};
   std::array<tensor_type, room> tensors_{};
+  std::array<std::string_view, row_room> row_names_{};
+  std::array<tensor_type, row_room> row_tensors_{};
   std::shared_ptr<std::int64_t> steps_;
 };
 

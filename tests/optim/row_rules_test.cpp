@@ -1,0 +1,211 @@
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+/// Rules that look at a row as a whole, against loops in double written from their papers.
+namespace ferry_test {
+
+namespace {
+
+/// A row in double: weights, up to two arrays of state, and the row's own number.
+struct row_of_doubles {
+  std::vector<double> weight, first, second;
+  double own = 0.0;
+};
+
+double signed_by(bool maximize, double g) { return maximize ? -g : g; }
+
+void follow(const ferry::optim::rowwise_adagrad& rule, row_of_doubles& row,
+            const std::vector<double>& gradient, int) {
+  double sum = 0.0;
+  std::vector<double> g;
+  for (std::size_t c = 0; c < gradient.size(); ++c) {
+    g.push_back(signed_by(rule.maximize, gradient[c]) + rule.weight_decay * row.weight[c]);
+    sum += g[c] * g[c];
+  }
+  row.own += sum / static_cast<double>(gradient.size());
+  for (std::size_t c = 0; c < gradient.size(); ++c)
+    row.weight[c] -= rule.lr * g[c] / (std::sqrt(row.own) + rule.eps);
+}
+
+void follow(const ferry::optim::partial_rowwise_adam& rule, row_of_doubles& row,
+            const std::vector<double>& gradient, int step) {
+  double sum = 0.0;
+  for (const double g : gradient) sum += g * g;
+  row.own = rule.betas[1] * row.own + (1.0 - rule.betas[1]) * sum / static_cast<double>(gradient.size());
+  const double deviation = std::sqrt(row.own / (1.0 - std::pow(rule.betas[1], step))) + rule.eps;
+  for (std::size_t c = 0; c < gradient.size(); ++c) {
+    row.first[c] =
+        rule.betas[0] * row.first[c] + (1.0 - rule.betas[0]) * signed_by(rule.maximize, gradient[c]);
+    const double mean = row.first[c] / (1.0 - std::pow(rule.betas[0], step));
+    row.weight[c] -= rule.lr * (mean / deviation + rule.weight_decay * row.weight[c]);
+  }
+}
+
+void follow(const ferry::optim::lamb& rule, row_of_doubles& row, const std::vector<double>& gradient,
+            int step) {
+  std::vector<double> direction;
+  double weights = 0.0, directions = 0.0;
+  for (std::size_t c = 0; c < gradient.size(); ++c) {
+    const double g = signed_by(rule.maximize, gradient[c]);
+    row.first[c] = rule.betas[0] * row.first[c] + (1.0 - rule.betas[0]) * g;
+    row.second[c] = rule.betas[1] * row.second[c] + (1.0 - rule.betas[1]) * g * g;
+    const double mean = row.first[c] / (1.0 - std::pow(rule.betas[0], step));
+    const double square = row.second[c] / (1.0 - std::pow(rule.betas[1], step));
+    direction.push_back(mean / (std::sqrt(square) + rule.eps) + rule.weight_decay * row.weight[c]);
+    weights += row.weight[c] * row.weight[c];
+    directions += direction[c] * direction[c];
+  }
+  const double trust = weights > 0.0 && directions > 0.0 ? std::sqrt(weights) / std::sqrt(directions) : 1.0;
+  for (std::size_t c = 0; c < gradient.size(); ++c) row.weight[c] -= rule.lr * trust * direction[c];
+}
+
+void follow(const ferry::optim::lars& rule, row_of_doubles& row, const std::vector<double>& gradient, int) {
+  double weights = 0.0, gradients = 0.0;
+  for (std::size_t c = 0; c < gradient.size(); ++c) {
+    weights += row.weight[c] * row.weight[c];
+    gradients += gradient[c] * gradient[c];
+  }
+  weights = std::sqrt(weights);
+  gradients = std::sqrt(gradients);
+  const double rate =
+      weights > 0.0 && gradients > 0.0
+          ? rule.trust_coefficient * weights / (gradients + rule.weight_decay * weights + rule.eps)
+          : 1.0;
+  for (std::size_t c = 0; c < gradient.size(); ++c) {
+    const double g = signed_by(rule.maximize, gradient[c]) + rule.weight_decay * row.weight[c];
+    row.first[c] = rule.momentum * row.first[c] + rule.lr * rate * g;
+    row.weight[c] -= row.first[c];
+  }
+}
+
+/// 20 steps with repeated rows; `initial` is that of the row's own number.
+template <class T, class Space, class Rule, class Path>
+void train(const Rule& rule, double initial, std::size_t width, Path path, std::uint64_t salt) {
+  CAPTURE(Rule::name, width, path.name, Space::name);
+  auto random = generator(salt * 1000 + width);
+  const exec_space exec;
+  const std::size_t rows = 11, n = 17;
+  auto start = values<T>(random, rows * width);
+  for (std::size_t c = 0; c < width; ++c) start[2 * width + c] = T(0);  // a row without a norm
+  auto table = make<Space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  std::vector<row_of_doubles> expected(rows);
+  for (std::size_t r = 0; r < rows; ++r) {
+    expected[r].weight.assign(start.begin() + static_cast<std::ptrdiff_t>(r * width),
+                              start.begin() + static_cast<std::ptrdiff_t>((r + 1) * width));
+    expected[r].first.assign(width, 0.0);
+    expected[r].second.assign(width, 0.0);
+    expected[r].own = initial;
+  }
+  for (int step = 1; step <= 20; ++step) {
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto gradients = values<T>(random, n * width);
+    const auto there = make<ferry::device_space>("grads", n, width, gradients);
+    if (step % 2 == 0)
+      ferry::step(exec, rule, table, state, which, there, path).wait();
+    else
+      ferry::step(exec, rule, table, state, ferry::make_plan(exec, which, rows), there, path).wait();
+    for (std::size_t r = 0; r < rows; ++r) {
+      std::vector<double> sum(width);
+      bool named = false;
+      for (std::size_t p = 0; p < n; ++p) {
+        if (which[p] != static_cast<std::int64_t>(r)) continue;
+        named = true;
+        for (std::size_t c = 0; c < width; ++c) sum[c] += static_cast<double>(gradients[p * width + c]);
+      }
+      if (named) follow(rule, expected[r], sum, step);
+    }
+  }
+  const auto now = take(table);
+  double worst = 0.0;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const double right = expected[i / width].weight[i % width];
+    worst =
+        std::fmax(worst, std::fabs(static_cast<double>(now[i]) - right) / std::fmax(1.0, std::fabs(right)));
+  }
+  CHECK(worst < (std::is_same_v<T, double> ? 1e-12 : 2e-5));
+  if constexpr (decltype(state)::row_fields > 0) {
+    const auto own = take(state.row_field_at(0));
+    for (std::size_t r = 0; r < rows; ++r)
+      CHECK(std::fabs(static_cast<double>(own[r]) - expected[r].own) <=
+            (std::is_same_v<T, double> ? 1e-12 : 2e-5) * std::fmax(1.0, expected[r].own));
+  }
+}
+
+template <class T, class Space>
+void train_all(std::uint64_t salt) {
+  for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
+    // Around packets, warps of packets, the places of a sum and a host's tiles.
+    for (const std::size_t width : {1u, 3u, 4u, 33u, 64u, 128u, 130u, 516u}) {
+      train<T, Space>(
+          ferry::optim::rowwise_adagrad{.lr = 0.05, .weight_decay = 0.01, .initial_accumulator_value = 0.1},
+          0.1, width, path, salt);
+      train<T, Space>(
+          ferry::optim::partial_rowwise_adam{.lr = 0.02, .betas = {0.8, 0.95}, .weight_decay = 0.1}, 0.0,
+          width, path, salt + 1);
+      train<T, Space>(ferry::optim::lamb{.lr = 0.01, .weight_decay = 0.05, .maximize = true}, 0.0, width,
+                      path, salt + 2);
+      train<T, Space>(
+          ferry::optim::lars{.lr = 0.5, .momentum = 0.8, .weight_decay = 0.01, .trust_coefficient = 0.02},
+          0.0, width, path, salt + 3);
+    }
+  });
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rules that look at whole rows follow their formulas", "[optim][rows]",
+                   ferry::device_space, ferry::mapped_space, ferry::pageable_space) {
+  train_all<float, TestType>(301);
+}
+
+TEST_CASE("rules that look at whole rows follow their formulas in double", "[optim][rows]") {
+  train_all<double, ferry::device_space>(302);
+}
+
+TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") {
+  using order = ferry::kernels::row_sum_order;
+  auto random = generator(311);
+  std::uniform_real_distribution<float> any(-1.0f, 1.0f);
+  float place[order::places];
+  for (auto& value : place) value = any(random);
+  float lane[32];
+  for (int l = 0; l < 32; ++l)
+    lane[l] = (place[4 * l] + place[4 * l + 1]) + (place[4 * l + 2] + place[4 * l + 3]);
+  const auto tree = [&](auto self, int from, int apart) -> float {
+    return apart == 32 ? lane[from] : self(self, from, 2 * apart) + self(self, from + apart, 2 * apart);
+  };
+  CHECK(order::total(place) == tree(tree, 0, 1));
+}
+
+TEST_CASE("a row's own state has a name and one number for each row", "[optim][rows]") {
+  const ferry::tensor<ferry::half_t, ferry::pinned_space> table("weights", 6, 8);
+  auto state = ferry::optim::make_state(ferry::optim::partial_rowwise_adam{}, table);
+  CHECK(state.fields() == 1);
+  CHECK(state.row_fields == 1);
+  CHECK(state.field("exp_avg").width() == 8);
+  CHECK(state.field("exp_avg_sq").rows() == 6);
+  CHECK(state.field("exp_avg_sq").width() == 1);
+  CHECK(state.row_field_at(0).label() == "weights::exp_avg_sq");
+  CHECK_THROWS_MATCHES(
+      state.field("sum"), ferry::invalid_argument,
+      Catch::Matchers::MessageMatches(Catch::Matchers::ContainsSubstring("no active state 'sum'")));
+  const ferry::optim::rowwise_adagrad adagrad{.initial_accumulator_value = 0.5};
+  auto sums = ferry::optim::make_state(adagrad, table);
+  CHECK(sums.fields() == 0);
+  CHECK(take(sums.field("sum")) == std::vector<float>(6, 0.5f));
+}
+
+}  // namespace ferry_test
