@@ -3,7 +3,9 @@
 #include <ferry/execution/backend.hpp>
 #include <ferry/execution/engine.hpp>
 #include <ferry/execution/findings.hpp>
+#include <ferry/execution/host_side.hpp>
 #include <ferry/execution/ticket.hpp>
+#include <ferry/execution/wanted_for.hpp>
 #include <ferry/index/report.hpp>
 #include <ferry/index/row_plan.hpp>
 #include <ferry/memory/access_tracker.hpp>
@@ -27,16 +29,6 @@
 #include <vector>
 
 namespace ferry::detail {
-
-/// Where the host's share of a verb runs: on the given instance if that is the host's, else on the default
-/// one.
-template <class Exec>
-auto host_side(const Exec& exec) {
-  if constexpr (is_host_exec<Exec>)
-    return exec;
-  else
-    return Kokkos::DefaultHostExecutionSpace{};
-}
 
 /// One call of a verb: the resources that it takes, and the ticket that it ends with.
 template <class Exec>
@@ -94,7 +86,7 @@ class call {
   /// The same, to be shared: with a plan, say.
   std::shared_ptr<void> block(std::size_t bytes) {
     const typename backend::capture_pause pause(capturing_);
-    auto lease = for_verb([&]() -> std::shared_ptr<void> {
+    auto lease = wanted_for(verb_, [&]() -> std::shared_ptr<void> {
       if (capturing_) return engine_->device_scratch(bytes);
       return engine_->device_scratch(bytes, id_,
                                      [this](event& earlier) { backend::wait_for(exec_, earlier); });
@@ -107,7 +99,8 @@ class call {
   template <class T>
   T* pinned(std::int64_t count) {
     const typename backend::capture_pause pause(capturing_);
-    return static_cast<T*>(hold(for_verb([&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
+    return static_cast<T*>(
+        hold(wanted_for(verb_, [&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
   }
   void* hold(std::shared_ptr<void> resource) {
     flight_->resources.push_back(std::move(resource));
@@ -240,21 +233,6 @@ class call {
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
-  /// Says for whom the memory was wanted, where it is not to be had.
-  template <class Take>
-  std::shared_ptr<void> for_verb(const Take& take) const {
-    const auto with_verb = [this](const error& failed) {
-      return "ferry::" + std::string(verb_) + ": " + failed.what();
-    };
-    try {
-      return take();
-    } catch (const budget_exceeded& failed) {
-      throw budget_exceeded(with_verb(failed));
-    } catch (const bad_alloc& failed) {
-      throw bad_alloc(with_verb(failed));
-    }
-  }
-
   struct touch {
     std::shared_ptr<access_tracker> accesses;
     bool written;

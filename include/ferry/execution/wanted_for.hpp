@@ -1,0 +1,25 @@
+#pragma once
+
+#include <ferry/error.hpp>
+
+#include <memory>
+#include <string>
+
+namespace ferry::detail {
+
+/// What take() gives; where the memory is not to be had, the exception says which verb wanted it.
+template <class Take>
+std::shared_ptr<void> wanted_for(const char* verb, const Take& take) {
+  const auto with_verb = [verb](const error& failed) {
+    return std::string("ferry::") + verb + ": " + failed.what();
+  };
+  try {
+    return take();
+  } catch (const budget_exceeded& failed) {
+    throw budget_exceeded(with_verb(failed));
+  } catch (const bad_alloc& failed) {
+    throw bad_alloc(with_verb(failed));
+  }
+}
+
+}  // namespace ferry::detail
