@@ -68,13 +68,7 @@ struct adam {
             static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_rate(name, "betas[0]", betas[0]);
-    require_rate(name, "betas[1]", betas[1]);
-    require_not_negative(name, "eps", eps);
-    require_not_negative(name, "weight_decay", weight_decay);
-  }
+  void check() const { require_adam_options(*this); }
 };
 static_assert(Optimizer<adam>);
 

@@ -69,11 +69,7 @@ struct nadam {
   }
 
   void check() const {
-    require_not_negative(name, "lr", lr);
-    require_rate(name, "betas[0]", betas[0]);
-    require_rate(name, "betas[1]", betas[1]);
-    require_not_negative(name, "eps", eps);
-    require_not_negative(name, "weight_decay", weight_decay);
+    require_adam_options(*this);
     require_not_negative(name, "momentum_decay", momentum_decay);
   }
 

@@ -25,4 +25,15 @@ inline void require_rate(std::string_view rule, const char* option, double value
   require_option(rule, option, value, value >= 0.0 && value < 1.0, "in [0, 1)");
 }
 
+/// What the rules with two moving averages have in common.
+template <class Rule>
+void require_adam_options(const Rule& rule) {
+  require_not_negative(Rule::name, "lr", rule.lr);
+  require_rate(Rule::name, "betas[0]", rule.betas[0]);
+  require_rate(Rule::name, "betas[1]", rule.betas[1]);
+  require_not_negative(Rule::name, "eps", rule.eps);
+  if constexpr (requires { rule.weight_decay; })
+    require_not_negative(Rule::name, "weight_decay", rule.weight_decay);
+}
+
 }  // namespace ferry::optim

@@ -51,12 +51,7 @@ struct sparse_adam {
             static_cast<Compute>(eps), static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_rate(name, "betas[0]", betas[0]);
-    require_rate(name, "betas[1]", betas[1]);
-    require_not_negative(name, "eps", eps);
-  }
+  void check() const { require_adam_options(*this); }
 };
 static_assert(Optimizer<sparse_adam>);
 
