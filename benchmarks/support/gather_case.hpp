@@ -15,15 +15,7 @@ template <class Table, class Which, class... Policies>
 void time_gather_by(session& run, std::string name, facts setting, const Table& table, const Which& which,
                     const index_sets& sets, batch_tensor& batch, int burst, const traffic& moved,
                     Policies... policies) {
-  figure made;
-  made.name = std::move(name);
-  made.setting =
-      std::move(setting) + facts{{"n", static_cast<std::int64_t>(batch.rows())},
-                                 {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
-                                 {"burst", std::int64_t{burst}}};
-  made.bytes = static_cast<double>(batch.size() * sizeof(float)) * moved.factor;
-  made.counts = moved.counts;
-  made.ceiling = run.ceiling(moved.ceiling);
+  figure made = figure_of(run, std::move(name), std::move(setting), batch, burst, moved);
   made.time = measure(run, burst, [&](int call) {
     return ferry::gather(run.exec(), table, which[call], batch, policies...);
   });

@@ -1,6 +1,12 @@
 #pragma once
 
+#include "report.hpp"
+#include "session.hpp"
+#include "tables.hpp"
+
+#include <cstdint>
 #include <string>
+#include <utility>
 
 namespace ferry_bench {
 
@@ -14,5 +20,20 @@ struct traffic {
 inline traffic over_the_link() { return {1.0, "payload", "ceiling.h2d"}; }
 inline traffic back_over_the_link() { return {1.0, "payload", "ceiling.d2h"}; }
 inline traffic inside_the_device() { return {2.0, "read + write", "ceiling.device_copy"}; }
+
+/// The figure of a verb on `batch`, still to be timed.
+inline figure figure_of(session& run, std::string name, facts setting, const batch_tensor& batch, int burst,
+                        const traffic& moved) {
+  figure made;
+  made.name = std::move(name);
+  made.setting =
+      std::move(setting) + facts{{"n", static_cast<std::int64_t>(batch.rows())},
+                                 {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
+                                 {"burst", std::int64_t{burst}}};
+  made.bytes = static_cast<double>(batch.size() * sizeof(float)) * moved.factor;
+  made.counts = moved.counts;
+  made.ceiling = run.ceiling(moved.ceiling);
+  return made;
+}
 
 }  // namespace ferry_bench

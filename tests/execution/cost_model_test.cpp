@@ -93,16 +93,16 @@ constexpr reading readings[] = {
     {pinned, 64, 512, k128, route::ordered, 20.4},
     {pinned, 64, 1024, k128, route::ordered, 41.1},
     {pinned, 64, 1024, m1, route::ordered, 51.4},
-    // ferry's own cooperative path, sorting included, by the host's clock.
-    {pinned, 16, 128, k128, route::cooperative, 18.3},
-    {pinned, 16, 128, m1, route::cooperative, 36.4},
-    {pinned, 16, 512, k128, route::cooperative, 41.0},
-    {pinned, 16, 512, m1, route::cooperative, 50.2},
+    // ferry's own cooperative path, sorting included, by the host's clock: benchmarks/results/*-h200-selection-2.
+    {pinned, 16, 128, k128, route::cooperative, 17.6},
+    {pinned, 16, 128, m1, route::cooperative, 37.5},
+    {pinned, 16, 512, k128, route::cooperative, 39.4},
+    {pinned, 16, 512, m1, route::cooperative, 47.0},
     // Its staged path.
-    {pinned, 16, 128, k128, route::staged, 18.4},
-    {pinned, 16, 128, m1, route::staged, 35.2},
-    {pinned, 16, 512, k128, route::staged, 35.7},
-    {pinned, 16, 512, m1, route::staged, 45.6},
+    {pinned, 16, 128, k128, route::staged, 12.8},
+    {pinned, 16, 128, m1, route::staged, 29.6},
+    {pinned, 16, 512, k128, route::staged, 29.3},
+    {pinned, 16, 512, m1, route::staged, 43.4},
     // Large device pages.
     {mapped, 16, 16, m1, route::direct, 5.66},
     {mapped, 16, 32, m1, route::direct, 11.32},
