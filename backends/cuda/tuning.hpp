@@ -15,7 +15,6 @@ struct tuning_numbers {
   int staging_workers = 16;
   std::int64_t dma_run_bytes = std::int64_t{1} << 16;
   int cooperative_workers = 8;
-  int dma_lanes = 2;
   int ordered_teams = 16;
   int ordered_team_size = 512;
   std::int64_t meeting_chunk_bytes = std::int64_t{1} << 16;

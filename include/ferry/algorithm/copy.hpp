@@ -128,36 +128,32 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
     const bool dense = to.is_contiguous();
-    // Unpacking takes one buffer in turns, so in the order of one lane.
-    const auto lanes = dense ? dma_lanes<Exec>::beside(of) : dma_lanes<Exec>::own(of);
-    ring<Exec> slots(of, lanes, label, all, element, workers);
+    ring<Exec> slots(of, of.exec(), label, all, element, workers);
     To* unpacked = dense ? nullptr : of.template scratch<To>(slots.per_slot());
-    lanes.after(of);
     slots.to_device(
         [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
           launch_copy(here, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data, from_places,
                       first, count);
         },
-        [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
+        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
           To* there = dense ? to.data + first : unpacked;
-          transfer(lane, label.c_str(), there, ToSpace::name, slot, pinned_space::name, count * element);
-          if (!dense) launch_copy(lane, label, to.data, to_places, first, unpacked, dense_places(), 0, count);
+          transfer(of.exec(), label.c_str(), there, ToSpace::name, slot, pinned_space::name, count * element);
+          if (!dense)
+            launch_copy(of.exec(), label, to.data, to_places, first, unpacked, dense_places(), 0, count);
         });
-    lanes.behind(of);
   } else {
     const bool dense = from.is_contiguous() && std::is_same_v<plain, To>;
-    const auto lanes = dense ? dma_lanes<Exec>::beside(of) : dma_lanes<Exec>::own(of);
-    ring<Exec> slots(of, lanes, label, all, element, workers);
+    ring<Exec> slots(of, of.exec(), label, all, element, workers);
     To* packed = dense ? nullptr : of.template scratch<To>(slots.per_slot());
-    lanes.after(of);
     slots.from_device(
-        [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
+        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
           const void* there = packed;
           if (dense)
             there = from.data + first;
           else
-            launch_copy(lane, label, packed, dense_places(), 0, from.data, from_places, first, count);
-          transfer(lane, label.c_str(), slot, pinned_space::name, there, FromSpace::name, count * element);
+            launch_copy(of.exec(), label, packed, dense_places(), 0, from.data, from_places, first, count);
+          transfer(of.exec(), label.c_str(), slot, pinned_space::name, there, FromSpace::name,
+                   count * element);
         },
         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
           launch_copy(here, label, to.data, to_places, first, reinterpret_cast<const To*>(slot),

@@ -26,27 +26,26 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
 
   Out* arrived = of.template scratch<Out>(n * wide);
-  const auto lanes = dma_lanes<Exec>::beside(of);
-  ring<Exec> slots(of, lanes, label, n, row_bytes, backend::tuning().cooperative_workers);
+  ring<Exec> slots(of, of.lane(), label, n, row_bytes, backend::tuning().cooperative_workers);
   const meeting meet(of, n, row_bytes);
   list_from_back<Exec, std::uint64_t> list(of, n);
-  lanes.after(of);
+  meet.after(of);
   launch_gather(of.exec(), label, table, out, places, n,
                 in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
   list.bring(of, places.sorted_rows);
-  auto claims = meet.for_host(slots.per_slot());
+  auto claims = meet.for_host(slots.pieces());
   slots.to_device(
       claims,
       [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed = dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
         launch_gather(here, label, table, packed, kernels::own_sorted{list.from(first), places.rows}, count);
       },
-      [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(lane, "ferry::gather::cooperative", arrived + first * wide, device_space::name, slot,
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(of.lane(), "ferry::gather::cooperative", arrived + first * wide, device_space::name, slot,
                  pinned_space::name, count * row_bytes);
       });
-  lanes.behind(of);
+  meet.behind(of);
   const std::int64_t begin = claims.begin();
   const auto dense = dense_rows<const Out, device_space>(arrived + begin * wide, n - begin, wide, "arrived");
   launch_gather(of.exec(), label + "::place", dense, out,

@@ -32,9 +32,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
-    const auto enqueue_runs = [&](const Exec& lane, std::int64_t first, std::int64_t count,
-                                  const auto& on_rest) {
-      transfer_batch<Exec> straight(lane, label, OutSpace::name, TableSpace::name);
+    const auto enqueue_runs = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+      transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
       runs.split(
           first, count,
           [&](std::int64_t begin, std::int64_t length) {
@@ -44,10 +43,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
           on_rest);
       straight.enqueue();
     };
-    if (runs.is_every_row()) return enqueue_runs(of.exec(), 0, n, [](std::int64_t, std::int64_t) {});
-    const auto lanes = dma_lanes<Exec>::beside(of);
-    ring<Exec> slots(of, lanes, label, n, row_bytes, workers);
-    lanes.after(of);
+    if (runs.is_every_row()) return enqueue_runs(0, n, [](std::int64_t, std::int64_t) {});
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
     slots.to_device(
         [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
           runs.split(
@@ -58,15 +55,14 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
                 launch_gather(here, label, table, packed, kernels::listed_rows{rows + begin}, length);
               });
         },
-        [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
-          enqueue_runs(lane, first, count, [&](std::int64_t begin, std::int64_t length) {
+        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+          enqueue_runs(first, count, [&](std::int64_t begin, std::int64_t length) {
             for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
-              transfer(lane, "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
+              transfer(of.exec(), "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
                        slot + (from - first) * row_bytes, pinned_space::name, items * row_bytes);
             });
           });
         });
-    lanes.behind(of);
   } else {
     // From the device: gathered there into a dense batch, which the ring brings to the host.
     auto* listed = of.template scratch<std::int64_t>(n);
@@ -74,12 +70,10 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));
     const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
     launch_gather(of.exec(), label, table, dense, kernels::listed_rows{listed}, n);
-    const auto lanes = dma_lanes<Exec>::beside(of);
-    ring<Exec> slots(of, lanes, label, n, row_bytes, workers);
-    lanes.after(of);
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
     slots.from_device(
-        [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer(lane, "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
+        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+          transfer(of.exec(), "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
                    device_space::name, count * row_bytes);
         },
         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {

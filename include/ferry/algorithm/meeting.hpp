@@ -37,8 +37,20 @@ class meeting {
   /// Items of a team's chunk.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
   [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
-  [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
-    return {limit_, progress_, teams_, teams_ * chunk_, piece};
+  [[nodiscard]] meeting_claims for_host(const piece_sizes& pieces) const {
+    return {limit_, progress_, teams_, teams_ * chunk_, pieces};
+  }
+  /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
+  /// lane writes to are the call's, and those that it reads hold what its kernels wrote.
+  template <class Exec>
+  void after(call<Exec>& of) const {
+    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
+  }
+  /// Orders the call's own instance behind the lane.
+  template <class Exec>
+  void behind(call<Exec>& of) const {
+    if (const auto all = of.mark(of.lane()); all != nullptr)
+      execution_backend<Exec>::wait_for(of.exec(), *all);
   }
 
  private:

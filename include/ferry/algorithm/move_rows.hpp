@@ -91,9 +91,17 @@ void launch_gather_units(const Exec& exec, const std::string& label, const Table
                          const Source& source, std::int64_t items, const Order& order) {
   const auto from = as_units<Unit>(table);
   const auto to = as_units<Unit>(out);
-  using kernel = kernels::gather_rows<Unit, Unit, Source>;
-  order.run(exec, label, items, to.width,
-            kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+  if constexpr (std::is_same_v<Order, all_at_once>) {
+    using kernel = kernels::gather_row_pairs<Unit, Source>;
+    const std::int64_t step = kernel::step_for(to.width);
+    order.run(
+        exec, label, kernel::pairs(items, step), to.width,
+        kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step});
+  } else {
+    using kernel = kernels::gather_rows<Unit, Unit, Source>;
+    order.run(exec, label, items, to.width,
+              kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+  }
 }
 
 /// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.

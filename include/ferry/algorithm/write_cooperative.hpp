@@ -31,29 +31,29 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   using wire = std::remove_cvref_t<decltype(*combined)>;
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
 
-  const auto lanes = dma_lanes<Exec>::beside(of);
-  ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().cooperative_workers);
+  ring<Exec> slots(of, of.lane(), label, items, row_bytes,
+                   execution_backend<Exec>::tuning().cooperative_workers);
   const meeting meet(of, items, row_bytes);
   list_from_back<Exec, std::int64_t> list(of, items);
-  lanes.after(of);
+  meet.after(of);
   launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items,
                        dense_rows<const wire, device_space>(combined, items, wide, "combined"),
                        in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
   list.bring(of, store.unique_rows);
-  auto claims = meet.for_host(slots.per_slot());
+  auto claims = meet.for_host(slots.pieces());
   slots.from_device(
       claims,
-      [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(lane, label.c_str(), slot, pinned_space::name, combined + first * wide, device_space::name,
-                 count * row_bytes);
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(of.lane(), label.c_str(), slot, pinned_space::name, combined + first * wide,
+                 device_space::name, count * row_bytes);
       },
       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
         launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
       });
-  lanes.behind(of);
+  meet.behind(of);
 }
 
 }  // namespace ferry::detail

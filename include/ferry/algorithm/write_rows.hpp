@@ -71,7 +71,11 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
       launch(exec, label + "::validate", n, kernels::validate_indices<plain, Bounds>{source});
-    launch_apply<unique>(exec, label, job, source, n, batch);
+    using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
+    if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
+      launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
+    else
+      launch_apply<unique>(exec, label, job, source, n, batch);
   };
   if (job.table.width() != 0 && n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {

@@ -32,21 +32,18 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
   }
-  const auto lanes = dma_lanes<Exec>::beside(of);
-  ring<Exec> slots(of, lanes, label, values.rows(), row_bytes,
+  ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
-  lanes.after(of);
   slots.to_device(
       [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
         const auto packed =
             dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
         launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
       },
-      [&](const Exec& lane, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(lane, label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
+      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer(of.exec(), label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
                  count * row_bytes);
       });
-  lanes.behind(of);
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
@@ -63,9 +60,8 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  const auto enqueue_runs = [&](const Exec& lane, std::int64_t first, std::int64_t count,
-                                const auto& on_rest) {
-    transfer_batch<Exec> straight(lane, label, table_space::name, device_space::name);
+  const auto enqueue_runs = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+    transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
     runs.split(
         first, count,
         [&](std::int64_t begin, std::int64_t length) {
@@ -77,17 +73,15 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
     straight.enqueue();
   };
   if (runs.is_every_row()) {
-    enqueue_runs(of.exec(), 0, items, [](std::int64_t, std::int64_t) {});
+    enqueue_runs(0, items, [](std::int64_t, std::int64_t) {});
     if (const auto landed = of.mark(); landed != nullptr) landed->wait();  // the table is the host's
     return;
   }
-  const auto lanes = dma_lanes<Exec>::beside(of);
-  ring<Exec> slots(of, lanes, label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
-  lanes.after(of);
+  ring<Exec> slots(of, of.exec(), label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
   slots.from_device(
-      [&](const Exec& lane, std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer_batch<Exec> fetched(lane, label, pinned_space::name, device_space::name);
-        enqueue_runs(lane, first, count, [&](std::int64_t begin, std::int64_t length) {
+      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
+        transfer_batch<Exec> fetched(of.exec(), label, pinned_space::name, device_space::name);
+        enqueue_runs(first, count, [&](std::int64_t begin, std::int64_t length) {
           const std::int64_t whole = stride == width ? length : 1;  // rows of one transfer
           for (std::int64_t r = begin; r < begin + length; r += whole)
             fetched.add(slot + (r - first) * row_bytes, values + r * stride, whole * row_bytes);

@@ -56,7 +56,7 @@ class call {
         give_to_graph();  // what is already captured runs with every launch
       } else {
         backend::fence(exec_, "ferry::abandoned");
-        for (const auto& lane : lanes_) backend::fence(*lane, "ferry::abandoned");
+        if (lane_ != nullptr) backend::fence(*lane_, "ferry::abandoned");
       }
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
@@ -107,14 +107,14 @@ class call {
     return flight_->resources.back().get();
   }
 
-  /// Further instances, for transfers beside the verb's own, kept until the verb ends. Their work so far has ended;
-  /// what is enqueued on them is not the ticket's, so order the verb's own instance behind them.
-  const Exec& lane(int which = 0) {
-    while (lanes_.size() <= static_cast<std::size_t>(which)) {
-      lanes_.push_back(engine_->lanes().take(exec_));
-      hold(lanes_.back());
+  /// Another instance for transfers beside the verb's own, kept until the verb ends. Its work so far has ended;
+  /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
+  const Exec& lane() {
+    if (lane_ == nullptr) {
+      lane_ = engine_->lanes().take(exec_);
+      hold(lane_);
     }
-    return *lanes_[static_cast<std::size_t>(which)];
+    return *lane_;
   }
 
   /// A report for kernels of this execution space; its findings become the ticket's error.
@@ -285,7 +285,7 @@ class call {
   std::unique_ptr<flight> flight_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<host_findings> host_findings_;
-  std::vector<std::shared_ptr<Exec>> lanes_;
+  std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
   event_handle done_;
   std::vector<touch> touched_;

@@ -122,6 +122,18 @@ struct staged_places {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return places.order[place]; }
 };
 
+/// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs
+/// findings of an earlier kernel where bad indices are to be reported, see validate_indices.
+template <class Index, class Bounds>
+struct index_destinations {
+  index_rows<Index, Bounds> to;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
+    return to.blocked() || to.row(k, false) < 0 ? -1 : k;
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return to.row(k, false); }
+};
+
 /// Position p is row p.
 struct every_row {
   KOKKOS_FUNCTION static std::int64_t row(std::int64_t position, bool) { return position; }
