@@ -5,6 +5,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "link.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -23,6 +24,7 @@ struct cuda_backend : cuda::allocation_functions,
                       cuda::event_functions,
                       cuda::identity_functions,
                       cuda::capture_functions,
+                      cuda::link_functions,
                       cuda::sort_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;

@@ -5,6 +5,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "link.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
@@ -23,6 +24,7 @@ struct host_backend : host::allocation_functions,
                       host::event_functions,
                       host::identity_functions,
                       host::capture_functions,
+                      host::link_functions,
                       host::sort_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;

@@ -6,7 +6,7 @@ namespace ferry::host {
 
 /// What the host backend's loops are cut to.
 struct tuning_numbers {
-  std::int64_t staging_slot_bytes = std::int64_t{1} << 20;
+  std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
   int staging_workers = 16;
   std::int64_t dma_run_bytes = std::int64_t{1} << 16;
 };

@@ -3,12 +3,13 @@
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/ring.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
-#include <ferry/execution/ring.hpp>
 #include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/copy_elements.hpp>
 #include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/serve_ring.hpp>
 #include <ferry/kernels/tile.hpp>
 
 #include <cstddef>
@@ -52,6 +53,14 @@ inline kernels::strided_places dense_places() {
 
 inline bool is_dense(const kernels::strided_places& places) {
   return places.rank == 1 && places.strides[0] == 1;
+}
+
+/// Whether an array is one block of 16-byte units.
+template <class T, class Space>
+bool is_whole_units(const array_ref<T, Space>& array) {
+  constexpr auto unit = static_cast<std::int64_t>(sizeof(kernels::opaque16));
+  return array.is_contiguous() && reinterpret_cast<std::uintptr_t>(array.data) % unit == 0 &&
+         array.size() * static_cast<std::int64_t>(sizeof(T)) % unit == 0 && unit % sizeof(T) == 0;
 }
 
 /// Contiguous pieces of two types are converted in tiles, where their addresses allow it; everything else goes
@@ -111,8 +120,8 @@ void copy_direct(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
   }
 }
 
-/// Through the ring, in the element type of the destination: packed and unpacked by the host's threads on one
-/// side and by kernels on the other, where a side is not contiguous.
+/// Through the ring, in the element type of the destination: packed or unpacked by the host's threads on one
+/// side and by the ring's kernel on the other.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
   using plain = std::remove_const_t<From>;
@@ -127,38 +136,37 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
     launch_copy(host, label, to.data, to_places, 0, from.data, from_places, 0, all);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    const bool dense = to.is_contiguous();
-    ring<Exec> slots(of, of.exec(), label, all, element, workers);
-    To* unpacked = dense ? nullptr : of.template scratch<To>(slots.per_slot());
-    slots.to_device(
-        [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-          launch_copy(here, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data, from_places,
-                      first, count);
-        },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          To* there = dense ? to.data + first : unpacked;
-          transfer(of.exec(), label.c_str(), there, ToSpace::name, slot, pinned_space::name, count * element);
-          if (!dense)
-            launch_copy(of.exec(), label, to.data, to_places, first, unpacked, dense_places(), 0, count);
-        });
+    const auto bring = [&]<class Unit>(Unit* there, const kernels::strided_places& places) {
+      constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
+      ring<Exec> slots(of, of.exec(), label, all * element / unit, unit, workers);
+      slots.to_device(kernels::elements_from_slot<Exec, Unit, kernels::strided_places>{there, places},
+                      all_by_ring{},
+                      [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                        launch_copy(here, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data,
+                                    from_places, first * unit / element, count * unit / element);
+                        return false;
+                      });
+    };
+    if (is_whole_units(to))
+      bring(reinterpret_cast<kernels::opaque16*>(to.data), dense_places());
+    else
+      bring(to.data, to_places);
   } else {
-    const bool dense = from.is_contiguous() && std::is_same_v<plain, To>;
-    ring<Exec> slots(of, of.exec(), label, all, element, workers);
-    To* packed = dense ? nullptr : of.template scratch<To>(slots.per_slot());
-    slots.from_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          const void* there = packed;
-          if (dense)
-            there = from.data + first;
-          else
-            launch_copy(of.exec(), label, packed, dense_places(), 0, from.data, from_places, first, count);
-          transfer(of.exec(), label.c_str(), slot, pinned_space::name, there, FromSpace::name,
-                   count * element);
-        },
-        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-          launch_copy(here, label, to.data, to_places, first, reinterpret_cast<const To*>(slot),
-                      dense_places(), 0, count);
-        });
+    const auto bring = [&]<class Unit, class There>(Unit, const There* there,
+                                                    const kernels::strided_places& places) {
+      constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
+      ring<Exec> slots(of, of.exec(), label, all * element / unit, unit, workers);
+      slots.from_device(
+          kernels::elements_to_slot<Unit, There, kernels::strided_places>{there, places}, all_by_ring{},
+          [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+            launch_copy(here, label, to.data, to_places, first * unit / element,
+                        reinterpret_cast<const To*>(slot), dense_places(), 0, count * unit / element);
+          });
+    };
+    if (std::is_same_v<plain, To> && is_whole_units(from))
+      bring(kernels::opaque16{}, reinterpret_cast<const kernels::opaque16*>(from.data), dense_places());
+    else
+      bring(To{}, static_cast<const plain*>(from.data), from_places);
   }
 }
 

@@ -3,13 +3,16 @@
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/long_runs.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/ring.hpp>
 #include <ferry/execution/call.hpp>
-#include <ferry/execution/ring.hpp>
+#include <ferry/execution/spin_lock.hpp>
 #include <ferry/execution/transfer.hpp>
 #include <ferry/execution/transfer_batch.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <type_traits>
 
 namespace ferry::detail {
@@ -32,7 +35,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
-    const auto enqueue_runs = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+    spin_lock enqueuing;
+    const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
       transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
       runs.split(
           first, count,
@@ -41,47 +45,45 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
                          length * row_bytes);
           },
           on_rest);
+      const std::lock_guard lock(enqueuing);
       straight.enqueue();
     };
-    if (runs.is_every_row()) return enqueue_runs(0, n, [](std::int64_t, std::int64_t) {});
+    if (runs.is_every_row()) return rest_of(0, n, [](std::int64_t, std::int64_t) {});
     ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
-    slots.to_device(
-        [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-          runs.split(
-              first, count, [](std::int64_t, std::int64_t) {},
-              [&](std::int64_t begin, std::int64_t length) {
-                auto* to = reinterpret_cast<Out*>(slot + (begin - first) * row_bytes);
-                const auto packed = dense_rows<Out, pinned_space>(to, length, wide, "slot");
-                launch_gather(here, label, table, packed, kernels::listed_rows{rows + begin}, length);
-              });
-        },
-        [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-          enqueue_runs(first, count, [&](std::int64_t begin, std::int64_t length) {
-            for_each_run(rows, out, begin, length, [&](std::int64_t from, std::int64_t items) {
-              transfer(of.exec(), "ferry::gather::staged", out.data + from * out.row_stride(), OutSpace::name,
-                       slot + (from - first) * row_bytes, pinned_space::name, items * row_bytes);
-            });
+    const kernels::listed_rows source{rows};
+    with_rows_from_slot<Exec>(out, source, [&](const auto& mover) {
+      slots.to_device(
+          mover, rest_of, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+            const auto packed =
+                dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+            launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+            return std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
           });
-        });
+    });
   } else {
-    // From the device: gathered there into a dense batch, which the ring brings to the host.
+    // From the device: its teams fill the ring, which the host's threads empty. Rows of another type are gathered into
+    // a batch there first, which converts them.
     auto* listed = of.template scratch<std::int64_t>(n);
     transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));
-    const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
-    launch_gather(of.exec(), label, table, dense, kernels::listed_rows{listed}, n);
     ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
-    slots.from_device(
-        [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-          transfer(of.exec(), "ferry::gather::staged", slot, pinned_space::name, dense.data + first * wide,
-                   device_space::name, count * row_bytes);
-        },
-        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<const Out, pinned_space>(reinterpret_cast<const Out*>(slot), count, wide, "slot");
-          launch_gather(here, label, packed, rows_from(out, first, count), kernels::own_row{rows + first},
-                        count);
-        });
+    const auto bring = [&](const auto& mover) {
+      slots.from_device(mover, all_by_ring{},
+                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                          const auto packed = dense_rows<const Out, pinned_space>(
+                              reinterpret_cast<const Out*>(slot), count, wide, "slot");
+                          launch_gather(here, label, packed, rows_from(out, first, count),
+                                        kernels::own_row{rows + first}, count);
+                        });
+    };
+    const kernels::listed_rows source{listed};
+    if constexpr (std::is_same_v<std::remove_const_t<T>, Out>) {
+      with_rows_to_slot(table, source, bring);
+    } else {
+      const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
+      launch_gather(of.exec(), label, table, dense, source, n);
+      with_rows_to_slot(dense, kernels::every_row{}, bring);
+    }
   }
 }
 

@@ -37,8 +37,8 @@ class meeting {
   /// Items of a team's chunk.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
   [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
-  [[nodiscard]] meeting_claims for_host(const piece_sizes& pieces) const {
-    return {limit_, progress_, teams_, teams_ * chunk_, pieces};
+  [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
+    return {limit_, progress_, teams_, teams_ * chunk_, piece};
   }
   /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
   /// lane writes to are the call's, and those that it reads hold what its kernels wrote.

@@ -9,6 +9,7 @@
 #include <ferry/kernels/index_kernels.hpp>
 #include <ferry/kernels/packet.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/serve_ring.hpp>
 #include <ferry/kernels/tile.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
@@ -136,6 +137,32 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
               kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
                                                      fast_divisor(tiles), packed, source});
   }
+}
+
+/// visit(mover) with the mover that takes rows of `out` from a slot, in the widest unit that the alignment allows.
+template <class Exec, class Out, class Space, class Source, class Visit>
+void with_rows_from_slot(const array_ref<Out, Space>& out, const Source& source, const Visit& visit) {
+  const auto in_units = [&]<class Unit>(Unit) {
+    const auto to = as_units<Unit>(out);
+    visit(kernels::rows_from_slot<Exec, Unit, Source>{to.data, to.stride, fast_divisor(to.width), source});
+  };
+  if (in_wide_units(out))
+    in_units(kernels::opaque16{});
+  else
+    in_units(unit_of<Out>{});
+}
+
+/// The same, for rows of `table` on their way to a slot.
+template <class T, class Space, class Source, class Visit>
+void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, const Visit& visit) {
+  const auto in_units = [&]<class Unit>(Unit) {
+    const auto from = as_units<Unit>(table);
+    visit(kernels::rows_to_slot<Unit, Source>{from.data, from.stride, fast_divisor(from.width), source});
+  };
+  if (in_wide_units(table))
+    in_units(kernels::opaque16{});
+  else
+    in_units(unit_of<std::remove_const_t<T>>{});
 }
 
 /// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.

@@ -3,10 +3,9 @@
 #include <ferry/algorithm/launch_order.hpp>
 #include <ferry/algorithm/meeting.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/ring.hpp>
 #include <ferry/algorithm/write_direct.hpp>
 #include <ferry/execution/call.hpp>
-#include <ferry/execution/ring.hpp>
-#include <ferry/execution/transfer.hpp>
 #include <ferry/index/row_plan.hpp>
 
 #include <cstddef>
@@ -17,7 +16,7 @@
 namespace ferry::detail {
 
 /// Table in host memory, values on the device, a plan made there. The device's teams write from the front of the
-/// sorted rows; DMA brings the back to the ring, from where the host's workers write it.
+/// sorted rows; other teams bring the back to the ring, from where the host's workers write it.
 template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                        const array_ref<Value, device_space>& values) {
@@ -36,23 +35,21 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   const meeting meet(of, items, row_bytes);
   list_from_back<Exec, std::int64_t> list(of, items);
   meet.after(of);
-  launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items,
-                       dense_rows<const wire, device_space>(combined, items, wide, "combined"),
+  const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
+  launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items, batch,
                        in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
   list.bring(of, store.unique_rows);
-  auto claims = meet.for_host(slots.pieces());
-  slots.from_device(
-      claims,
-      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(of.lane(), label.c_str(), slot, pinned_space::name, combined + first * wide,
-                 device_space::name, count * row_bytes);
-      },
-      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        const auto packed =
-            dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
-        launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
-      });
+  auto claims = meet.for_host(slots.per_slot());
+  with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
+    slots.from_device(
+        claims, mover, all_by_ring{},
+        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+          const auto packed =
+              dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
+          launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
+        });
+  });
   meet.behind(of);
 }
 

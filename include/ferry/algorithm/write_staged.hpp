@@ -3,15 +3,18 @@
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/long_runs.hpp>
 #include <ferry/algorithm/move_rows.hpp>
+#include <ferry/algorithm/ring.hpp>
 #include <ferry/algorithm/write_direct.hpp>
 #include <ferry/execution/call.hpp>
-#include <ferry/execution/ring.hpp>
+#include <ferry/execution/spin_lock.hpp>
 #include <ferry/execution/transfer.hpp>
 #include <ferry/execution/transfer_batch.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,16 +37,16 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
   }
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
-  slots.to_device(
-      [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-        const auto packed =
-            dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-        launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
-      },
-      [&](const std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer(of.exec(), label.c_str(), there + first * wide, device_space::name, slot, pinned_space::name,
-                 count * row_bytes);
-      });
+  const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
+  with_rows_from_slot<Exec>(batch, kernels::every_row{}, [&](const auto& mover) {
+    slots.to_device(
+        mover, all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+          const auto packed =
+              dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
+          launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
+          return false;
+        });
+  });
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
@@ -60,44 +63,40 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  const auto enqueue_runs = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+  spin_lock enqueuing;
+  std::atomic<bool> any_run{false};
+  const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
     transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
     runs.split(
         first, count,
-        [&](std::int64_t begin, std::int64_t length) {
+        [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
           if constexpr (lands)
             straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
                          length * row_bytes);
+          any_run = true;
         },
         on_rest);
+    const std::lock_guard lock(enqueuing);
     straight.enqueue();
   };
   if (runs.is_every_row()) {
-    enqueue_runs(0, items, [](std::int64_t, std::int64_t) {});
-    if (const auto landed = of.mark(); landed != nullptr) landed->wait();  // the table is the host's
-    return;
+    rest_of(0, items, [](std::int64_t, std::int64_t) {});
+  } else {
+    ring<Exec> slots(of, of.exec(), label, items, row_bytes,
+                     execution_backend<Exec>::tuning().staging_workers);
+    with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
+      slots.from_device(mover, rest_of,
+                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                          launch_apply<duplicates::assume_unique>(
+                              here, label, job, kernels::listed_rows{rows + first}, count,
+                              dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot),
+                                                                    count, width, "slot"));
+                        });
+    });
   }
-  ring<Exec> slots(of, of.exec(), label, items, row_bytes, execution_backend<Exec>::tuning().staging_workers);
-  slots.from_device(
-      [&](std::byte* slot, std::int64_t first, std::int64_t count) {
-        transfer_batch<Exec> fetched(of.exec(), label, pinned_space::name, device_space::name);
-        enqueue_runs(first, count, [&](std::int64_t begin, std::int64_t length) {
-          const std::int64_t whole = stride == width ? length : 1;  // rows of one transfer
-          for (std::int64_t r = begin; r < begin + length; r += whole)
-            fetched.add(slot + (r - first) * row_bytes, values + r * stride, whole * row_bytes);
-        });
-        fetched.enqueue();
-      },
-      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-        runs.split(
-            first, count, [](std::int64_t, std::int64_t) {},
-            [&](std::int64_t begin, std::int64_t length) {
-              const auto* from = reinterpret_cast<const Value*>(slot + (begin - first) * row_bytes);
-              launch_apply<duplicates::assume_unique>(
-                  here, label, job, kernels::listed_rows{rows + begin}, length,
-                  dense_rows<const Value, pinned_space>(from, length, width, "slot"));
-            });
-      });
+  // The table is the host's, so what DMA writes must be there.
+  if (any_run)
+    if (const auto landed = of.mark(); landed != nullptr) landed->wait();
 }
 
 /// Table in host memory, values on the device, a plan made on the device: combined there, applied here.

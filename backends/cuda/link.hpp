@@ -1,0 +1,56 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace ferry::cuda {
+
+/// Device code's view of page-locked memory that host threads write to and read from while a kernel runs.
+struct link_functions {
+  /// What the host wrote last, past every cache of the device.
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* at) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    KOKKOS_IF_ON_HOST((return *at;))
+    KOKKOS_IF_ON_DEVICE((return past_caches(at);))
+  }
+  /// Orders what this thread has read and written before what it writes afterwards, as the host sees it.
+  KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
+
+ private:
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T past_caches([[maybe_unused]] const T* at) {
+    T value;
+    KOKKOS_IF_ON_DEVICE(({
+      using unit = unit_of<sizeof(T) | alignof(T)>;
+      constexpr int units = sizeof(T) / sizeof(unit);
+      unit bits[units];
+      for (int u = 0; u < units; ++u) bits[u] = __ldcv(reinterpret_cast<const unit*>(at) + u);
+      memcpy(&value, bits, sizeof(T));
+    }))
+    return value;
+  }
+
+  /// The widest load that a type of this size and alignment consists of; the lowest set bit tells.
+  template <std::size_t SizeAndAlignment>
+  static auto widest() {
+    constexpr std::size_t bytes = SizeAndAlignment & (~SizeAndAlignment + 1);
+    if constexpr (bytes >= 16)
+      return int4{};
+    else if constexpr (bytes == 8)
+      return 0ll;
+    else if constexpr (bytes == 4)
+      return 0;
+    else if constexpr (bytes == 2)
+      return short{};
+    else
+      return static_cast<signed char>(0);
+  }
+  template <std::size_t SizeAndAlignment>
+  using unit_of = decltype(widest<SizeAndAlignment>());
+};
+
+}  // namespace ferry::cuda

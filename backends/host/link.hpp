@@ -1,0 +1,16 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+namespace ferry::host {
+
+/// There is no link: all memory is the host's.
+struct link_functions {
+  template <class T>
+  KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* at) {
+    return *at;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void fence_link() {}
+};
+
+}  // namespace ferry::host

@@ -1,0 +1,263 @@
+#pragma once
+
+#include <ferry/algorithm/ring_parts.hpp>
+#include <ferry/execution/call.hpp>
+#include <ferry/execution/claims.hpp>
+#include <ferry/execution/crew.hpp>
+#include <ferry/execution/launch.hpp>
+#include <ferry/kernels/serve_ring.hpp>
+#include <ferry/memory/event.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Page-locked slots by which a crew of host threads and a kernel exchange the items of a list: a worker fills a slot
+/// and posts it, a team of the kernel moves it to where it belongs on the device, or the other way round. Each worker
+/// has a few slots and a team of its own, so that neither waits while the other works; all slots together stay in
+/// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
+/// posted (towards the device) or drained (from it).
+///
+/// The kernel reads slots over the link rather than have DMA carry them: handing a transfer to DMA takes the host ten
+/// microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.9 of the link's rate so,
+/// against 0.5 (H200, PCIe 5, 16 threads).
+///
+/// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
+/// that they pass on to launch(). A host backend has no link to overlap with: there the instance itself works, slot
+/// after slot.
+template <class Exec>
+class ring {
+ public:
+  /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
+  /// `workers` would not all find work. The kernel goes to `lane`.
+  ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
+       int workers)
+      : call_(of), lane_(lane), label_(std::move(label)), items_(items) {
+    if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
+    const std::int64_t usual = execution_backend<Exec>::tuning().ring_slot_bytes;
+    const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
+    const std::int64_t fair = items / (std::int64_t{3} * workers_);
+    const std::int64_t least = (smallest_slot + item - 1) / item;
+    per_slot_ = std::min(std::max<std::int64_t>(1, usual / item), std::max(fair, least));
+    per_slot_ = std::clamp<std::int64_t>(per_slot_, 1, std::max<std::int64_t>(1, items));
+    slot_bytes_ = (per_slot_ * item_bytes + slot_alignment - 1) / slot_alignment * slot_alignment;
+    // Items larger than a slot leave room for fewer workers, so that the ring does not outgrow the cache by more than
+    // they do.
+    const std::int64_t room =
+        std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
+    const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
+    workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
+    slots_ = of.template pinned<std::byte>(workers_ * words::depth * slot_bytes_);
+    words_ = of.template pinned<words>(workers_);
+    for (int w = 0; w < workers_; ++w) new (words_ + w) words;
+  }
+
+  /// Items that a slot holds.
+  [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
+
+  /// For each piece of the claims, `parts(first, count, visit)` visits what goes by way of the ring. Of that,
+  /// fill(here, slot, first, count) packs the items into a slot and says whether any has no row; the mover takes them
+  /// from there to the device.
+  template <class Claims, class Mover, class Parts, class Fill>
+  void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
+    crew(mover, [&](int worker, feed& own) {
+      claimed_parts<Claims, Parts> rest(claims, parts);
+      for (post next; rest.take(next);) {
+        std::byte* slot = slot_of(worker, own.posted());
+        if (!own.await(own.posted() - words::depth + 1)) return;
+        next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
+        settle();
+        own.post_next(next);
+        serve_here(mover, slot, next);
+      }
+    });
+  }
+  template <class Mover, class Parts, class Fill>
+  void to_device(const Mover& mover, const Parts& parts, const Fill& fill) {
+    front_claims claims(items_, per_slot_);
+    to_device(claims, mover, parts, fill);
+  }
+
+  /// The other way: the mover brings the items to a slot, then drain(here, slot, first, count) takes them on.
+  template <class Claims, class Mover, class Parts, class Drain>
+  void from_device(Claims& claims, const Mover& mover, const Parts& parts, const Drain& drain) {
+    crew(mover, [&](int worker, feed& own) {
+      claimed_parts<Claims, Parts> rest(claims, parts);
+      post asked[words::depth];
+      std::int64_t drained = 0;
+      const auto ask = [&] {
+        post& next = asked[own.posted() % words::depth];
+        if (!rest.take(next)) return false;
+        std::byte* slot = slot_of(worker, own.posted());
+        own.post_next(next);
+        serve_here(mover, slot, next);
+        return true;
+      };
+      while (own.posted() < words::depth && ask()) {
+      }
+      for (; drained < own.posted(); ++drained) {
+        if (!own.await(drained + 1)) return;
+        const post& now = asked[drained % words::depth];
+        drain(here(), slot_of(worker, drained), now.first, now.count);
+        settle();
+        static_cast<void>(ask());
+      }
+    });
+  }
+  template <class Mover, class Parts, class Drain>
+  void from_device(const Mover& mover, const Parts& parts, const Drain& drain) {
+    front_claims claims(items_, per_slot_);
+    from_device(claims, mover, parts, drain);
+  }
+
+ private:
+  using words = kernels::ring_words;
+  using post = kernels::ring_post;
+
+  static constexpr std::int64_t smallest_slot = std::int64_t{1} << 16;
+  static constexpr std::int64_t slot_alignment = 256;
+
+  /// A worker's side of its words. Says at the end of its life that there will be no more posts.
+  class feed {
+   public:
+    feed(ring& of, words& own) : of_(of), own_(own) {}
+    feed(const feed&) = delete;
+    feed& operator=(const feed&) = delete;
+    ~feed() { publish(1); }
+
+    [[nodiscard]] std::int64_t posted() const { return posted_; }
+    void post_next(const post& next) {
+      own_.posts[posted_++ % words::depth] = next;
+      publish(0);
+    }
+    /// Until the device has ended with so many posts; false where the list was given up meanwhile.
+    [[nodiscard]] bool await(std::int64_t least) {
+      const std::atomic_ref<std::int64_t> done(own_.done);
+      for (int looks = 1; !is_host_exec<Exec> && done.load(std::memory_order_acquire) < least; ++looks) {
+        if (of_.given_up_.load(std::memory_order_relaxed)) return false;
+        if (looks < patience) continue;
+        std::this_thread::yield();
+        if (looks % patience != 0) continue;
+        looks = patience;
+        // A kernel that failed answers no more; its error comes with the event.
+        event* const served = of_.served_.load(std::memory_order_acquire);
+        if (served != nullptr && served->ready() && done.load(std::memory_order_acquire) < least)
+          throw std::runtime_error("ferry: " + of_.label_ + " ended on the device before its work did");
+      }
+      return true;
+    }
+
+   private:
+    static constexpr int patience = 1 << 12;
+
+    void publish(std::int64_t ended) {
+      std::atomic_ref<std::int64_t>(own_.posted).store(2 * posted_ + ended, std::memory_order_release);
+    }
+
+    ring& of_;
+    words& own_;
+    std::int64_t posted_ = 0;
+  };
+
+  template <class Mover, class Work>
+  void crew(const Mover& mover, const Work& work) {
+    const auto as_worker = [&](int worker, [[maybe_unused]] bool launches) {
+      feed own(*this, words_[worker]);
+      try {
+        if constexpr (!is_host_exec<Exec>)
+          if (launches) serve(mover);
+        work(worker, own);
+      } catch (...) {
+        given_up_ = true;
+        throw;
+      }
+    };
+    if constexpr (is_host_exec<Exec>) {
+      as_worker(0, false);
+    } else if (workers_ > 1) {
+      run_crew(host_side(call_.exec()), label_, workers_, [&](int worker) {
+        if (worker != 0) execution_backend<Exec>::enter_thread(lane_);
+        as_worker(worker, worker == 0);
+      });
+    } else {
+      // Launches may block until the kernel ends, so the only worker must not be the one who launches.
+      auto launched = std::async(std::launch::async, [&] {
+        try {
+          execution_backend<Exec>::enter_thread(lane_);
+          serve(mover);
+        } catch (...) {
+          given_up_ = true;
+          throw;
+        }
+      });
+      as_worker(0, false);
+      launched.get();
+    }
+  }
+
+  template <class Mover>
+  void serve(const Mover& mover) {
+    using kernel = kernels::serve_ring<Exec, Mover>;
+    static_assert(sizeof(kernel) < 448,
+                  "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
+    Kokkos::parallel_for(
+        label_,
+        Kokkos::TeamPolicy<Exec>(lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size),
+        kernel{mover, words_, slots_, slot_bytes_});
+    const auto end = call_.mark(lane_);
+    if (end == nullptr) return;
+    end_ = end;
+    served_.store(end_.get(), std::memory_order_release);
+  }
+
+  /// A host backend's turn as the device.
+  template <class Mover>
+  void serve_here([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
+                  [[maybe_unused]] const post& next) {
+    if constexpr (is_host_exec<Exec>) {
+      launch(call_.exec(), label_, next.count * mover.units(), kernels::serve_post<Mover>{mover, slot, next});
+      call_.exec().fence(label_);
+    }
+  }
+
+  [[nodiscard]] auto here() const {
+    if constexpr (is_host_exec<Exec>)
+      return call_.exec();
+    else
+      return caller_thread{};
+  }
+  /// The host's share of a piece has ended.
+  void settle() const {
+    if constexpr (is_host_exec<Exec>) call_.exec().fence(label_);
+  }
+
+  [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
+    return slots_ + (worker * words::depth + turn % words::depth) * slot_bytes_;
+  }
+
+  call<Exec>& call_;
+  const Exec& lane_;
+  std::string label_;
+  std::int64_t items_;
+  std::int64_t per_slot_ = 1;
+  std::int64_t slot_bytes_ = 0;
+  int workers_ = 1;
+  std::byte* slots_ = nullptr;
+  words* words_ = nullptr;
+  event_handle end_;
+  std::atomic<event*> served_{nullptr};
+  std::atomic<bool> given_up_{false};
+};
+
+}  // namespace ferry::detail
