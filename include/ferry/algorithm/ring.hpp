@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -60,7 +59,7 @@ class ring {
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
     slots_ = of.template pinned<std::byte>(workers_ * words::depth * slot_bytes_);
     words_ = of.template pinned<words>(workers_);
-    for (int w = 0; w < workers_; ++w) new (words_ + w) words;
+    for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = 0;
   }
 
   /// Items that a slot holds.
@@ -73,7 +72,7 @@ class ring {
   void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
     crew(mover, [&](int worker, feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
-      for (post next; rest.take(next);) {
+      for (post next{0, 0, 0}; rest.take(next);) {
         std::byte* slot = slot_of(worker, own.posted());
         if (!own.await(own.posted() - words::depth + 1)) return;
         next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;

@@ -14,9 +14,9 @@ namespace ferry::kernels {
 
 /// A piece of work that a host thread posts for the device: items [first, first + count) of the verb's list.
 struct ring_post {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-  std::int64_t holes = 0;  ///< not 0: some of the items have no row
+  std::int64_t first;
+  std::int64_t count;
+  std::int64_t holes;  ///< not 0: some of the items have no row
 };
 
 /// The words by which one worker of the host and one team of the device pass slots to each other, in page-locked
@@ -24,8 +24,8 @@ struct ring_post {
 struct ring_words {
   static constexpr int depth = 4;  ///< slots
 
-  alignas(64) std::int64_t posted = 0;  ///< twice the number of posts, plus one when there will be no more
-  alignas(64) std::int64_t done = 0;    ///< posts that the device has ended with
+  alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one when there will be no more
+  alignas(64) std::int64_t done;    ///< posts that the device has ended with
   alignas(64) ring_post posts[depth];
 };
 
@@ -57,7 +57,7 @@ struct serve_ring {
     ring_words& own = words[team.league_rank()];
     std::byte* ring = slots + team.league_rank() * ring_words::depth * slot_bytes;
     for (std::int64_t k = 0;; ++k) {
-      ring_post post;
+      ring_post post{0, 0, 0};
       if (team.team_rank() == 0) post = wait_for(own, k);
       team.team_broadcast(post, 0);
       if (post.count == 0) return;
@@ -74,7 +74,7 @@ struct serve_ring {
     do {
       posted = *static_cast<const volatile std::int64_t*>(&own.posted);
     } while (posted / 2 <= k && posted % 2 == 0);
-    if (posted / 2 <= k) return {};
+    if (posted / 2 <= k) return ring_post{0, 0, 0};
     link::fence_link();
     return link::read_over_link(&own.posts[k % ring_words::depth]);
   }
