@@ -35,20 +35,22 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
-    spin_lock enqueuing;
+    transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
+    spin_lock adding;
     const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
-      transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
       runs.split(
           first, count,
           [&](std::int64_t begin, std::int64_t length) {
+            const std::lock_guard lock(adding);
             straight.add(out.data + begin * out.row_stride(), table.data + rows[begin] * table.row_stride(),
                          length * row_bytes);
           },
           on_rest);
-      const std::lock_guard lock(enqueuing);
-      straight.enqueue();
     };
-    if (runs.is_every_row()) return rest_of(0, n, [](std::int64_t, std::int64_t) {});
+    if (runs.is_every_row()) {
+      rest_of(0, n, [](std::int64_t, std::int64_t) {});
+      return straight.enqueue();
+    }
     ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
     const kernels::listed_rows source{rows};
     with_rows_from_slot<Exec>(out, source, [&](const auto& mover) {
@@ -60,6 +62,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
             return std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
           });
     });
+    straight
+        .enqueue();  // not earlier: a full queue behind the ring's kernel would block the workers it waits for
   } else {
     // From the device: its teams fill the ring, which the host's threads empty. Rows of another type are gathered into
     // a batch there first, which converts them.

@@ -32,6 +32,9 @@ namespace ferry::detail {
 /// microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.9 of the link's rate so,
 /// against 0.5 (H200, PCIe 5, 16 threads).
 ///
+/// While the kernel runs the callbacks must not wait for the device, nor enqueue on it: a queue that is full behind
+/// the kernel takes nothing until the kernel ends, which waits for them.
+///
 /// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
 /// that they pass on to launch(). A host backend has no link to overlap with: there the instance itself works, slot
 /// after slot.
@@ -124,7 +127,7 @@ class ring {
   using words = kernels::ring_words;
   using post = kernels::ring_post;
 
-  static constexpr std::int64_t smallest_slot = std::int64_t{1} << 16;
+  static constexpr std::int64_t smallest_slot = std::int64_t{1} << 17;
   static constexpr std::int64_t slot_alignment = 256;
 
   /// A worker's side of its words. Says at the end of its life that there will be no more posts.

@@ -10,7 +10,6 @@
 #include <ferry/execution/transfer.hpp>
 #include <ferry/execution/transfer_batch.hpp>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -63,21 +62,19 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  spin_lock enqueuing;
-  std::atomic<bool> any_run{false};
+  transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
+  spin_lock adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
-    transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
     runs.split(
         first, count,
         [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
-          if constexpr (lands)
+          if constexpr (lands) {
+            const std::lock_guard lock(adding);
             straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
                          length * row_bytes);
-          any_run = true;
+          }
         },
         on_rest);
-    const std::lock_guard lock(enqueuing);
-    straight.enqueue();
   };
   if (runs.is_every_row()) {
     rest_of(0, items, [](std::int64_t, std::int64_t) {});
@@ -94,9 +91,11 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
                         });
     });
   }
+  if (straight.empty()) return;
+  straight
+      .enqueue();  // not earlier: a full queue behind the ring's kernel would block the workers it waits for
   // The table is the host's, so what DMA writes must be there.
-  if (any_run)
-    if (const auto landed = of.mark(); landed != nullptr) landed->wait();
+  if (const auto landed = of.mark(); landed != nullptr) landed->wait();
 }
 
 /// Table in host memory, values on the device, a plan made on the device: combined there, applied here.

@@ -3,17 +3,19 @@
 #include <ferry/execution/backend.hpp>
 #include <ferry/memory/tools.hpp>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
 /// Transfers between two spaces that are handed to the device many at a time; they may run in any order among
-/// themselves. What was added last is enqueued by enqueue(), not by the destructor: it may throw.
+/// themselves. Nothing is enqueued before enqueue().
 template <class Exec>
 class transfer_batch {
  public:
@@ -22,33 +24,36 @@ class transfer_batch {
 
   void add(void* to, const void* from, std::int64_t bytes) {
     if (bytes <= 0) return;
-    if (count_ == to_.size()) enqueue();
-    to_[count_] = to;
-    from_[count_] = from;
-    bytes_[count_] = static_cast<std::size_t>(bytes);
-    all_ += bytes_[count_++];
+    to_.push_back(to);
+    from_.push_back(from);
+    bytes_.push_back(static_cast<std::size_t>(bytes));
   }
 
+  [[nodiscard]] bool empty() const { return to_.empty(); }
+
   void enqueue() {
-    if (count_ == 0) return;
-    const transfer_region region(to_space_, to_[0], from_space_, from_[0], all_, label_);
-    execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), to_.data(), from_.data(), bytes_.data(),
-                                              count_);
-    count_ = 0;
-    all_ = 0;
+    for (std::size_t begin = 0; begin < to_.size(); begin += at_once) {
+      const std::size_t count = std::min(at_once, to_.size() - begin);
+      const auto* sizes = bytes_.data() + begin;
+      const transfer_region region(to_space_, to_[begin], from_space_, from_[begin],
+                                   std::accumulate(sizes, sizes + count, std::size_t{0}), label_);
+      execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), to_.data() + begin,
+                                                from_.data() + begin, bytes_.data() + begin, count);
+    }
+    to_.clear();
+    from_.clear();
+    bytes_.clear();
   }
 
  private:
-  static constexpr std::size_t capacity = 64;
+  static constexpr std::size_t at_once = 64;
 
   const Exec& exec_;
   std::string label_;
   std::string_view to_space_, from_space_;
-  std::array<void*, capacity> to_;
-  std::array<const void*, capacity> from_;
-  std::array<std::size_t, capacity> bytes_;
-  std::size_t count_ = 0;
-  std::size_t all_ = 0;
+  std::vector<void*> to_;
+  std::vector<const void*> from_;
+  std::vector<std::size_t> bytes_;
 };
 
 }  // namespace ferry::detail
