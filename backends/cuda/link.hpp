@@ -1,12 +1,45 @@
 #pragma once
 
-#include <Kokkos_Macros.hpp>
+#include "error.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
 
 namespace ferry::cuda {
+
+/// A block of threads, with the names that Kokkos gives to teams.
+class block_team {
+ public:
+  [[nodiscard]] KOKKOS_FUNCTION int league_rank() const {
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(blockIdx.x);))
+    KOKKOS_IF_ON_HOST((return 0;))
+  }
+  [[nodiscard]] KOKKOS_FUNCTION int team_rank() const {
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x);))
+    KOKKOS_IF_ON_HOST((return 0;))
+  }
+  [[nodiscard]] KOKKOS_FUNCTION int team_size() const {
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(blockDim.x);))
+    KOKKOS_IF_ON_HOST((return 1;))
+  }
+  KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
+  /// All threads get the value of thread `from`.
+  template <class T>
+  KOKKOS_FUNCTION void team_broadcast([[maybe_unused]] T& value, [[maybe_unused]] int from) const {
+    KOKKOS_IF_ON_DEVICE((__shared__ T held; __syncthreads(); if (team_rank() == from) held = value;
+                         __syncthreads(); value = held;))
+  }
+};
+
+template <class Functor>
+__global__ void run_blocks(const Functor functor) {
+  functor(block_team{});
+}
 
 /// Device code's view of page-locked memory that host threads write to and read from while a kernel runs.
 struct link_functions {
@@ -19,6 +52,15 @@ struct link_functions {
   }
   /// Orders what this thread has read and written before what it writes afterwards, as the host sees it.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
+
+  /// Enqueues functor(team) for each of `teams` teams of `size` threads, without Kokkos: where a tool listens, Kokkos
+  /// fences before and after its kernels, and one that waits for the host must not be waited for by the host.
+  template <class Functor>
+  static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
+    check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
+    run_blocks<<<static_cast<unsigned>(teams), static_cast<unsigned>(size), 0, exec.cuda_stream()>>>(functor);
+    check(cudaGetLastError(), "a kernel that serves a ring");
+  }
 
  private:
   template <class T>

@@ -7,6 +7,7 @@
 #include <ferry/algorithm/ring.hpp>
 #include <ferry/execution/call.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -39,7 +40,9 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
                       const auto packed =
                           dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
                       launch_gather(here, label, table, packed, source, count);
-                      return source.row(count - 1, false) < 0;  // the last of all, in their order
+                      const auto* of_piece = source.sorted_rows;
+                      return std::any_of(of_piece, of_piece + count,
+                                         [&](std::uint64_t row) { return row >= places.rows; });
                     });
   });
   meet.behind(of);

@@ -7,8 +7,8 @@
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/serve_ring.hpp>
 #include <ferry/memory/event.hpp>
-
-#include <Kokkos_Core.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/memory/tools.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +26,7 @@ namespace ferry::detail {
 /// and posts it, a team of the kernel moves it to where it belongs on the device, or the other way round. Each worker
 /// has a few slots and a team of its own, so that neither waits while the other works; all slots together stay in
 /// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
-/// posted (towards the device) or drained (from it).
+/// posted (towards the device) or drained (from it). Reported to Kokkos Tools as one transfer, of the whole list.
 ///
 /// The kernel reads slots over the link rather than have DMA carry them: handing a transfer to DMA takes the host ten
 /// microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.9 of the link's rate so,
@@ -45,7 +45,11 @@ class ring {
   /// `workers` would not all find work. The kernel goes to `lane`.
   ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
        int workers)
-      : call_(of), lane_(lane), label_(std::move(label)), items_(items) {
+      : call_(of),
+        lane_(lane),
+        label_(std::move(label)),
+        items_(items),
+        bytes_(static_cast<std::size_t>(items * item_bytes)) {
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().ring_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
@@ -73,6 +77,7 @@ class ring {
   /// from there to the device.
   template <class Claims, class Mover, class Parts, class Fill>
   void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
+    const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_, label_);
     crew(mover, [&](int worker, feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
@@ -94,6 +99,7 @@ class ring {
   /// The other way: the mover brings the items to a slot, then drain(here, slot, first, count) takes them on.
   template <class Claims, class Mover, class Parts, class Drain>
   void from_device(Claims& claims, const Mover& mover, const Parts& parts, const Drain& drain) {
+    const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_, label_);
     crew(mover, [&](int worker, feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
       post asked[words::depth];
@@ -126,6 +132,8 @@ class ring {
  private:
   using words = kernels::ring_words;
   using post = kernels::ring_post;
+
+  enum first_worker { launching, begun, ended };
 
   static constexpr std::int64_t smallest_slot = std::int64_t{1} << 17;
   static constexpr std::int64_t slot_alignment = 256;
@@ -177,13 +185,19 @@ class ring {
     const auto as_worker = [&](int worker, [[maybe_unused]] bool launches) {
       feed own(*this, words_[worker]);
       try {
-        if constexpr (!is_host_exec<Exec>)
-          if (launches) serve(mover);
+        if constexpr (!is_host_exec<Exec>) {
+          if (launches) {
+            serve(mover);
+            if (first_.exchange(begun) == ended) return;
+          }
+        }
         work(worker, own);
       } catch (...) {
         given_up_ = true;
+        end_first(worker);
         throw;
       }
+      end_first(worker);
     };
     if constexpr (is_host_exec<Exec>) {
       as_worker(0, false);
@@ -208,15 +222,20 @@ class ring {
     }
   }
 
+  /// Where a launch blocks until the kernel ends, the worker who launches never begins, and the others say for it that
+  /// there will be no more posts.
+  void end_first(int by) {
+    auto expected = launching;
+    if (by != 0 && first_.compare_exchange_strong(expected, ended))
+      std::atomic_ref<std::int64_t>(words_[0].posted).store(1, std::memory_order_release);
+  }
+
   template <class Mover>
   void serve(const Mover& mover) {
     using kernel = kernels::serve_ring<Exec, Mover>;
-    static_assert(sizeof(kernel) < 448,
-                  "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
-    Kokkos::parallel_for(
-        label_,
-        Kokkos::TeamPolicy<Exec>(lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size),
-        kernel{mover, words_, slots_, slot_bytes_});
+    execution_backend<Exec>::launch_blocks(lane_, workers_,
+                                           execution_backend<Exec>::tuning().ordered_team_size,
+                                           kernel{mover, words_, slots_, slot_bytes_});
     const auto end = call_.mark(lane_);
     if (end == nullptr) return;
     end_ = end;
@@ -252,6 +271,7 @@ class ring {
   const Exec& lane_;
   std::string label_;
   std::int64_t items_;
+  std::size_t bytes_;
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
@@ -260,6 +280,7 @@ class ring {
   event_handle end_;
   std::atomic<event*> served_{nullptr};
   std::atomic<bool> given_up_{false};
+  std::atomic<first_worker> first_{launching};
 };
 
 }  // namespace ferry::detail

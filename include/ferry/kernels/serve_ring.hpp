@@ -4,7 +4,7 @@
 #include <ferry/execution/launch.hpp>
 #include <ferry/tensor/numeric.hpp>
 
-#include <Kokkos_Core.hpp>
+#include <Kokkos_Macros.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,10 +40,9 @@ struct ring_words {
 /// a load takes a microsecond or two over the link. One thread looks out for posts.
 ///
 /// A kernel that waits for the host: it must be launched by a thread that is not needed for the answer, because
-/// launches block under tools that serialise kernels.
+/// launches block under tools that serialise kernels, and not by Kokkos, which fences where a tool listens.
 template <class Exec, class Mover>
 struct serve_ring {
-  using member = typename Kokkos::TeamPolicy<Exec>::member_type;
   using link = execution_backend<Exec>;
   using unit = typename Mover::unit;
   static constexpr int at_once = 4;
@@ -53,7 +52,8 @@ struct serve_ring {
   std::byte* slots;
   std::int64_t slot_bytes;
 
-  KOKKOS_FUNCTION void operator()(const member& team) const {
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
     ring_words& own = words[team.league_rank()];
     std::byte* ring = slots + team.league_rank() * ring_words::depth * slot_bytes;
     for (std::int64_t k = 0;; ++k) {
@@ -79,7 +79,8 @@ struct serve_ring {
     return link::read_over_link(&own.posts[k % ring_words::depth]);
   }
 
-  KOKKOS_FUNCTION void move(const member& team, std::byte* slot, const ring_post& post) const {
+  template <class Team>
+  KOKKOS_FUNCTION void move(const Team& team, std::byte* slot, const ring_post& post) const {
     const std::int64_t all = post.count * mover.units();
     const std::int64_t size = team.team_size();
     for (std::int64_t begin = team.team_rank(); begin < all; begin += at_once * size) {
