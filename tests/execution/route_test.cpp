@@ -47,7 +47,9 @@ TEMPLATE_TEST_CASE("candidates by space", "[route]", ferry::device_space, ferry:
       CHECK(to_pageable == route_set{route::staged});
       CHECK(to_device.contains(route::direct) == !pageable);
       CHECK(to_device.contains(route::staged) == (pageable || (pinned && by_rows)));
-      CHECK(to_device.contains(route::cooperative) == (pinned && moves));
+      constexpr bool mapped = std::is_same_v<TestType, ferry::mapped_space>;
+      CHECK(to_device.contains(route::cooperative) ==
+            ((pinned && moves) || (mapped && what == verb::gather)));
     }
   }
   CHECK(candidate_routes<Kokkos::DefaultHostExecutionSpace, TestType, ferry::pageable_space>(verb::gather) ==

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/algorithm/ring_feed.hpp>
 #include <ferry/algorithm/ring_parts.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/claims.hpp>
@@ -15,9 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
-#include <stdexcept>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace ferry::detail {
@@ -45,16 +44,13 @@ class ring {
   /// `workers` would not all find work. The kernel goes to `lane`.
   ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
        int workers)
-      : call_(of),
-        lane_(lane),
-        label_(std::move(label)),
-        items_(items),
-        bytes_(static_cast<std::size_t>(items * item_bytes)) {
+      : call_(of), lane_(lane), items_(items), bytes_(static_cast<std::size_t>(items * item_bytes)) {
+    progress_.label = std::move(label);
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
     const std::int64_t usual = execution_backend<Exec>::tuning().ring_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
     const std::int64_t fair = items / (std::int64_t{3} * workers_);
-    const std::int64_t least = (smallest_slot + item - 1) / item;
+    const std::int64_t least = std::min((smallest_slot + item - 1) / item, enough_items);
     per_slot_ = std::min(std::max<std::int64_t>(1, usual / item), std::max(fair, least));
     per_slot_ = std::clamp<std::int64_t>(per_slot_, 1, std::max<std::int64_t>(1, items));
     slot_bytes_ = (per_slot_ * item_bytes + slot_alignment - 1) / slot_alignment * slot_alignment;
@@ -63,6 +59,7 @@ class ring {
     const std::int64_t room =
         std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
     const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
+    alone_ = found == 1;
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
     slots_ = of.template pinned<std::byte>(workers_ * words::depth * slot_bytes_);
     words_ = of.template pinned<words>(workers_);
@@ -77,12 +74,13 @@ class ring {
   /// from there to the device.
   template <class Claims, class Mover, class Parts, class Fill>
   void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
-    const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_, label_);
-    crew(mover, [&](int worker, feed& own) {
+    const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_,
+                                 progress_.label);
+    crew(mover, [&](int worker, ring_feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
         std::byte* slot = slot_of(worker, own.posted());
-        if (!own.await(own.posted() - words::depth + 1)) return;
+        if (!is_host_exec<Exec> && !own.await(own.posted() - words::depth + 1)) return;
         next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
         settle();
         own.post_next(next);
@@ -99,14 +97,15 @@ class ring {
   /// The other way: the mover brings the items to a slot, then drain(here, slot, first, count) takes them on.
   template <class Claims, class Mover, class Parts, class Drain>
   void from_device(Claims& claims, const Mover& mover, const Parts& parts, const Drain& drain) {
-    const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_, label_);
-    crew(mover, [&](int worker, feed& own) {
+    const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_,
+                                 progress_.label);
+    crew(mover, [&](int worker, ring_feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
       post asked[words::depth];
       std::int64_t drained = 0;
       const auto ask = [&] {
         post& next = asked[own.posted() % words::depth];
-        if (!rest.take(next)) return false;
+        if (own.has_ended() || !rest.take(next)) return false;
         std::byte* slot = slot_of(worker, own.posted());
         own.post_next(next);
         serve_here(mover, slot, next);
@@ -114,8 +113,12 @@ class ring {
       };
       while (own.posted() < words::depth && ask()) {
       }
+      if (alone_) {
+        own.end();
+        serve_alone(mover);
+      }
       for (; drained < own.posted(); ++drained) {
-        if (!own.await(drained + 1)) return;
+        if (!is_host_exec<Exec> && !own.await(drained + 1)) return;
         const post& now = asked[drained % words::depth];
         drain(here(), slot_of(worker, drained), now.first, now.count);
         settle();
@@ -136,54 +139,13 @@ class ring {
   enum first_worker { launching, begun, ended };
 
   static constexpr std::int64_t smallest_slot = std::int64_t{1} << 17;
+  static constexpr std::int64_t enough_items = 1024;  // for one worker to be busy with
   static constexpr std::int64_t slot_alignment = 256;
-
-  /// A worker's side of its words. Says at the end of its life that there will be no more posts.
-  class feed {
-   public:
-    feed(ring& of, words& own) : of_(of), own_(own) {}
-    feed(const feed&) = delete;
-    feed& operator=(const feed&) = delete;
-    ~feed() { publish(1); }
-
-    [[nodiscard]] std::int64_t posted() const { return posted_; }
-    void post_next(const post& next) {
-      own_.posts[posted_++ % words::depth] = next;
-      publish(0);
-    }
-    /// Until the device has ended with so many posts; false where the list was given up meanwhile.
-    [[nodiscard]] bool await(std::int64_t least) {
-      const std::atomic_ref<std::int64_t> done(own_.done);
-      for (int looks = 1; !is_host_exec<Exec> && done.load(std::memory_order_acquire) < least; ++looks) {
-        if (of_.given_up_.load(std::memory_order_relaxed)) return false;
-        if (looks < patience) continue;
-        std::this_thread::yield();
-        if (looks % patience != 0) continue;
-        looks = patience;
-        // A kernel that failed answers no more; its error comes with the event.
-        event* const served = of_.served_.load(std::memory_order_acquire);
-        if (served != nullptr && served->ready() && done.load(std::memory_order_acquire) < least)
-          throw std::runtime_error("ferry: " + of_.label_ + " ended on the device before its work did");
-      }
-      return true;
-    }
-
-   private:
-    static constexpr int patience = 1 << 12;
-
-    void publish(std::int64_t ended) {
-      std::atomic_ref<std::int64_t>(own_.posted).store(2 * posted_ + ended, std::memory_order_release);
-    }
-
-    ring& of_;
-    words& own_;
-    std::int64_t posted_ = 0;
-  };
 
   template <class Mover, class Work>
   void crew(const Mover& mover, const Work& work) {
     const auto as_worker = [&](int worker, [[maybe_unused]] bool launches) {
-      feed own(*this, words_[worker]);
+      ring_feed own(progress_, words_[worker]);
       try {
         if constexpr (!is_host_exec<Exec>) {
           if (launches) {
@@ -193,7 +155,7 @@ class ring {
         }
         work(worker, own);
       } catch (...) {
-        given_up_ = true;
+        progress_.given_up = true;
         end_first(worker);
         throw;
       }
@@ -201,8 +163,11 @@ class ring {
     };
     if constexpr (is_host_exec<Exec>) {
       as_worker(0, false);
+    } else if (alone_) {
+      as_worker(0, false);
+      serve_alone(mover);
     } else if (workers_ > 1) {
-      run_crew(host_side(call_.exec()), label_, workers_, [&](int worker) {
+      run_crew(host_side(call_.exec()), progress_.label, workers_, [&](int worker) {
         if (worker != 0) execution_backend<Exec>::enter_thread(lane_);
         as_worker(worker, worker == 0);
       });
@@ -213,13 +178,20 @@ class ring {
           execution_backend<Exec>::enter_thread(lane_);
           serve(mover);
         } catch (...) {
-          given_up_ = true;
+          progress_.given_up = true;
           throw;
         }
       });
       as_worker(0, false);
       launched.get();
     }
+  }
+
+  /// For a list of one piece: launched when all is posted, so that nobody has to work meanwhile.
+  template <class Mover>
+  void serve_alone([[maybe_unused]] const Mover& mover) {
+    if constexpr (!is_host_exec<Exec>)
+      if (!launched_) serve(mover);
   }
 
   /// Where a launch blocks until the kernel ends, the worker who launches never begins, and the others say for it that
@@ -236,10 +208,9 @@ class ring {
     execution_backend<Exec>::launch_blocks(lane_, workers_,
                                            execution_backend<Exec>::tuning().ordered_team_size,
                                            kernel{mover, words_, slots_, slot_bytes_});
-    const auto end = call_.mark(lane_);
-    if (end == nullptr) return;
-    end_ = end;
-    served_.store(end_.get(), std::memory_order_release);
+    launched_ = true;
+    end_ = call_.mark(lane_);
+    progress_.served.store(end_.get(), std::memory_order_release);
   }
 
   /// A host backend's turn as the device.
@@ -247,8 +218,9 @@ class ring {
   void serve_here([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
                   [[maybe_unused]] const post& next) {
     if constexpr (is_host_exec<Exec>) {
-      launch(call_.exec(), label_, next.count * mover.units(), kernels::serve_post<Mover>{mover, slot, next});
-      call_.exec().fence(label_);
+      launch(call_.exec(), progress_.label, next.count * mover.units(),
+             kernels::serve_post<Mover>{mover, slot, next});
+      call_.exec().fence(progress_.label);
     }
   }
 
@@ -260,7 +232,7 @@ class ring {
   }
   /// The host's share of a piece has ended.
   void settle() const {
-    if constexpr (is_host_exec<Exec>) call_.exec().fence(label_);
+    if constexpr (is_host_exec<Exec>) call_.exec().fence(progress_.label);
   }
 
   [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
@@ -269,17 +241,17 @@ class ring {
 
   call<Exec>& call_;
   const Exec& lane_;
-  std::string label_;
   std::int64_t items_;
   std::size_t bytes_;
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
+  bool alone_ = false;  ///< one piece, which the calling thread does
   std::byte* slots_ = nullptr;
   words* words_ = nullptr;
+  bool launched_ = false;
   event_handle end_;
-  std::atomic<event*> served_{nullptr};
-  std::atomic<bool> given_up_{false};
+  ring_progress progress_;
   std::atomic<first_worker> first_{launching};
 };
 

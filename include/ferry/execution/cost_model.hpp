@@ -202,44 +202,45 @@ class cost_model {
     return {row * (f_.what == verb::copy ? 1.0 : grown), bottleneck::host};
   }
 
-  /// The pieces in which `bytes` pass a ring: three for each worker, but neither tiny nor larger than a slot.
+  /// The pieces in which rows pass a ring: three for each worker, but neither tiny nor larger than a slot.
   struct pieces {
-    static constexpr double workers = 16, least = 0x1p16, most = 0x1p20;
-    double count, at_once,
-        first;  ///< all of them; being filled at a time; share of the bytes that are the first ones
-    explicit pieces(double bytes) {
-      const double size = std::clamp(bytes / (3 * workers), least, most);
-      count = std::max(1.0, std::ceil(bytes / size));
+    static constexpr double workers = 16, least = 0x1p17, most = 0x1p18, rows_enough = 1024;
+    double count, at_once;  ///< all of them; being filled at a time
+    pieces(double rows, double row_bytes) {
+      const double enough = std::min(least / std::max(row_bytes, 1.0), rows_enough);
+      const double each =
+          std::max(1.0, std::min(std::max(rows / (3 * workers), enough), most / std::max(row_bytes, 1.0)));
+      count = std::max(1.0, std::ceil(rows / each));
       at_once = std::min(count, workers);
-      first = std::min(1.0, at_once / count);
     }
     /// The threads of a crew have to be woken up.
-    [[nodiscard]] double start_us() const { return count > 1.0 ? 40.0 : 0.0; }
+    [[nodiscard]] double start_us() const { return count > 1.0 ? 20.0 : 0.0; }
   };
 
-  /// The host's threads and DMA work at the same time, on different slots, so the slower of them counts, and what the
-  /// other one takes for the first slots. DMA pauses between two of them.
+  /// The host's threads and the device's work at the same time, on different slots, so the slower of them counts; and
+  /// all wait for the last piece.
   [[nodiscard]] prediction staged() const {
-    constexpr double pause_us = 3.0;
     const bool table_there = on_device(f_.table_space);
     const bool batch_there = on_device(f_.batch_space);
     row_cost host = host_rows();
     if (!table_there && !batch_there) return sum(p_.staged_call_us, host);
     if (table_there) host.ns = bytes_ / p_.host_read_gb_per_s;  // the batch's rows lie one behind the other
     const bool to_device = table_there ? f_.what != verb::gather && f_.what != verb::copy : !writes_;
-    const pieces ring(rows_ * bytes_);
-    const double each = 1.0 / std::max(rows_, 1.0);
+    const pieces ring(rows_, bytes_);
     host.ns *= pieces::workers / ring.at_once;
-    const double wire = bytes_ / (to_device ? p_.dma_to_device_gb_per_s : p_.dma_from_device_gb_per_s) +
-                        ring.count * pause_us * 1e3 * each;
-    const double alone_us = ring.first * rows_ * std::min(host.ns, wire) * 1e-3;
-    row_cost row = host;
-    row.at_least(wire, bottleneck::link_bytes);
+    const double wire = bytes_ / (to_device ? p_.link_read_gb_per_s : p_.link_write_gb_per_s);
+    row_cost row{slower_of(host.ns, wire), host.ns > wire ? bottleneck::host : bottleneck::link_bytes};
+    const double last_us = rows_ / ring.count * host.ns * ring.at_once * 1e-3;
     if (f_.what != verb::copy) row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices travel to the host
-    return sum(p_.staged_call_us + ring.start_us() + alone_us, row);
+    return sum(p_.staged_call_us + ring.start_us() + (ring.count > 1.0 ? last_us : 0.0), row);
   }
 
-  /// Both sides take rows from the sorted list until they meet. The host has half of its workers there, and gains by the
+  /// Two sides that wait for each other now and then: near the larger, and a quarter above it where they are equal.
+  static double slower_of(double one, double other) {
+    return std::cbrt(one * one * one + other * other * other);
+  }
+
+  /// Both sides take rows from the sorted list until they meet. The host has fewer workers there, and gains by the
   /// order of the rows what that costs.
   [[nodiscard]] prediction cooperative() const {
     const row_cost device = ordered_rows();
@@ -249,7 +250,7 @@ class cost_model {
     both.at_least(1.0 / (1.0 / std::max(device.ns, 1e-6) + 1.0 / std::max(host, 1e-6)), bottleneck::host);
     both.at_least(p_.cooperative_row_ns, bottleneck::host);
     both.at_least(wire / p_.cooperative_link_share, bottleneck::link_bytes);
-    return sum(p_.cooperative_call_us + pieces(rows_ * bytes_).start_us() + sorting_us(), both);
+    return sum(p_.cooperative_call_us + pieces(rows_, bytes_).start_us() + sorting_us(), both);
   }
 
   const machine_profile& p_;

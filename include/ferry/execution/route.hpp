@@ -88,9 +88,9 @@ move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64
 }
 
 /// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
-/// out, so that they need not be compiled: mapped memory is as fast as the link, but for short rows in the batch's
-/// order, and a verb that writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory
-/// have path::direct for the asking.
+/// out, so that they need not be compiled: mapped memory is as fast as the link, but for short rows, and a verb that
+/// writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory have
+/// path::direct for the asking.
 template <class Exec, class TableSpace, class BatchSpace>
 constexpr route_set candidate_routes(verb what) {
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
@@ -103,7 +103,10 @@ constexpr route_set candidate_routes(verb what) {
   } else {
     if (what == verb::copy || !batch_on_device) return {route::direct};
     if (!std::is_same_v<TableSpace, pinned_space>)
-      return what == verb::gather ? route_set{route::direct, route::ordered} : route_set{route::direct};
+      return what != verb::gather ? route_set{route::direct}
+             : std::is_same_v<TableSpace, mapped_space>
+                 ? route_set{route::direct, route::ordered, route::cooperative}
+                 : route_set{route::direct, route::ordered};
     const route_set all{route::direct, route::ordered, route::staged};
     return what == verb::gather || what == verb::scatter ? all.with(route::cooperative) : all;
   }
