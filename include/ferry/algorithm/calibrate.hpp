@@ -17,8 +17,8 @@ namespace ferry {
 struct calibration_options {
   double max_seconds = 4.0;  ///< after that no further reading is begun; what is missing keeps its default
   /// Of host memory, and half as much of device memory. Never more than a quarter of what is free. More shows the
-  /// device's reach of small pages where it is beyond two GiB.
-  std::size_t max_bytes = std::size_t{1} << 31;
+  /// device's reach of small pages where it is beyond four GiB.
+  std::size_t max_bytes = std::size_t{1} << 32;
   bool save = true;  ///< to the file that current_profile reads
 };
 

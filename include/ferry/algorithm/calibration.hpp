@@ -78,6 +78,7 @@ class calibration : row_timer<Exec> {
   }
   void got(reading one) { known_.measured |= bit_of(one); }
 
+  static constexpr double fastest_host = 500.0;  // GB/s
   static constexpr std::size_t mib = std::size_t{1} << 20;
   [[nodiscard]] double gib() const { return static_cast<double>(bytes_) / 0x1p30; }
 
@@ -116,23 +117,20 @@ class calibration : row_timer<Exec> {
     return facts;
   }
 
-  /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones.
+  /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones. Long rows say something
+  /// about the rate only where the link is not what limits them.
   template <class Path, bool Writes, class Space>
   void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
-    const double usual = known_.*rate;
-    const auto alone = [&](std::size_t row_bytes) {
-      std::size_t n = 131072;
-      const double ns = this->template row_ns<Path, Writes>(block, bytes_, row_bytes, n, 0.0);
-      known_.*rate = 1e9;  // all of it for the row
-      return solved(row, timed<Space>(row_bytes, n, Writes), on_host ? route::direct : route::staged,
-                    ns * 1e-9 * static_cast<double>(n), 0.0, 1e5);
-    };
-    const double brief = alone(16);
-    const double wide = alone(512);
-    const double per_byte = (wide - brief) / 496.0;
-    // Long rows that cost no more than short ones say nothing about the rate.
-    known_.*rate = per_byte > 1.0 / 500.0 ? 1.0 / per_byte : usual;
-    known_.*row = std::max(0.0, brief - 16.0 / known_.*rate);
+    constexpr route by = on_host ? route::direct : route::staged;
+    std::size_t n = 131072;
+    const double brief = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 16, n, 0.0);
+    known_.*row = solved(row, timed<Space>(16, n, Writes), by, brief * static_cast<double>(n), 0.0, 1e5);
+    const double wide = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 512, n, 0.0);
+    machine_profile fast = known_;
+    fast.*rate = fastest_host;
+    const auto facts = timed<Space>(512, n, Writes);
+    if (predict(fast, facts, by).seconds < wide * static_cast<double>(n))
+      known_.*rate = solved(rate, facts, by, wide * static_cast<double>(n), fastest_host, 0.01);
   }
   template <class Path, class Space>
   void host_rows(tensor<float, Space>& block) {

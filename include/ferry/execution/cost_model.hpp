@@ -116,7 +116,8 @@ class cost_model {
   /// How many of so many equal parts of the table the rows touch, for each row.
   [[nodiscard]] double touched(double parts) const {
     parts = std::max(1.0, parts);
-    return parts * -std::expm1(-rows_ / parts) / rows_;
+    const double rows = std::max(1.0, rows_);
+    return parts * -std::expm1(-rows / parts) / rows;
   }
 
   /// Rows of a table in host memory under the device's kernels.
@@ -192,33 +193,37 @@ class cost_model {
 
   [[nodiscard]] row_cost ordered_rows() const { return moved(order::few_teams); }
 
-  /// Rows under the host's threads. A row that is read and written takes half as long again as one that is written.
+  /// Rows under the host's threads. A row that is read and written takes half as long again as one that is written. In
+  /// tables of gigabytes a row that has 64 KiB to itself takes longer by as much as `host_growth` rows, since the
+  /// processor has to look up its page.
   [[nodiscard]] row_cost host_rows() const {
-    const double grown = 1.0 + p_.host_growth * doublings(gib_ / 2.0);
+    const double looked_up =
+        touched(gib_ * 0x1p30 / std::max(0x1p16, bytes_)) * std::max(0.0, 1.0 - 2.0 / gib_);
     const double read = p_.host_read_row_ns + bytes_ / p_.host_read_gb_per_s;
     const double write = p_.host_write_row_ns + bytes_ / p_.host_write_gb_per_s;
-    double row = writes_ ? (reads_ ? 1.5 * write : write) : read;
-    if (f_.what == verb::copy) row = bytes_ / p_.host_read_gb_per_s;
-    return {row * (f_.what == verb::copy ? 1.0 : grown), bottleneck::host};
+    if (f_.what == verb::copy) return {bytes_ / p_.host_read_gb_per_s, bottleneck::host};
+    const double row = writes_ ? (reads_ ? 1.5 * write : write) : read;
+    const double brief = writes_ ? p_.host_write_row_ns : p_.host_read_row_ns;
+    return {row + p_.host_growth * brief * looked_up, bottleneck::host};
   }
 
   /// The pieces in which rows pass a ring: three for each worker, but neither tiny nor larger than a slot.
   struct pieces {
     static constexpr double workers = 16, least = 0x1p17, most = 0x1p18, rows_enough = 1024;
-    double count, at_once;  ///< all of them; being filled at a time
+    double count;
     pieces(double rows, double row_bytes) {
       const double enough = std::min(least / std::max(row_bytes, 1.0), rows_enough);
       const double each =
           std::max(1.0, std::min(std::max(rows / (3 * workers), enough), most / std::max(row_bytes, 1.0)));
       count = std::max(1.0, std::ceil(rows / each));
-      at_once = std::min(count, workers);
     }
+    [[nodiscard]] double rounds() const { return std::ceil(count / workers); }
     /// The threads of a crew have to be woken up.
     [[nodiscard]] double start_us() const { return count > 1.0 ? 20.0 : 0.0; }
   };
 
-  /// The host's threads and the device's work at the same time, on different slots, so the slower of them counts; and
-  /// all wait for the last piece.
+  /// The host's threads and the device's work at the same time, on different slots, so the slower of them counts. The
+  /// host's take a piece each in each round.
   [[nodiscard]] prediction staged() const {
     const bool table_there = on_device(f_.table_space);
     const bool batch_there = on_device(f_.batch_space);
@@ -227,12 +232,11 @@ class cost_model {
     if (table_there) host.ns = bytes_ / p_.host_read_gb_per_s;  // the batch's rows lie one behind the other
     const bool to_device = table_there ? f_.what != verb::gather && f_.what != verb::copy : !writes_;
     const pieces ring(rows_, bytes_);
-    host.ns *= pieces::workers / ring.at_once;
+    host.ns *= ring.rounds() * pieces::workers / ring.count;
     const double wire = bytes_ / (to_device ? p_.link_read_gb_per_s : p_.link_write_gb_per_s);
     row_cost row{slower_of(host.ns, wire), host.ns > wire ? bottleneck::host : bottleneck::link_bytes};
-    const double last_us = rows_ / ring.count * host.ns * ring.at_once * 1e-3;
     if (f_.what != verb::copy) row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices travel to the host
-    return sum(p_.staged_call_us + ring.start_us() + (ring.count > 1.0 ? last_us : 0.0), row);
+    return sum(p_.staged_call_us + ring.start_us(), row);
   }
 
   /// Two sides that wait for each other now and then: near the larger, and a quarter above it where they are equal.
@@ -240,12 +244,12 @@ class cost_model {
     return std::cbrt(one * one * one + other * other * other);
   }
 
-  /// Both sides take rows from the sorted list until they meet. The host has fewer workers there, and gains by the
-  /// order of the rows what that costs.
+  /// Both sides take rows from the sorted list until they meet. The host has fewer workers there, and the device reads
+  /// its memory as well, which makes its rows a third dearer.
   [[nodiscard]] prediction cooperative() const {
     const row_cost device = ordered_rows();
     const double wire = bytes_ / (writes_ ? p_.dma_from_device_gb_per_s : p_.dma_to_device_gb_per_s);
-    const double host = std::max(host_rows().ns, wire);
+    const double host = std::max(4.0 / 3.0 * host_rows().ns, wire);
     row_cost both;
     both.at_least(1.0 / (1.0 / std::max(device.ns, 1e-6) + 1.0 / std::max(host, 1e-6)), bottleneck::host);
     both.at_least(p_.cooperative_row_ns, bottleneck::host);
