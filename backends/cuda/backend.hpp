@@ -30,10 +30,6 @@ struct cuda_backend : cuda::allocation_functions,
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;
   static constexpr cuda::tuning_numbers tuning() { return {}; }
-  /// A thread that is to enqueue on `exec` for the thread that made it.
-  static void enter_thread(const Kokkos::Cuda& exec) {
-    cuda::check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
-  }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda&) {
     return cuda::attribute(cudaDevAttrPageableMemoryAccess) != 0;

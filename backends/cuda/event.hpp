@@ -26,7 +26,10 @@ class stream_event final : public event {
   void wait() override { check(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
   [[nodiscard]] bool ready() override {
     const cudaError_t status = cudaEventQuery(event_);
-    if (status == cudaErrorNotReady) return false;
+    if (status == cudaErrorNotReady) {
+      static_cast<void>(cudaGetLastError());  // no error: other code of this thread need not find it
+      return false;
+    }
     check(status, "cudaEventQuery");
     return true;
   }

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -36,8 +37,10 @@ class block_team {
   }
 };
 
+inline constexpr int largest_block = 512;
+
 template <class Functor>
-__global__ void run_blocks(const Functor functor) {
+__global__ void __launch_bounds__(largest_block) run_blocks(const Functor functor) {
   functor(block_team{});
 }
 
@@ -53,13 +56,16 @@ struct link_functions {
   /// Orders what this thread has read and written before what it writes afterwards, as the host sees it.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
 
-  /// Enqueues functor(team) for each of `teams` teams of `size` threads, without Kokkos: where a tool listens, Kokkos
+  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block, without Kokkos: where a tool listens, Kokkos
   /// fences before and after its kernels, and one that waits for the host must not be waited for by the host.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
     check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
-    run_blocks<<<static_cast<unsigned>(teams), static_cast<unsigned>(size), 0, exec.cuda_stream()>>>(functor);
-    check(cudaGetLastError(), "a kernel that serves a ring");
+    const dim3 blocks(static_cast<unsigned>(teams));
+    const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
+    void* arguments[] = {const_cast<Functor*>(&functor)};
+    check(cudaLaunchKernel(&run_blocks<Functor>, blocks, threads, arguments, 0, exec.cuda_stream()),
+          "cudaLaunchKernel");
   }
 
  private:

@@ -31,8 +31,6 @@ struct host_backend : host::allocation_functions,
   using scratch_space = pageable_space;
   static constexpr host::tuning_numbers tuning() { return {}; }
   template <class Exec>
-  static void enter_thread(const Exec&) {}
-  template <class Exec>
   static bool reaches_pageable(const Exec&) {
     return true;
   }

@@ -2,12 +2,15 @@
 
 #include "support/folder.hpp"
 
+#include <sys/stat.h>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <clocale>
 #include <cstddef>
+#include <cstdio>
 #include <iterator>
 #include <random>
 #include <set>
@@ -221,8 +224,17 @@ TEST_CASE("files are written as a whole, folders made", "[profile]") {
   CHECK(missing);
   why.clear();
   read_text(folder.path(), why, missing);
-  CHECK_FALSE(why.empty());
+  CHECK(why == "can't be read: it is a folder");
   CHECK_FALSE(missing);
+  const std::string pipe = folder.path() + "/pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  read_text(pipe, why, missing);
+  CHECK(why == "can't be read: it is no ordinary file");
+  CHECK_FALSE(missing);
+  std::remove(pipe.c_str());
+  write_text(path, "");
+  read_text(path, why, missing);
+  CHECK(why == "is empty");
   why.clear();
   write_text(path, std::string(100000, 'x'));
   read_text(path, why, missing);

@@ -111,7 +111,7 @@ void copy_direct(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
                kernels::copy_units<wide>{reinterpret_cast<wide*>(to.data),
                                          reinterpret_cast<const wide*>(from.data)});
       else
-        launch(of.exec(), label, all,
+        launch(of.exec(), label, bytes / static_cast<std::int64_t>(sizeof(unit_of<plain>)),
                kernels::copy_units<unit_of<plain>>{reinterpret_cast<unit_of<plain>*>(to.data),
                                                    reinterpret_cast<const unit_of<plain>*>(from.data)});
     }
@@ -131,15 +131,18 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
   const auto from_places = places_of(from);
   const auto to_places = places_of(to);
   constexpr auto element = static_cast<std::int64_t>(sizeof(To));
+  constexpr bool same = std::is_same_v<plain, To>;
+  using moved = std::conditional_t<same, kernels::whole_element<To>, To>;
+  using there [[maybe_unused]] = std::conditional_t<same, moved, plain>;
   if constexpr (FromSpace::is_host_accessible && ToSpace::is_host_accessible) {
     const auto host = host_side(of.exec());
     launch_copy(host, label, to.data, to_places, 0, from.data, from_places, 0, all);
     host.fence(label);
   } else if constexpr (FromSpace::is_host_accessible) {
-    const auto bring = [&]<class Unit>(Unit* there, const kernels::strided_places& places) {
+    const auto bring = [&]<class Unit>(Unit* data, const kernels::strided_places& places) {
       constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
       ring<Exec> slots(of, of.exec(), label, all * element / unit, unit, workers);
-      slots.to_device(kernels::elements_from_slot<Exec, Unit, kernels::strided_places>{there, places},
+      slots.to_device(kernels::elements_from_slot<Exec, Unit, kernels::strided_places>{data, places},
                       all_by_ring{},
                       [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_copy(here, label, reinterpret_cast<To*>(slot), dense_places(), 0, from.data,
@@ -150,23 +153,24 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
     if (is_whole_units(to))
       bring(reinterpret_cast<kernels::opaque16*>(to.data), dense_places());
     else
-      bring(to.data, to_places);
+      bring(reinterpret_cast<moved*>(to.data), to_places);
   } else {
-    const auto bring = [&]<class Unit, class There>(Unit, const There* there,
+    const auto bring = [&]<class Unit, class There>(std::type_identity<Unit>, const There* data,
                                                     const kernels::strided_places& places) {
       constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
       ring<Exec> slots(of, of.exec(), label, all * element / unit, unit, workers);
       slots.from_device(
-          kernels::elements_to_slot<Unit, There, kernels::strided_places>{there, places}, all_by_ring{},
+          kernels::elements_to_slot<Unit, There, kernels::strided_places>{data, places}, all_by_ring{},
           [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
             launch_copy(here, label, to.data, to_places, first * unit / element,
                         reinterpret_cast<const To*>(slot), dense_places(), 0, count * unit / element);
           });
     };
     if (std::is_same_v<plain, To> && is_whole_units(from))
-      bring(kernels::opaque16{}, reinterpret_cast<const kernels::opaque16*>(from.data), dense_places());
+      bring(std::type_identity<kernels::opaque16>{}, reinterpret_cast<const kernels::opaque16*>(from.data),
+            dense_places());
     else
-      bring(To{}, static_cast<const plain*>(from.data), from_places);
+      bring(std::type_identity<moved>{}, reinterpret_cast<const there*>(from.data), from_places);
   }
 }
 

@@ -13,6 +13,8 @@
 #include <ferry/kernels/tile.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -44,10 +46,11 @@ array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t fir
   return made;
 }
 
-/// The opaque unit of one element: integers for the usual sizes, else the element itself.
+/// The widest opaque unit, of at most 8 bytes, that an element consists of and that any element is aligned for: the
+/// lowest bit of its size and alignment tells.
 template <class T>
-using unit_of = std::conditional_t<sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
-                                   kernels::opaque<sizeof(T)>, std::remove_const_t<T>>;
+using unit_of =
+    kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
 
 /// Whether the rows of all arrays start on 16-byte boundaries and end there.
 template <class... Arrays>
@@ -117,8 +120,9 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
   const std::int64_t from_step = table.row_stride();
   const std::int64_t to_step = out.row_stride();
   if constexpr (is_host_exec<Exec>) {
-    using from_unit = std::conditional_t<moves, unit_of<in>, in>;
-    using to_unit = std::conditional_t<moves, unit_of<in>, Out>;
+    constexpr bool opaque = moves && sizeof(unit_of<in>) == sizeof(in);
+    using from_unit = std::conditional_t<opaque, unit_of<in>, in>;
+    using to_unit = std::conditional_t<opaque, unit_of<in>, Out>;
     using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
     const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
     order.run(exec, label, items, parts,
@@ -190,25 +194,6 @@ void look_at_bounds(call<Exec>& of, const char* verb, const array_ref<Index, Spa
                                                     of.report()};
     launch(of.exec(), label_of(verb, "validate"), indices.rows(),
            kernels::validate_indices<plain, Bounds>{source});
-  }
-}
-
-/// The longest pieces of [first, first + count) whose positions all have a row and whose rows of `out` lie
-/// one behind the other: what one DMA transfer may carry.
-template <class Out, class Visit>
-void for_each_run(const std::int64_t* rows, const Out& out, std::int64_t first, std::int64_t count,
-                  Visit&& visit) {
-  const bool dense = out.row_stride() == out.width();
-  const std::int64_t end = first + count;
-  for (std::int64_t begin = first; begin < end;) {
-    if (rows[begin] < 0) {
-      ++begin;
-      continue;
-    }
-    std::int64_t stop = begin + 1;
-    while (dense && stop < end && rows[stop] >= 0) ++stop;
-    visit(begin, stop - begin);
-    begin = stop;
   }
 }
 

@@ -27,12 +27,12 @@ namespace ferry::detail {
 /// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
 /// posted (towards the device) or drained (from it). Reported to Kokkos Tools as one transfer, of the whole list.
 ///
-/// The kernel reads slots over the link rather than have DMA carry them: handing a transfer to DMA takes the host ten
-/// microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.9 of the link's rate so,
+/// The kernel reads slots over the link rather than have DMA carry them: handing a piece to DMA, with an event for its end, takes the
+/// host ten microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7 of the link's rate so,
 /// against 0.5 (H200, PCIe 5, 16 threads).
 ///
-/// While the kernel runs the callbacks must not wait for the device, nor enqueue on it: a queue that is full behind
-/// the kernel takes nothing until the kernel ends, which waits for them.
+/// The callbacks must not wait for what is enqueued behind the kernel, nor enqueue anything there: a full queue takes
+/// nothing until the kernel ends, which waits for them.
 ///
 /// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
 /// that they pass on to launch(). A host backend has no link to overlap with: there the instance itself works, slot
@@ -46,8 +46,11 @@ class ring {
        int workers)
       : call_(of), lane_(lane), items_(items), bytes_(static_cast<std::size_t>(items * item_bytes)) {
     progress_.label = std::move(label);
+    constexpr auto tuning = execution_backend<Exec>::tuning();
+    static_assert(tuning.ring_slot_bytes <= words::depth * tuning.dma_run_bytes,
+                  "ferry: what lies between the runs of one piece must fit the slots of one worker");
     if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
-    const std::int64_t usual = execution_backend<Exec>::tuning().ring_slot_bytes;
+    const std::int64_t usual = tuning.ring_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
     const std::int64_t fair = items / (std::int64_t{3} * workers_);
     const std::int64_t least = std::min((smallest_slot + item - 1) / item, enough_items);
@@ -61,9 +64,10 @@ class ring {
     const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
     alone_ = found == 1;
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
-    slots_ = of.template pinned<std::byte>(workers_ * words::depth * slot_bytes_);
+    depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));
+    slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     words_ = of.template pinned<words>(workers_);
-    for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = 0;
+    for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = words_[w].begun = 0;
   }
 
   /// Items that a slot holds.
@@ -80,7 +84,7 @@ class ring {
       claimed_parts<Claims, Parts> rest(claims, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
         std::byte* slot = slot_of(worker, own.posted());
-        if (!is_host_exec<Exec> && !own.await(own.posted() - words::depth + 1)) return;
+        if (!is_host_exec<Exec> && !own.await(own.posted() - depth_ + 1)) return;
         next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
         settle();
         own.post_next(next);
@@ -104,14 +108,14 @@ class ring {
       post asked[words::depth];
       std::int64_t drained = 0;
       const auto ask = [&] {
-        post& next = asked[own.posted() % words::depth];
+        post& next = asked[own.posted() % depth_];
         if (own.has_ended() || !rest.take(next)) return false;
         std::byte* slot = slot_of(worker, own.posted());
         own.post_next(next);
         serve_here(mover, slot, next);
         return true;
       };
-      while (own.posted() < words::depth && ask()) {
+      while (own.posted() < depth_ && ask()) {
       }
       if (alone_) {
         own.end();
@@ -119,7 +123,7 @@ class ring {
       }
       for (; drained < own.posted(); ++drained) {
         if (!is_host_exec<Exec> && !own.await(drained + 1)) return;
-        const post& now = asked[drained % words::depth];
+        const post& now = asked[drained % depth_];
         drain(here(), slot_of(worker, drained), now.first, now.count);
         settle();
         static_cast<void>(ask());
@@ -136,8 +140,6 @@ class ring {
   using words = kernels::ring_words;
   using post = kernels::ring_post;
 
-  enum first_worker { launching, begun, ended };
-
   static constexpr std::int64_t smallest_slot = std::int64_t{1} << 17;
   static constexpr std::int64_t enough_items = 1024;  // for one worker to be busy with
   static constexpr std::int64_t slot_alignment = 256;
@@ -147,19 +149,15 @@ class ring {
     const auto as_worker = [&](int worker, [[maybe_unused]] bool launches) {
       ring_feed own(progress_, words_[worker]);
       try {
-        if constexpr (!is_host_exec<Exec>) {
-          if (launches) {
-            serve(mover);
-            if (first_.exchange(begun) == ended) return;
-          }
-        }
-        work(worker, own);
+        if constexpr (!is_host_exec<Exec>)
+          if (launches) serve(mover);
+        if (own.begin()) work(worker, own);
       } catch (...) {
         progress_.given_up = true;
-        end_first(worker);
+        end_those_who_have_not_begun();
         throw;
       }
-      end_first(worker);
+      end_those_who_have_not_begun();
     };
     if constexpr (is_host_exec<Exec>) {
       as_worker(0, false);
@@ -167,15 +165,12 @@ class ring {
       as_worker(0, false);
       serve_alone(mover);
     } else if (workers_ > 1) {
-      run_crew(host_side(call_.exec()), progress_.label, workers_, [&](int worker) {
-        if (worker != 0) execution_backend<Exec>::enter_thread(lane_);
-        as_worker(worker, worker == 0);
-      });
+      run_crew(host_side(call_.exec()), progress_.label, workers_,
+               [&](int worker) { as_worker(worker, worker == 0); });
     } else {
       // Launches may block until the kernel ends, so the only worker must not be the one who launches.
       auto launched = std::async(std::launch::async, [&] {
         try {
-          execution_backend<Exec>::enter_thread(lane_);
           serve(mover);
         } catch (...) {
           progress_.given_up = true;
@@ -194,20 +189,18 @@ class ring {
       if (!launched_) serve(mover);
   }
 
-  /// Where a launch blocks until the kernel ends, the worker who launches never begins, and the others say for it that
-  /// there will be no more posts.
-  void end_first(int by) {
-    auto expected = launching;
-    if (by != 0 && first_.compare_exchange_strong(expected, ended))
-      std::atomic_ref<std::int64_t>(words_[0].posted).store(1, std::memory_order_release);
+  /// A worker who has ended leaves nothing to do for those who have not begun yet, perhaps because their thread is
+  /// launching the kernel and the launch blocks until it ends. So it says for them that there will be no posts.
+  void end_those_who_have_not_begun() {
+    for (int worker = 0; worker < workers_; ++worker) ring_feed::end_unless_begun(words_[worker]);
   }
 
   template <class Mover>
   void serve(const Mover& mover) {
     using kernel = kernels::serve_ring<Exec, Mover>;
-    execution_backend<Exec>::launch_blocks(lane_, workers_,
-                                           execution_backend<Exec>::tuning().ordered_team_size,
-                                           kernel{mover, words_, slots_, slot_bytes_});
+    execution_backend<Exec>::launch_blocks(
+        lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
+        kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
     launched_ = true;
     end_ = call_.mark(lane_);
     progress_.served.store(end_.get(), std::memory_order_release);
@@ -236,7 +229,7 @@ class ring {
   }
 
   [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
-    return slots_ + (worker * words::depth + turn % words::depth) * slot_bytes_;
+    return slots_ + (worker * depth_ + turn % depth_) * slot_bytes_;
   }
 
   call<Exec>& call_;
@@ -246,13 +239,13 @@ class ring {
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
-  bool alone_ = false;  ///< one piece, which the calling thread does
+  std::int64_t depth_ = 1;  ///< slots of a worker
+  bool alone_ = false;      ///< one piece, which the calling thread does
   std::byte* slots_ = nullptr;
   words* words_ = nullptr;
   bool launched_ = false;
   event_handle end_;
   ring_progress progress_;
-  std::atomic<first_worker> first_{launching};
 };
 
 }  // namespace ferry::detail

@@ -107,7 +107,7 @@ class call {
     return flight_->resources.back().get();
   }
 
-  /// Another instance for transfers beside the verb's own, kept until the verb ends. Its work so far has ended;
+  /// Another instance for work beside the verb's own, kept until the verb ends. Its work so far has ended;
   /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
   const Exec& lane() {
     if (lane_ == nullptr) {

@@ -49,9 +49,6 @@ class meeting_claims {
     }
   }
 
-  /// The items from here on were claimed.
-  [[nodiscard]] std::int64_t begin() const { return std::atomic_ref<std::int64_t>(*limit_).load(); }
-
  private:
   /// Whether the device will be there sooner than a worker who begins now.
   [[nodiscard]] bool met(std::int64_t begin) const {

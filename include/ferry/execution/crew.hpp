@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
 namespace ferry::detail {
 
 /// One worker of a crew. Host code only; an exception is kept until all workers have ended.
@@ -25,9 +29,19 @@ struct crew_member {
   }
 };
 
+/// Whether the caller is one of several threads already: then all of a crew would be this one thread.
+inline bool among_threads() {
+#if defined(_OPENMP)
+  return omp_in_parallel() != 0;
+#else
+  return false;
+#endif
+}
+
 /// The number of workers that `host` has for a crew of at most `wanted`.
 template <class Host>
 int crew_size(const Host& host, int wanted) {
+  if (among_threads()) return 1;
   return std::max(1, std::min(wanted, static_cast<int>(host.concurrency())));
 }
 

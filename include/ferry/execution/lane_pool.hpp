@@ -9,7 +9,7 @@
 
 namespace ferry {
 
-/// Further instances of an execution space, for transfers that must not wait behind an instance's kernels. Made
+/// Further instances of an execution space, for work that must not wait behind an instance's kernels. Made
 /// at first need, kept for the next taker.
 class lane_pool {
  public:

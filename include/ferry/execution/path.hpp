@@ -25,7 +25,7 @@ struct ordered {
 };
 static_assert(PathPolicy<ordered>);
 
-/// Host threads move rows between the table and a page-locked ring that DMA drains or fills. Occupies the
+/// Host threads move rows between the table and a page-locked ring that a kernel drains or fills. Occupies the
 /// calling thread.
 struct staged {
   using policy_category = path_category;
@@ -34,7 +34,7 @@ struct staged {
 static_assert(PathPolicy<staged>);
 
 /// Both at once, for a table in host memory and a batch in device memory: the device walks the sorted rows
-/// from one end as in ordered, host threads and DMA from the other as in staged, until they meet. Serves
+/// from one end as in ordered, host threads and their ring from the other as in staged, until they meet. Serves
 /// gather and scatter. Occupies the calling thread.
 struct cooperative {
   using policy_category = path_category;

@@ -26,8 +26,9 @@ struct machine_identity {
   std::string device;
   std::string driver;
   std::string threads;  ///< of the host's execution space
+  /// Numbers of another model mean something else.
   std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
-                      std::to_string(FERRY_VERSION_PATCH);
+                      std::to_string(FERRY_VERSION_PATCH) + " model 2";
 };
 
 inline std::string to_json(const machine_profile& profile, const machine_identity& of) {
@@ -121,16 +122,28 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
   constexpr std::size_t most = std::size_t{1} << 16;
   std::string text;
   missing = false;
+  const auto unreadable = [&why](const char* reason) { why = std::string("can't be read: ") + reason; };
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    missing = errno == ENOENT;
+    unreadable(std::strerror(errno));
+    return text;
+  }
+  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for its writer
+    unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
+    return text;
+  }
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) {
-    missing = errno == ENOENT;
-    why = std::strerror(errno);
+    unreadable(std::strerror(errno));
     return text;
   }
   text.resize(most + 1);
   text.resize(std::fread(text.data(), 1, text.size(), file));
   if (std::ferror(file) != 0)
-    why = "reading failed";
+    unreadable(std::strerror(errno));
+  else if (text.empty())
+    why = "is empty";
   else if (text.size() > most)
     why = "is too long for a profile";
   std::fclose(file);

@@ -31,6 +31,11 @@ template <>
 struct opaque<8> {
   std::uint64_t bits;
 };
+/// One element that moves as it is, whatever its type can do.
+template <class T>
+struct alignas(T) whole_element {
+  unsigned char byte[sizeof(T)];
+};
 struct alignas(16) opaque16 {
   std::uint32_t bits[4];
 };

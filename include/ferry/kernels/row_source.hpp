@@ -70,7 +70,7 @@ struct plan_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
 };
 
-/// Item i is row rows[i], its value is values row i: what the host side of the staged path walks over.
+/// Item i is row rows[i], its value is values row i.
 struct listed_rows {
   const std::int64_t* rows = nullptr;
 
@@ -111,15 +111,6 @@ struct own_sorted {
     return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
   }
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
-};
-
-/// Place k of a plan's order is row k of a dense buffer, which belongs to position order[k].
-struct staged_places {
-  sorted_places places;
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
-    return places.row(place, false) < 0 ? -1 : place;
-  }
-  KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return places.order[place]; }
 };
 
 /// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs

@@ -22,11 +22,12 @@ struct ring_post {
 /// The words by which one worker of the host and one team of the device pass slots to each other, in page-locked
 /// memory. Each side writes its own; they lie on lines of their own.
 struct ring_words {
-  static constexpr int depth = 4;  ///< slots
+  static constexpr int depth = 4;  ///< slots, at most
 
   alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one when there will be no more
   alignas(64) std::int64_t done;    ///< posts that the device has ended with
   alignas(64) ring_post posts[depth];
+  alignas(64) std::int64_t begun;  ///< the host's own: somebody posts here, or nobody ever will
 };
 
 /// The device's side of a ring: moves the items of a post between its slot and device memory, post after post, until
@@ -51,20 +52,23 @@ struct serve_ring {
   ring_words* words;
   std::byte* slots;
   std::int64_t slot_bytes;
+  int depth;
 
   template <class Team>
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     ring_words& own = words[team.league_rank()];
-    std::byte* ring = slots + team.league_rank() * ring_words::depth * slot_bytes;
+    std::byte* ring = slots + team.league_rank() * depth * slot_bytes;
     for (std::int64_t k = 0;; ++k) {
       ring_post post{0, 0, 0};
       if (team.team_rank() == 0) post = wait_for(own, k);
       team.team_broadcast(post, 0);
       if (post.count == 0) return;
-      move(team, ring + k % ring_words::depth * slot_bytes, post);
+      move(team, ring + k % depth * slot_bytes, post);
       link::fence_link();
       team.team_barrier();
-      if (team.team_rank() == 0) *static_cast<volatile std::int64_t*>(&own.done) = k + 1;
+      if (team.team_rank() != 0) continue;
+      link::fence_link();
+      *static_cast<volatile std::int64_t*>(&own.done) = k + 1;
     }
   }
 
@@ -105,8 +109,8 @@ struct serve_post {
   }
 };
 
-/// Items that arrive packed in a slot: item k is row source.row(k) of nothing here, it goes to row source.position(k)
-/// of `out`, unless source.row(k) says that there is none.
+/// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says that
+/// it has none.
 template <class Exec, class Unit, class Source>
 struct rows_from_slot {
   using unit = Unit;
