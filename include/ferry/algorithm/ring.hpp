@@ -27,9 +27,9 @@ namespace ferry::detail {
 /// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
 /// posted (towards the device) or drained (from it). Reported to Kokkos Tools as one transfer, of the whole list.
 ///
-/// The kernel reads slots over the link rather than have DMA carry them: handing a piece to DMA, with an event for its end, takes the
-/// host ten microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7 of the link's rate so,
-/// against 0.5 (H200, PCIe 5, 16 threads).
+/// The kernel reads slots over the link rather than have DMA carry them: handing a piece to DMA, with an event for
+/// its end, takes the host ten microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7
+/// of the link's rate so, against 0.5 (H200, PCIe 5, 16 threads).
 ///
 /// The callbacks must not wait for what is enqueued behind the kernel, nor enqueue anything there: a full queue takes
 /// nothing until the kernel ends, which waits for them.

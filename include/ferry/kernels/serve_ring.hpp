@@ -109,8 +109,8 @@ struct serve_post {
   }
 };
 
-/// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says that
-/// it has none.
+/// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says
+/// that it has none.
 template <class Exec, class Unit, class Source>
 struct rows_from_slot {
   using unit = Unit;
