@@ -14,8 +14,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 /// The readings behind ferry::calibrate: times of the public verbs by the host's clock, from the call to the end of
@@ -103,20 +105,6 @@ class calibration : row_timer<Exec> {
     }
     return 0.5 * (too_short + too_long);
   }
-  /// The facts of a gather or scatter as row_ns times it.
-  template <class Space>
-  move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
-    move_facts facts;
-    facts.what = writes ? verb::scatter : verb::gather;
-    facts.table_space = Space::name;
-    facts.batch_space = base::batch_space::name;
-    facts.table_bytes = static_cast<std::int64_t>(bytes_);
-    facts.row_bytes = static_cast<std::int64_t>(row_bytes);
-    facts.positions = static_cast<std::int64_t>(n);
-    facts.on_host = on_host;
-    return facts;
-  }
-
   /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones. Long rows say something
   /// about the rate only where the link is not what limits them.
   template <class Path, bool Writes, class Space>
@@ -124,11 +112,12 @@ class calibration : row_timer<Exec> {
     constexpr route by = on_host ? route::direct : route::staged;
     std::size_t n = 131072;
     const double brief = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 16, n, 0.0);
-    known_.*row = solved(row, timed<Space>(16, n, Writes), by, brief * static_cast<double>(n), 0.0, 1e5);
+    known_.*row =
+        solved(row, this->template timed<Space>(16, n, Writes), by, brief * static_cast<double>(n), 0.0, 1e5);
     const double wide = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 512, n, 0.0);
     machine_profile fast = known_;
     fast.*rate = fastest_host;
-    const auto facts = timed<Space>(512, n, Writes);
+    const auto facts = this->template timed<Space>(512, n, Writes);
     if (predict(fast, facts, by).seconds < wide * static_cast<double>(n))
       known_.*rate = solved(rate, facts, by, wide * static_cast<double>(n), fastest_host, 0.01);
   }
@@ -248,28 +237,41 @@ class calibration : row_timer<Exec> {
       if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
       n = static_cast<std::size_t>(groups);
       const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
-      known_.pinned_group_ns = solved(&machine_profile::pinned_group_ns, timed<pinned_space>(128, n),
-                                      route::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
+      known_.pinned_group_ns =
+          solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
+                 route::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
       got(reading::ordered);
     }
   }
 
-  /// Start of path::cooperative, and what it makes of the link.
+  /// Start of path::cooperative, and what it makes of the link. Threads that other programs keep waiting would spoil it
+  /// for good, so a reading must be plausible: both ends together are not slower than the slower one alone.
   void both(tensor<float, pinned_space>& block) {
     if constexpr (verbs_take_cooperative) {
-      if (!in_time()) return;
       std::size_t few = 256, many = 131072, brief_ones = 262144;
-      const auto start = this->template row_ns<path::cooperative>(block, bytes_, 64, few, 0.0);
-      known_.cooperative_call_us = std::max(0.0, start * static_cast<double>(few) * 1e-3 - known_.sort_us);
-      const double brief = this->template row_ns<path::cooperative>(block, bytes_, 16, brief_ones, 0.0);
+      const auto read = [&](std::size_t row_bytes, std::size_t& n) {
+        while (in_time()) {
+          const double all = 1e-9 *
+                             this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
+                             static_cast<double>(n);
+          const auto facts = this->template timed<pinned_space>(row_bytes, n);
+          if (all < 2.0 * std::max(predict(known_, facts, route::staged).seconds,
+                                   predict(known_, facts, route::ordered).seconds))
+            return all;
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        return 0.0;
+      };
+      const double start = read(64, few), brief = read(16, brief_ones), wide = read(512, many);
+      if (std::min({start, brief, wide}) == 0.0) return;
+      known_.cooperative_call_us = std::max(0.0, start * 1e6 - known_.sort_us);
       known_.cooperative_row_ns = 0.0;
       known_.cooperative_row_ns =
-          solved(&machine_profile::cooperative_row_ns, timed<pinned_space>(16, brief_ones),
-                 route::cooperative, brief * 1e-9 * static_cast<double>(brief_ones), 0.0, 1e4);
-      const double wide = this->template row_ns<path::cooperative>(block, bytes_, 512, many, 0.0);
+          solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
+                 route::cooperative, brief, 0.0, 1e4);
       known_.cooperative_link_share =
-          solved(&machine_profile::cooperative_link_share, timed<pinned_space>(512, many), route::cooperative,
-                 wide * 1e-9 * static_cast<double>(many), 1.0, 0.2);
+          solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
+                 route::cooperative, wide, 1.0, 0.2);
       got(reading::cooperative);
     }
   }

@@ -5,6 +5,7 @@
 #include <ferry/algorithm/scatter.hpp>
 #include <ferry/execution/backend.hpp>
 #include <ferry/execution/policies.hpp>
+#include <ferry/execution/route.hpp>
 #include <ferry/index/bounds.hpp>
 #include <ferry/index/duplicates.hpp>
 #include <ferry/kernels/scrambled_row.hpp>
@@ -54,6 +55,7 @@ class row_timer {
     std::vector<double> times;
     const auto begin = clock::now();
     do {
+      forget();
       const auto from = clock::now();
       work(times.size() + 1).wait();
       times.push_back(std::chrono::duration<double>(clock::now() - from).count());
@@ -62,6 +64,15 @@ class row_timer {
     const auto low = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
     std::nth_element(times.begin(), low, times.end());
     return *low;
+  }
+
+  /// Empties the device's caches of what the last call left there, translations among it, as work between two calls
+  /// does.
+  void forget() {
+    if constexpr (!on_host) {
+      init::zeros(exec_, batch_);
+      exec_.fence("ferry::calibrate");
+    }
   }
 
   /// The first `bytes` bytes of a block as a table. Fewer where the block is smaller; always a power of two.
@@ -112,6 +123,20 @@ class row_timer {
         return gather(exec_, table, rows, batch, Path{}, bounds::unchecked{});
     });
     return std::max(0.0, all * 1e9 - start_us * 1e3) / static_cast<double>(n);
+  }
+
+  /// The facts of a gather or scatter as row_ns times it.
+  template <class Space>
+  move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+    move_facts facts;
+    facts.what = writes ? verb::scatter : verb::gather;
+    facts.table_space = Space::name;
+    facts.batch_space = batch_space::name;
+    facts.table_bytes = static_cast<std::int64_t>(bytes_);
+    facts.row_bytes = static_cast<std::int64_t>(row_bytes);
+    facts.positions = static_cast<std::int64_t>(n);
+    facts.on_host = on_host;
+    return facts;
   }
 
   Exec exec_;

@@ -198,7 +198,7 @@ class cost_model {
   /// processor has to look up its page.
   [[nodiscard]] row_cost host_rows() const {
     const double looked_up =
-        touched(gib_ * 0x1p30 / std::max(0x1p16, bytes_)) * std::max(0.0, 1.0 - 2.0 / gib_);
+        touched(gib_ * 0x1p30 / std::max(0x1p16, bytes_)) * std::max(0.0, 1.0 - 4.0 / gib_);
     const double read = p_.host_read_row_ns + bytes_ / p_.host_read_gb_per_s;
     const double write = p_.host_write_row_ns + bytes_ / p_.host_write_gb_per_s;
     if (f_.what == verb::copy) return {bytes_ / p_.host_read_gb_per_s, bottleneck::host};

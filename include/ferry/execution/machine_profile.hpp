@@ -54,7 +54,7 @@ struct machine_profile {
   double host_read_gb_per_s = 200;
   double host_write_row_ns = 2.6;
   double host_write_gb_per_s = 38;
-  double host_growth = 1.8;  ///< a row alone in 64 KiB, far beyond 2 GiB, costs as many short rows more
+  double host_growth = 1.8;  ///< a row alone in 64 KiB, far beyond 4 GiB, costs as many short rows more
 
   double cooperative_row_ns = 1.25;     ///< a row has this cost however short it is, whoever moves it
   double cooperative_link_share = 0.9;  ///< of the DMA rate that both sides together reach
