@@ -21,13 +21,30 @@ __global__ void gather_packets(const uint4* __restrict__ table, const std::int64
     out[i] = table[(rows[i >> row_shift] << row_shift) + (i & in_row)];
 }
 
-/// Blocks for each multiprocessor, 0 for one thread a packet.
+/// The same, two neighbouring rows for each thread: both loads are under way before the first store.
+__global__ void gather_row_pairs(const uint4* __restrict__ table, const std::int64_t* __restrict__ rows,
+                                 uint4* __restrict__ out, std::int64_t n, int row_shift) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::int64_t in_row = i & ((std::int64_t{1} << row_shift) - 1);
+  const std::int64_t first = (i >> row_shift) * 2;
+  if (first >= n) return;
+  const bool both = first + 1 < n;
+  const uint4 one = table[(rows[first] << row_shift) + in_row];
+  const uint4 two = both ? table[(rows[first + 1] << row_shift) + in_row] : one;
+  out[(first << row_shift) + in_row] = one;
+  if (both) out[((first + 1) << row_shift) + in_row] = two;
+}
+
+/// Blocks for each multiprocessor, 0 for one thread a packet, two_rows for one thread a packet of two rows.
+constexpr int two_rows = -1;
 struct launch_shape {
   int blocks_per_multiprocessor;
   int threads;
   const char* name;
 };
-constexpr std::array<launch_shape, 5> shapes = {{{0, 256, "one thread a packet, blocks of 256"},
+constexpr std::array<launch_shape, 7> shapes = {{{two_rows, 256, "two packets a thread, blocks of 256"},
+                                                 {two_rows, 512, "two packets a thread, blocks of 512"},
+                                                 {0, 256, "one thread a packet, blocks of 256"},
                                                  {0, 512, "one thread a packet, blocks of 512"},
                                                  {4, 512, "4 blocks of 512 a multiprocessor"},
                                                  {8, 256, "8 blocks of 256 a multiprocessor"},
@@ -61,6 +78,14 @@ void gather(const exec_space& exec, const void* table, const std::int64_t* rows,
   const launch_shape& how = shapes.at(static_cast<std::size_t>(shape));
   const int row_shift = std::countr_zero(static_cast<std::uint64_t>(row_bytes / 16));
   const std::int64_t packets = n << row_shift;
+  if (how.blocks_per_multiprocessor == two_rows) {
+    const std::int64_t pairs = ((n + 1) / 2) << row_shift;
+    gather_row_pairs<<<static_cast<unsigned>((pairs + how.threads - 1) / how.threads),
+                       static_cast<unsigned>(how.threads), 0, exec.cuda_stream()>>>(
+        static_cast<const uint4*>(table), rows, static_cast<uint4*>(out), n, row_shift);
+    check_cuda(cudaGetLastError(), "gather_row_pairs");
+    return;
+  }
   const std::int64_t needed = (packets + how.threads - 1) / how.threads;
   const std::int64_t wanted = std::int64_t{how.blocks_per_multiprocessor} * multiprocessors;
   const std::int64_t most = std::numeric_limits<int>::max();
