@@ -56,8 +56,9 @@ struct link_functions {
   /// Orders what this thread has read and written before what it writes afterwards, as the host sees it.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
 
-  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block, without Kokkos: where a tool listens, Kokkos
-  /// fences before and after its kernels, and one that waits for the host must not be waited for by the host.
+  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Without Kokkos: where a
+  /// tool listens, Kokkos fences before and after its kernels, and one that waits for the host must not be waited for
+  /// by the host.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
     check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
