@@ -1,0 +1,105 @@
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include "../../docs/examples/own_rule/normalized_sgd.hpp"
+#include "../../docs/examples/own_rule/signum.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+/// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 13, width = 35, n = 21;
+
+/// The summed gradient of each row that a batch names.
+std::map<std::int64_t, std::vector<double>> summed(const std::vector<std::int64_t>& which,
+                                                   const std::vector<double>& gradients) {
+  std::map<std::int64_t, std::vector<double>> made;
+  for (std::size_t p = 0; p < n; ++p) {
+    auto& row = made[which[p]];
+    row.resize(width);
+    for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
+  }
+  return made;
+}
+
+double farthest(const std::vector<double>& left, const std::vector<double>& right) {
+  REQUIRE(left.size() == right.size());
+  double worst = 0.0;
+  for (std::size_t i = 0; i < left.size(); ++i) worst = std::fmax(worst, std::fabs(left[i] - right[i]));
+  return worst;
+}
+
+/// Ten steps by ferry on a path, beside follow(weights, row, gradient).
+template <class Space, class Rule, class Path, class Follow, class Look>
+void train(const Rule& rule, Path path, const Follow& follow, const Look& look) {
+  CAPTURE(Space::name, path.name);
+  auto random = generator(17);
+  const exec_space exec;
+  auto expected = values<double>(random, rows * width);
+  auto table = make<Space>("weights", rows, width, expected);
+  auto state = ferry::optim::make_state(rule, table);
+  for (int step = 0; step < 10; ++step) {
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto gradients = values<double>(random, n * width);
+    ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", n, width, gradients),
+                path)
+        .wait();
+    for (const auto& [row, gradient] : summed(which, gradients))
+      follow(expected.data() + static_cast<std::size_t>(row) * width, static_cast<std::size_t>(row),
+             gradient);
+  }
+  CHECK(farthest(take(table), expected) < 1e-12);
+  look(state);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a rule of one's own", "[optim][own]", ferry::device_space, ferry::mapped_space,
+                   ferry::pinned_space, ferry::pageable_space) {
+  const own::signum rule{.lr = 0.03, .momentum = 0.7};
+  for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
+    std::vector<double> momentum(rows * width);
+    train<TestType>(
+        rule, path,
+        [&](double* weights, std::size_t row, const std::vector<double>& gradient) {
+          for (std::size_t c = 0; c < width; ++c) {
+            double& b = momentum[row * width + c];
+            b = rule.momentum * b + (1.0 - rule.momentum) * gradient[c];
+            weights[c] -= rule.lr * (b > 0.0 ? 1.0 : b < 0.0 ? -1.0 : 0.0);
+          }
+        },
+        [&](const auto& state) { CHECK(farthest(take(state.field("momentum_buffer")), momentum) < 1e-12); });
+  });
+  CHECK_THROWS_AS((own::signum{.momentum = 1.0}.check()), ferry::invalid_argument);
+}
+
+TEMPLATE_TEST_CASE("a rule of one's own that looks at whole rows", "[optim][own]", ferry::device_space,
+                   ferry::mapped_space, ferry::pinned_space, ferry::pageable_space) {
+  const own::normalized_sgd rule{.lr = 0.2};
+  for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
+    std::vector<double> steps(rows);
+    train<TestType>(
+        rule, path,
+        [&](double* weights, std::size_t row, const std::vector<double>& gradient) {
+          double norm = 0.0;
+          for (const double g : gradient) norm += g * g;
+          norm = std::sqrt(norm);
+          for (std::size_t c = 0; c < width; ++c) weights[c] -= rule.lr * gradient[c] / (norm + rule.eps);
+          steps[row] += 1.0;
+        },
+        [&](const auto& state) { CHECK(take(state.row_field_at(0)) == steps); });
+  });
+}
+
+}  // namespace ferry_test
