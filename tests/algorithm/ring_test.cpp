@@ -16,6 +16,11 @@
 
 /// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
 namespace ferry_test {
+
+struct two_floats {
+  float first, second;
+};
+
 namespace {
 
 constexpr std::size_t rows = 3001;
@@ -93,6 +98,43 @@ TEMPLATE_LIST_TEST_CASE("unique rows on their way back through a ring", "[scatte
                     expected.begin() + which[p] * static_cast<std::ptrdiff_t>(width));
       CHECK(same_bits(take(table), expected));
     }
+}
+
+// A view may begin wherever its elements may, which is not where a wider unit may.
+TEST_CASE("elements that are aligned for less than their size", "[gather][scatter][copy][ring]") {
+  static_assert(alignof(two_floats) < sizeof(two_floats));
+  auto random = generator(41);
+  const exec_space exec;
+  const std::size_t n = 700, width = 3;
+  const auto content = values<float>(random, 2 * rows * width + 1);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto table = make<ferry::device_space>("weights", 1, content.size(), content);
+  const ferry::tensor_view<const two_floats, ferry::device_space> from(
+      reinterpret_cast<const two_floats*>(table.data() + 1), rows, width);
+  std::vector<float> expected;
+  for (const auto row : which)
+    expected.insert(expected.end(), content.begin() + 1 + 2 * row * static_cast<std::ptrdiff_t>(width),
+                    content.begin() + 1 + 2 * (row + 1) * static_cast<std::ptrdiff_t>(width));
+  const auto check = [&](auto space, auto path) {
+    using out_space = decltype(space);
+    ferry::tensor<float, out_space> block("batch", 2 * n * width + 1);
+    ferry::tensor_view<two_floats, out_space> batch(reinterpret_cast<two_floats*>(block.data() + 1), n,
+                                                    width);
+    ferry::gather(exec, from, which, batch, path).wait();
+    auto got = take(block);
+    got.erase(got.begin());
+    CHECK(same_bits(got, expected));
+  };
+  check(ferry::device_space{}, ferry::path::direct{});
+  check(ferry::pageable_space{}, ferry::path::staged{});
+
+  ferry::tensor<float, ferry::pageable_space> block("host", 2 * rows * width + 1);
+  ferry::tensor_view<two_floats, ferry::pageable_space> all(reinterpret_cast<two_floats*>(block.data() + 1),
+                                                            rows, width);
+  ferry::copy(exec, from, all, ferry::path::staged{}).wait();
+  auto got = take(block);
+  got[0] = content[0];
+  CHECK(same_bits(got, content));
 }
 
 // Instances of their own, one ring each, one set of host threads.
