@@ -62,8 +62,8 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
             return std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
           });
     });
-    straight
-        .enqueue();  // not earlier: a full queue behind the ring's kernel would block the workers it waits for
+    // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+    straight.enqueue();
   } else {
     // From the device: its teams fill the ring, which the host's threads empty. Rows of another type are gathered into
     // a batch there first, which converts them.

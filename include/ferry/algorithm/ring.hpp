@@ -28,7 +28,7 @@ namespace ferry::detail {
 /// posted (towards the device) or drained (from it). Reported to Kokkos Tools as one transfer, of the whole list.
 ///
 /// The kernel reads slots over the link rather than have DMA carry them: handing a piece to DMA, with an event for
-/// its end, takes the host ten microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7
+/// its end, takes the host some microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7
 /// of the link's rate so, against 0.5 (H200, PCIe 5, 16 threads).
 ///
 /// The callbacks must not wait for what is enqueued behind the kernel, nor enqueue anything there: a full queue takes

@@ -92,8 +92,8 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
     });
   }
   if (straight.empty()) return;
-  straight
-      .enqueue();  // not earlier: a full queue behind the ring's kernel would block the workers it waits for
+  // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+  straight.enqueue();
   // The table is the host's, so what DMA writes must be there.
   if (const auto landed = of.mark(); landed != nullptr) landed->wait();
 }

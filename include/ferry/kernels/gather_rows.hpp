@@ -35,8 +35,8 @@ struct gather_rows {
   }
 };
 
-/// The same, two items for each thread: both loads are under way before the first store, which is worth 8 % of the
-/// rate inside the device (H200, rows of 512 bytes). For launches that cover all items at once.
+/// The same, two items for each thread: both loads are under way before the first store, which is worth some 6 % of
+/// the rate inside the device (H200). For launches that cover all items at once.
 ///
 /// Device mapping: as above, with `pairs(items, step)` in place of the items. A thread's items are `step` apart: one,
 /// unless rows are so short that neighbouring threads had better take neighbouring rows.
