@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "arithmetic.hpp"
 #include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
@@ -25,7 +26,8 @@ struct cuda_backend : cuda::allocation_functions,
                       cuda::identity_functions,
                       cuda::capture_functions,
                       cuda::link_functions,
-                      cuda::sort_functions {
+                      cuda::sort_functions,
+                      cuda::arithmetic_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;

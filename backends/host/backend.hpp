@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "arithmetic.hpp"
 #include "capture.hpp"
 #include "error.hpp"
 #include "event.hpp"
@@ -25,7 +26,8 @@ struct host_backend : host::allocation_functions,
                       host::identity_functions,
                       host::capture_functions,
                       host::link_functions,
-                      host::sort_functions {
+                      host::sort_functions,
+                      host::arithmetic_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   using scratch_space = pageable_space;

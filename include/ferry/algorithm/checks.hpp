@@ -71,11 +71,12 @@ consteval void require_reach() {
 }
 
 /// Policies: known ones only, one of a kind, and none that the verb has no use for.
-template <class Chosen, bool TakesBounds, bool TakesDuplicates>
+template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep = false>
 consteval void require_policies() {
-  static_assert(Chosen::facts::all_known,
-                "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, or a "
-                "policies<...> bundle of them.");
+  static_assert(
+      Chosen::facts::all_known,
+      "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also "
+      "step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
   static_assert(Chosen::template at_most_one<path_category>, "ferry: at most one path policy may be given.");
   static_assert(Chosen::template at_most_one<bounds_category>,
                 "ferry: at most one bounds policy may be given.");
@@ -86,6 +87,18 @@ consteval void require_policies() {
   static_assert(
       TakesDuplicates || !Chosen::template names<duplicates_category>,
       "ferry: this verb reads or copies every row it is asked for, so it takes no duplicates policy.");
+  static_assert(
+      TakesStep || !(Chosen::template names<step_count_category> ||
+                     Chosen::template names<rounding_category> || Chosen::template names<nonfinite_category>),
+      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so only ferry::step "
+      "takes "
+      "them.");
+  static_assert(Chosen::template at_most_one<step_count_category>,
+                "ferry: at most one step_count policy may be given.");
+  static_assert(Chosen::template at_most_one<rounding_category>,
+                "ferry: at most one rounding policy may be given.");
+  static_assert(Chosen::template at_most_one<nonfinite_category>,
+                "ferry: at most one nonfinite policy may be given.");
 }
 
 template <class Indices>
@@ -139,13 +152,14 @@ consteval void require_convertible() {
 }
 
 /// All that verbs on table, indices and batch have in common.
-template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates>
+template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,
+          bool TakesStep = false>
 consteval void require_row_verb() {
   require_execution_space<Exec>();
   require_rows<Table>();
   require_rows<Batch>();
   require_indices<Indices>();
-  require_policies<Chosen, true, TakesDuplicates>();
+  require_policies<Chosen, true, TakesDuplicates, TakesStep>();
   require_same_width<Table, Batch>();
   require_reach<Exec, Table>();
   require_reach<Exec, Batch>();

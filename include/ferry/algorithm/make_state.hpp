@@ -3,8 +3,11 @@
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/init.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/staged.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/optim/step_count.hpp>
 #include <ferry/tensor/numeric.hpp>
+#include <ferry/tensor/rowwise_int8_tensor.hpp>
 
 #include <boost/hana/for_each.hpp>
 
@@ -19,51 +22,100 @@
 
 namespace ferry::optim {
 
-/// The state that `rule` needs for `table`, with its initial values: in the table's memory space, or in
-/// Space; elements of StateType, by default the accumulation type of the table's (float for half and
-/// bfloat16, else the table's own). Blocks until the values are set. Throws invalid_argument for options
-/// outside of their range, bad_alloc.
-template <MemorySpace Space, class StateType, class Rule, class Table>
-[[nodiscard]] auto make_state(const Rule& rule, const Table& table) {
-  static_assert(Optimizer<Rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
+namespace detail {
+
+/// A new tensor whose elements are all the same; blocks until they are set.
+template <class T, class Space, std::size_t Rank>
+tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, Rank>& extents, T value) {
+  tensor<T, Space> made(label, extents);
+  if constexpr (std::is_same_v<Space, device_space>)
+    ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made), value);
+  else
+    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made), value);
+  return made;
+}
+
+/// Makes the counters of a state's rows, unless it has them. Throws invalid_argument where they follow another policy.
+template <class StepCount, class Rule, class Space, class Table>
+void count_rows_by(step_clock<Rule, Space>& clock, const Table& table) {
+  clock.require_policy(StepCount::name, table.label);
+  if (!clock.row_policy.empty()) return;
+  clock.count_rows(StepCount::name,
+                   filled<std::uint32_t, Space>(table.label + "::row_steps",
+                                                std::array{static_cast<std::size_t>(table.rows())},
+                                                static_cast<std::uint32_t>(clock.steps)));
+}
+
+/// What a state is made for: rows, width and name.
+template <class Table>
+auto described(const Table& table) {
   ferry::detail::require_rows<Table>();
+  return make_ref(table);
+}
+template <class Space>
+auto described(const rowwise_int8_tensor<Space>& table) {
+  auto made = make_ref(table.records());
+  made.extents[1] = static_cast<std::int64_t>(table.width());
+  return made;
+}
+
+/// The type of a table's state unless another one is asked for, and its memory space.
+template <class Table>
+struct default_state {
+  using type = accumulation_t<std::remove_const_t<typename array_traits<Table>::value_type>>;
+  using space = typename array_traits<Table>::memory_space;
+};
+template <class Space>
+struct default_state<rowwise_int8_tensor<Space>> {
+  using type = float;
+  using space = Space;
+};
+
+}  // namespace detail
+
+/// The state that `rule` needs for `table`, with its initial values: in the table's memory space, or in
+/// Space; elements of StateType, by default the accumulation type of the table's (float for half, bfloat16 and 8-bit
+/// rows, else the table's own). `rule` may be optim::staged: the state is that of its rule. With step_count::per_row or
+/// catch_up as a last argument the counters of the rows are made here, else by the first step that needs them. Blocks
+/// until the values are set. Throws invalid_argument for options outside of their range, bad_alloc.
+template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount = {}) {
+  using plain_rule = detail::rule_of<Rule>;
+  static_assert(Optimizer<plain_rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
   static_assert(FloatingElement<StateType>,
                 "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
-  rule.check();
-  const auto like = make_ref(table);
-  state<Rule, StateType, Space> made;
+  static_assert(
+      StepCountPolicy<StepCount>,
+      "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
+  const auto& plain = detail::stages_of<Rule>::rule_in(rule);
+  plain.check();
+  const auto like = detail::described(table);
+  state<plain_rule, StateType, Space> made;
   const auto filled = [&](const char* name, std::int64_t width, double initial) {
     const std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
                                              static_cast<std::size_t>(width)};
-    tensor<StateType, Space> values(like.label + "::" + name, extents);
-    if constexpr (std::is_same_v<Space, device_space>)
-      ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(values), static_cast<StateType>(initial));
-    else
-      ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(values),
-                          static_cast<StateType>(initial));
-    return values;
+    return detail::filled<StateType, Space>(like.label + "::" + name, extents,
+                                            static_cast<StateType>(initial));
   };
   int row_fields = 0;
-  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+  boost::hana::for_each(plain.fields(), [&](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
       made.add_row_field(row_fields++, described.name, filled(described.name, 1, described.initial));
     else if (described.active)
       made.add_field(described.name, filled(described.name, like.width(), described.initial));
   });
+  if constexpr (StepCount::counts_rows) detail::count_rows_by<StepCount>(*made.clock(), like);
   return made;
 }
 
-template <MemorySpace Space, class Rule, class Table>
-[[nodiscard]] auto make_state(const Rule& rule, const Table& table) {
-  ferry::detail::require_rows<Table>();
-  using element = std::remove_const_t<typename array_traits<Table>::value_type>;
-  return make_state<Space, accumulation_t<element>>(rule, table);
+template <MemorySpace Space, class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
 }
 
-template <class Rule, class Table>
-[[nodiscard]] auto make_state(const Rule& rule, const Table& table) {
-  ferry::detail::require_rows<Table>();
-  return make_state<typename array_traits<Table>::memory_space>(rule, table);
+template <class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
 }
 
 }  // namespace ferry::optim

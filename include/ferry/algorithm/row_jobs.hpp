@@ -35,16 +35,16 @@ template <class Wire, bool Moves>
 struct emit_job {
   array_ref<Wire, device_space> table;
 
-  template <bool Host, class Duplicates, class Value, class Space, class Run>
+  template <class Exec, class Duplicates, class Value, class Space, class Run>
   void visit(const array_ref<Value, Space>& values, const Run& run) const {
     if constexpr (Moves)
-      visit_units<Host>(table, values, run, [](auto* to, std::int64_t stride) {
+      visit_units<is_host_exec<Exec>>(table, values, run, [](auto* to, std::int64_t stride) {
         return kernels::emit_row<std::remove_pointer_t<decltype(to)>>{to, stride};
       });
     else
-      visit_tiles<Host, Wire>(in_packets<4>(table, values), run,
-                              kernels::emit_row<Wire>{table.data, table.row_stride()}, values.data,
-                              values.row_stride(), values.width());
+      visit_tiles<is_host_exec<Exec>, Wire>(in_packets<4>(table, values), run,
+                                            kernels::emit_row<Wire>{table.data, table.row_stride()},
+                                            values.data, values.row_stride(), values.width());
   }
 };
 
@@ -66,14 +66,14 @@ struct replace_job {
         dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
-  template <bool Host, class Duplicates, class Value, class Space, class Run>
+  template <class Exec, class Duplicates, class Value, class Space, class Run>
   void visit(const array_ref<Value, Space>& values, const Run& run) const {
     if constexpr (moves<Value, Duplicates>)
-      visit_units<Host>(table, values, run, [](auto* to, std::int64_t stride) {
+      visit_units<is_host_exec<Exec>>(table, values, run, [](auto* to, std::int64_t stride) {
         return kernels::replace_row<std::remove_pointer_t<decltype(to)>>{to, stride};
       });
     else
-      visit_tiles<Host, combine_type<T, std::remove_const_t<Value>>>(
+      visit_tiles<is_host_exec<Exec>, combine_type<T, std::remove_const_t<Value>>>(
           in_packets<4>(table, values), run, kernels::replace_row<T>{table.data, table.row_stride()},
           values.data, values.row_stride(), values.width());
   }
@@ -99,9 +99,9 @@ struct add_job {
     return emit_job<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
-  template <bool Host, class Duplicates, class Value, class Space, class Run>
+  template <class Exec, class Duplicates, class Value, class Space, class Run>
   void visit(const array_ref<Value, Space>& values, const Run& run) const {
-    visit_tiles<Host, combine_type<T, std::remove_const_t<Value>>>(
+    visit_tiles<is_host_exec<Exec>, combine_type<T, std::remove_const_t<Value>>>(
         in_packets<4>(table, values), run, kernels::add_row<T>{table.data, table.row_stride()}, values.data,
         values.row_stride(), values.width());
   }

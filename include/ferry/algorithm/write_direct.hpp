@@ -7,6 +7,7 @@
 #include <ferry/kernels/apply_rows.hpp>
 #include <ferry/kernels/index_kernels.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/row_walk.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -21,13 +22,17 @@
 ///
 ///   table
 ///     array_ref of the table
-///   visit<Host, Duplicates>(values, run)
+///   visit<Exec, Duplicates>(values, run)
 ///     calls run<Compute>(operation, values, stride, width, tile) with the operation on the widest tile that
 ///     the arrays' alignment allows
 ///   wire_type<Value, Duplicates>
 ///     the element type of combined values on their way through the ring
 ///   needs_whole_rows, visit_whole_rows
-///     for optimizer rules alone: instead of visit, where a row must be seen as a whole
+///     for optimizer steps alone: instead of visit, where a row must be seen as a whole
+///   prepare<Staged>(of, label, values), is_refused()
+///     for optimizer steps alone: see update_job
+///   visit_counting<Exec, Value>(source, run)
+///     for optimizer steps alone: run(kernel) with a kernel that comes behind the others, where there is one
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///     the job that writes combined values into such a buffer
 ///   replaces_by<Value>
@@ -46,7 +51,7 @@ void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t 
   } else {
     static_assert(sizeof(Kernel) < 448,
                   "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
-    const int lanes = Kernel::lanes_for(kernel.width);
+    const int lanes = kernels::lanes_for(kernel.width);
     constexpr bool few = std::is_same_v<Order, in_few_teams>;
     const int threads = (few ? execution_backend<Exec>::tuning().ordered_team_size : 256) / lanes;
     const std::int64_t teams = few ? execution_backend<Exec>::tuning().ordered_teams
@@ -62,11 +67,11 @@ template <class Duplicates, class Job, class Exec, class Source, class Value, cl
 void launch_apply(const Exec& exec, const std::string& label, const Job& job, const Source& source,
                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
   if constexpr (requires { requires Job::needs_whole_rows; }) {
-    job.template visit_whole_rows<is_host_exec<Exec>, Duplicates>(
-        source, items, values,
-        [&](const auto& kernel) { launch_whole_rows(exec, label, items, kernel, order); });
+    job.template visit_whole_rows<Exec, Duplicates>(source, items, values, [&](const auto& kernel) {
+      launch_whole_rows(exec, label, items, kernel, order);
+    });
   } else {
-    job.template visit<is_host_exec<Exec>, Duplicates>(
+    job.template visit<Exec, Duplicates>(
         values, [&]<class Compute, class Tile>(const auto& operation, const auto* data, std::int64_t stride,
                                                std::int64_t width, Tile) {
           using value = std::remove_cvref_t<decltype(*data)>;
@@ -77,6 +82,26 @@ void launch_apply(const Exec& exec, const std::string& label, const Job& job, co
                     kernel{source, data, stride, width, fast_divisor(tiles), operation});
         });
   }
+  if constexpr (requires { Job::max_fields; })
+    job.template visit_counting<Exec, std::remove_const_t<Value>>(
+        source, [&](const auto& kernel) { launch(exec, label + "::count", items, kernel); });
+}
+
+/// The job as its kernels need it, for a path that occupies the calling thread or not.
+template <bool Staged, class Exec, class Job, class Value, class Space>
+auto prepared([[maybe_unused]] call<Exec>& of, [[maybe_unused]] const std::string& label, const Job& job,
+              [[maybe_unused]] const array_ref<Value, Space>& values) {
+  if constexpr (requires { Job::max_fields; })
+    return job.template prepare<Staged>(of, label, values);
+  else
+    return job;
+}
+template <class Job>
+bool is_refused([[maybe_unused]] const Job& job) {
+  if constexpr (requires { Job::max_fields; })
+    return job.is_refused();
+  else
+    return false;
 }
 
 /// A plan as the kernels see it, with a look for repeated rows where they are forbidden.

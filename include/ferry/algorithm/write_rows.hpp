@@ -19,14 +19,21 @@
 /// The way of scatter, scatter_add and step from their arguments to the kernels.
 namespace ferry::detail {
 
+/// What the end of a verb that turned out to write nothing does to the caller's side.
+struct step_ends {
+  std::function<void()> undo = nullptr;  ///< before wait() throws
+  std::function<void()> skip = nullptr;  ///< where values are not finite, instead of throwing
+};
+
 template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
 ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
-                     const array_ref<Value, Space>& values, std::function<void()> undo) {
+                     const array_ref<Value, Space>& values, const step_ends& ends) {
   call<Exec> of(exec, verb);
   if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
   const auto label = label_of(verb, Path::name);
   of.use(plan);
-  of.undo_by(std::move(undo));
+  of.undo_by(ends.undo);
+  of.skip_by(ends.skip);
   if (job.table.width() != 0 && plan.positions() != 0) {
     if constexpr (!std::is_same_v<Path, path::staged>) {
       using table_space = typename decltype(job.table)::memory_space;
@@ -35,18 +42,20 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         if constexpr (std::is_same_v<Path, path::cooperative>) of.settles(array);  // the host writes as well
-        of.writes_to(array);
+        of.touches(array);
       });
+      const auto ready = prepared<false>(of, label, job, values);
       if constexpr (std::is_same_v<Path, path::direct>)
-        write_direct<Duplicates>(of, label, job, plan, values);
+        write_direct<Duplicates>(of, label, ready, plan, values);
       else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
-        write_cooperative<Duplicates>(of, label, job, plan, values);
+        write_cooperative<Duplicates>(of, label, ready, plan, values);
       else
-        write_direct<Duplicates>(of, label, job, plan, values, plan_order<table_space>(plan));
+        write_direct<Duplicates>(of, label, ready, plan, values, plan_order<table_space>(plan));
     } else {
       settle(of, label, job.table, values);
       job.reach([&](const auto& array) { of.settles(array); });
-      write_staged<Duplicates>(of, label, job, plan, values);
+      const auto ready = prepared<true>(of, label, job, values);
+      if (!is_refused(ready)) write_staged<Duplicates>(of, label, ready, plan, values);
     }
   }
   return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
@@ -58,15 +67,16 @@ template <class Path, class Bounds, class Exec, class Job, class Index, class In
           class Space>
 ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
                       const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
-                      std::function<void()> undo) {
+                      const step_ends& ends) {
   using plain = std::remove_const_t<Index>;
   using unique = duplicates::assume_unique;
   using table_space = typename decltype(job.table)::memory_space;
   const std::int64_t n = indices.rows();
   const std::string label = label_of(verb, Path::name);
   call<Exec> of(exec, verb);
-  of.undo_by(std::move(undo));
-  const auto apply_here = [&](const auto& batch) {
+  of.undo_by(ends.undo);
+  of.skip_by(ends.skip);
+  const auto apply_here = [&](const auto& ready, const auto& batch) {
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
@@ -75,7 +85,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
     if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
     else
-      launch_apply<unique>(exec, label, job, source, n, batch);
+      launch_apply<unique>(exec, label, ready, source, n, batch);
   };
   if (job.table.width() != 0 && n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
@@ -83,24 +93,26 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
-        of.writes_to(array);
+        of.touches(array);
       });
-      apply_here(values);
+      apply_here(prepared<false>(of, label, job, values), values);
     } else {
       settle(of, label, job.table, values);
       job.reach([&](const auto& array) { of.settles(array); });
-      if constexpr (!table_space::is_host_accessible) {
-        apply_here(upload_values(of, label, values));
+      const auto ready = prepared<true>(of, label, job, values);
+      if (is_refused(ready)) {
+      } else if constexpr (!table_space::is_host_accessible) {
+        apply_here(ready, upload_values(of, label, values));
       } else {
         auto* rows = of.template pinned<std::int64_t>(n);
         resolve_on_host<Bounds>(of, verb, indices, job.table.rows(), rows);
         if (!of.host_found()) {
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
-            launch_apply<unique>(host, label, job, kernels::listed_rows{rows}, n, values);
+            launch_apply<unique>(host, label, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
-            drain_rows(of, label, job, rows, n, values.data, values.row_stride(), values.width());
+            drain_rows(of, label, ready, rows, n, values.data, values.row_stride(), values.width());
           }
         }
       }
@@ -114,14 +126,14 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
 template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, route... Without, class Exec,
           class Job, class Indices, class Value, class Space>
 ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
-                  const array_ref<Value, Space>& values, std::function<void()> undo = nullptr) {
+                  const array_ref<Value, Space>& values, const step_ends& ends = {}) {
   static constexpr const char* verb_name = name(What).data();
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>(verb_name, indices, job.table);
     require_shapes(verb_name, job.table, indices.positions(), values);
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, indices.positions(), true, [&]<class Path>(Path) {
-          return write_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, std::move(undo));
+          return write_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, ends);
         });
   } else {
     const auto which = make_ref(indices);
@@ -131,11 +143,10 @@ ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
           if constexpr (Duplicates::needs_plan || is_sorted_path<Path>)
-            return write_by_plan<Path, Duplicates>(exec, verb_name, job,
-                                                   plan_rows_of<Bounds>(exec, which, job.table.rows()),
-                                                   values, std::move(undo));
+            return write_by_plan<Path, Duplicates>(
+                exec, verb_name, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, ends);
           else
-            return write_unsorted<Path, Bounds>(exec, verb_name, job, which, values, std::move(undo));
+            return write_unsorted<Path, Bounds>(exec, verb_name, job, which, values, ends);
         });
   }
 }

@@ -10,6 +10,9 @@ namespace ferry {
 struct path_category {};
 struct bounds_category {};
 struct duplicates_category {};
+struct step_count_category {};
+struct rounding_category {};
+struct nonfinite_category {};
 
 /// A policy is an empty type with a name and one category. Policies are passed last, in any order.
 template <class T>
@@ -39,6 +42,28 @@ concept DuplicatesPolicy = PolicyOf<T, duplicates_category> && requires {
   { T::combines } -> std::convertible_to<bool>;
   { T::needs_plan } -> std::convertible_to<bool>;
   { T::forbids } -> std::convertible_to<bool>;
+};
+
+/// Which number of steps a row's update goes by: `counts_rows` says that each row has a counter, `catches_up` that the
+/// steps which a row missed are made up for.
+template <class T>
+concept StepCountPolicy = PolicyOf<T, step_count_category> && requires {
+  { T::counts_rows } -> std::convertible_to<bool>;
+  { T::catches_up } -> std::convertible_to<bool>;
+};
+
+/// How a step rounds new weights of a narrow format.
+template <class T>
+concept RoundingPolicy = PolicyOf<T, rounding_category> && requires {
+  { T::is_random } -> std::convertible_to<bool>;
+};
+
+/// What a step does where a gradient is infinite or not a number: `looks` says that it is looked for, `reports` that it
+/// is an error.
+template <class T>
+concept NonfinitePolicy = PolicyOf<T, nonfinite_category> && requires {
+  { T::looks } -> std::convertible_to<bool>;
+  { T::reports } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

@@ -5,6 +5,7 @@
 #include <ferry/execution/findings.hpp>
 #include <ferry/execution/host_side.hpp>
 #include <ferry/execution/ticket.hpp>
+#include <ferry/execution/verdict.hpp>
 #include <ferry/execution/wanted_for.hpp>
 #include <ferry/index/report.hpp>
 #include <ferry/index/row_plan.hpp>
@@ -161,6 +162,14 @@ class call {
     else
       follow(array.accesses->before_write(id_), {array.accesses, true});
   }
+  /// One of the two, by whether the array's elements are const.
+  template <class T, class Space>
+  void touches(const array_ref<T, Space>& array) {
+    if constexpr (std::is_const_v<T>)
+      reads_from(array);
+    else
+      writes_to(array);
+  }
   /// The same for paths that work on host memory in the calling thread: waits there for what is in flight.
   template <class T, class Space>
   void settles(const array_ref<T, Space>& array) {
@@ -182,29 +191,16 @@ class call {
   [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
 
   void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
+  /// What wait() does, instead of throwing, where values were found that are not finite.
+  void skip_by(std::function<void()> skip) { skip_ = std::move(skip); }
 
   /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
   /// of.
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
     if (report_ != nullptr || host_findings_ != nullptr || plan_ != nullptr)
-      flight_->verdict = [device = report_, host = host_findings_, plan = plan_, verb = std::string(verb_),
-                          what = table, positions, signed_indices]() -> std::exception_ptr {
-        if (host != nullptr && host->raised != 0u)
-          return found_error(host->report, verb, what.describe(), positions, signed_indices);
-        if (plan != nullptr && plan->checked) {
-          const index_report found = plan->read_report();
-          if (found.out_of_range != 0)
-            return found_error(found, verb, what.describe(), positions, plan->signed_indices);
-        }
-        if (device != nullptr) {
-          const index_report found = report_pool<backend>::read(*device);
-          report_pool<backend>::clean(*device);  // the verb may run again, as part of a graph
-          if (found.out_of_range != 0 || found.duplicates != 0)
-            return found_error(found, verb, what.describe(), positions, signed_indices);
-        }
-        return nullptr;
-      };
+      flight_->verdict = verdict<backend, array_ref<T, Space>>{report_,   host_findings_, plan_, verb_, table,
+                                                               positions, signed_indices, skip_};
     return finish();
   }
 
@@ -287,6 +283,7 @@ class call {
   std::shared_ptr<host_findings> host_findings_;
   std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
+  std::function<void()> skip_;
   event_handle done_;
   std::vector<touch> touched_;
   std::vector<std::shared_ptr<void>> blocks_;

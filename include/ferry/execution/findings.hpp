@@ -9,7 +9,7 @@
 
 namespace ferry::detail {
 
-/// What the host's share of a verb finds wrong with the indices.
+/// What the host's share of a verb finds wrong with a batch.
 struct host_findings {
   index_report report;
   unsigned int raised = 0;
@@ -17,7 +17,8 @@ struct host_findings {
 
 /// The error that a report stands for. `table` names what the indices are rows of.
 inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                      const std::string& table, std::int64_t positions, bool signed_indices) {
+                                      const std::string& table, std::int64_t width, std::int64_t positions,
+                                      bool signed_indices) {
   if (found.out_of_range != 0) {
     const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
                                              : std::to_string(found.first_index);
@@ -25,6 +26,14 @@ inline std::exception_ptr found_error(const index_report& found, const std::stri
         "ferry::" + verb + ": " + std::to_string(found.out_of_range) + " of " + std::to_string(positions) +
         " indices are outside of " + table + "; the first is index " + index + " at position " +
         std::to_string(found.first_position)));
+  }
+  if (found.duplicates == 0 && found.nonfinite != 0) {
+    const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
+    return std::make_exception_ptr(invalid_argument(
+        "ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the values for rows of " + table +
+        " are infinite or not a number, which nonfinite::reject forbids; the first is in column " +
+        std::to_string(found.first_value % wide) + " at position " +
+        std::to_string(found.first_value / wide)));
   }
   return std::make_exception_ptr(
       invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +

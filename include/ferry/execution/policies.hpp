@@ -57,7 +57,9 @@ struct policy_facts;
 template <class... Ps>
 struct policy_facts<policies<Ps...>> {
   static constexpr bool all_known =
-      (is_one_of<Ps, path_category, bounds_category, duplicates_category>() && ...);
+      (is_one_of<Ps, path_category, bounds_category, duplicates_category, step_count_category,
+                 rounding_category, nonfinite_category>() &&
+       ...);
   template <class Category>
   static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
 };

@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// What kernels found wrong with a batch's indices. Lives where the kernel runs; all-clear between uses.
+/// What kernels found wrong with a batch. Lives where the kernel runs; all-clear between uses.
 struct index_report {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
@@ -15,6 +15,8 @@ struct index_report {
   std::uint64_t first_index = 0;        ///< its bits, sign-extended
   std::uint64_t duplicates = 0;         ///< number of rows named more than once
   std::uint64_t first_row = none;       ///< the lowest such row
+  std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
+  std::uint64_t first_value = none;     ///< the lowest place of such a value in the batch, row-major
   unsigned int lock = 0;
 };
 
@@ -48,6 +50,12 @@ struct report_writer {
   KOKKOS_FUNCTION void duplicate(std::int64_t row) const {
     Kokkos::atomic_inc(&findings->duplicates);
     Kokkos::atomic_min(&findings->first_row, static_cast<std::uint64_t>(row));
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+  }
+
+  KOKKOS_FUNCTION void nonfinite(std::int64_t place) const {
+    Kokkos::atomic_inc(&findings->nonfinite);
+    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place));
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 };

@@ -53,36 +53,4 @@ struct emit_row {
   }
 };
 
-/// One optimizer step on a row, weights and `Fields` state arrays in one pass. Rule::apply is pure: it takes
-/// one weight, its gradient and its state, in the type Compute.
-template <class T, class State, class Rule, int Fields>
-struct update_row {
-  T* table;
-  std::int64_t stride;
-  State* state[Fields == 0 ? 1 : Fields];
-  std::int64_t state_stride;
-  Rule rule;
-
-  template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t, std::int64_t row, std::int64_t column,
-                                         Compute (&gradient)[Tile::elements], int count) const {
-    T* at = table + row * stride + column;
-    Compute weight[Tile::elements];
-    Compute field[Fields == 0 ? 1 : Fields][Tile::elements];
-    load_tile<Tile>(weight, at, count);
-    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      Compute own[Fields == 0 ? 1 : Fields];
-      if constexpr (Fields == 0)
-        own[0] = Compute(0);  // never used: a rule without fields still takes an array
-      for (int f = 0; f < Fields; ++f) own[f] = field[f][e];
-      rule.apply(weight[e], gradient[e], own);
-      for (int f = 0; f < Fields; ++f) field[f][e] = own[f];
-    }
-    store_tile<Tile>(weight, at, count);
-    for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
-  }
-};
-
 }  // namespace ferry::kernels

@@ -47,6 +47,17 @@ struct rowwise_int8_code {
     return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
   }
 
+  /// One of the two codes next to the value, the upper one where the fraction between them exceeds random / 2^32.
+  KOKKOS_FUNCTION std::uint8_t encode_at_random(float value, std::uint32_t random) const {
+    if (!(scale > 0.0f)) return 0;
+    const double place =
+        (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
+    const auto below = static_cast<std::uint32_t>(place);
+    const double fraction = place - static_cast<double>(below);
+    const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
+    return static_cast<std::uint8_t>(code < 255u ? code : 255u);
+  }
+
   KOKKOS_FUNCTION double decode(std::uint8_t code) const {
     return static_cast<double>(offset) + static_cast<double>(scale) * static_cast<double>(code);
   }

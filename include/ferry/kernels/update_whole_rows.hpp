@@ -1,7 +1,10 @@
 #pragma once
 
+#include <ferry/index/report.hpp>
+#include <ferry/kernels/catch_up.hpp>
 #include <ferry/kernels/combine.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/row_walk.hpp>
 #include <ferry/kernels/tile.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -10,201 +13,186 @@
 
 namespace ferry::kernels {
 
-/// Numbers that are added up over a row, in the order that row_sum_order defines.
-template <class Compute, int N>
-struct row_sums {
-  Compute value[N];
+/// How many sums over a row an update asks for; there is always room for one.
+template <class Update>
+inline constexpr int measures_of = 1;
+template <class Update>
+  requires requires { Update::sums; }
+inline constexpr int measures_of<Update> = Update::sums;
 
-  KOKKOS_FUNCTION row_sums() {
-    for (int s = 0; s < N; ++s) value[s] = Compute(0);
-  }
-  KOKKOS_FUNCTION row_sums& operator+=(const row_sums& other) {
-    for (int s = 0; s < N; ++s) value[s] += other.value[s];
-    return *this;
-  }
-};
-
-/// The order of additions over a row, the same on every backend, so that sums are the same to the last bit: element i
-/// belongs to place i % 128 and is added there after those before it; four neighbouring places make one of 32 lanes,
-/// (a + b) + (c + d); lanes are added as a tree, lane l and l + 16, then l + 8, 4, 2, 1. That is what the shuffles of a
-/// warp do, of which lanes without elements add zeros.
-struct row_sum_order {
-  static constexpr int lanes = 32;
-  static constexpr int each = 4;
-  static constexpr int places = lanes * each;
-
-  template <class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
-    return (place[0] + place[1]) + (place[2] + place[3]);
-  }
-  template <class Compute>
-  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places]) {
-    Compute lane[lanes];
-    for (int l = 0; l < lanes; ++l) lane[l] = lane_of(place + l * each);
-    for (int half = lanes / 2; half > 0; half /= 2)
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
-    return lane[0];
-  }
-};
-
-/// One optimizer step of a rule that looks at a row as a whole before it changes an element: it measures each element,
-/// the measures are added up, the rule settles the row's own state, and the elements are updated. Both walks combine
-/// the gradients and read the row; the second time it comes from the first level of cache.
+/// One optimizer step where a row must be seen as a whole before an element of it is changed: by rules that measure the
+/// row, by stages that look at the norm of its gradient or of its new weights, and by tables of 8-bit rows, which need
+/// the new weights' range. Each of these walks over the row once, combining gradients and computing what it needs
+/// anew; a last walk updates. From the second walk on the row comes from the first level of cache.
 ///
-/// Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time; sums travel by shuffles,
-/// so nothing is synchronised but the lanes of one row. As many lanes as a row has packets, up to a warp. Each team has
-/// one contiguous piece of the items. Host mapping: one iteration for each item.
-template <class Compute, class Tile, class Duplicates, class Source, class Value, class T, class State,
-          class Update, int Fields, int RowFields>
+/// Device mapping, by teams: the vector lanes of one thread share a row. As many lanes as a row has packets, up to a warp.
+/// Each team has one contiguous piece of the items. Host mapping: one iteration for each item.
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
+          class Pace, class Stages, int Fields, int RowFields>
 struct update_whole_rows {
-  static constexpr int sums = Update::sums;
+  using update = typename Pace::update;
+  static constexpr bool measures = requires { update::sums; };
   static constexpr int field_room = Fields == 0 ? 1 : Fields;
   static constexpr int row_room = RowFields == 0 ? 1 : RowFields;
-  using sum_type = row_sums<Compute, sums>;
 
   Source source;
   const Value* values;
   std::int64_t values_stride;
   std::int64_t width;
   std::int64_t items;
-  T* table;
-  std::int64_t stride;
+  Weights table;
   State* state[field_room];
   std::int64_t state_stride;
   State* row_state[row_room];
-  Update rule;
+  std::int64_t row_state_stride;
+  Pace pace;
+  Stages stages;
+  const index_report* refusal;
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    if (source.blocked()) return;
+    if (is_refused()) return;
     const row_segment rows = source.segment(item);
-    if (rows.row < 0) return;
-    Compute row[row_room];
-    load_row(row, rows.row);
-    Compute place[sums][row_sum_order::places];
-    for (int s = 0; s < sums; ++s)
-      for (int p = 0; p < row_sum_order::places; ++p) place[s][p] = Compute(0);
-    for (std::int64_t column = 0; column < width; column += Tile::elements) {
-      const int count = count_at(column);
-      tile here;
-      load(here, rows, column, count);
-      const int first = static_cast<int>(column % row_sum_order::places);
-      for (int e = 0; e < count; ++e) {
-        Compute part[sums];
-        measure(here, e, row, part);
-        for (int s = 0; s < sums; ++s) place[s][first + e] += part[s];
-      }
-    }
-    Compute total[sums];
-    for (int s = 0; s < sums; ++s) total[s] = row_sum_order::total(place[s]);
-    rule.settle(total, static_cast<Compute>(width), row);
-    store_row(row, rows.row);
-    for (std::int64_t column = 0; column < width; column += Tile::elements)
-      update(rows, column, count_at(column), total);
+    if (rows.row >= 0 && stages.takes(rows.row)) update_one(rows, thread_walk<Compute, Tile>{width});
   }
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    if (source.blocked()) return;
+    if (is_refused()) return;
     const std::int64_t teams = team.league_size();
     const std::int64_t end = items * (team.league_rank() + 1) / teams;
-    const int lanes = lanes_for(width);
-    const std::int64_t tiles = (width + row_sum_order::each - 1) / row_sum_order::each;
     for (std::int64_t item = items * team.league_rank() / teams + team.team_rank(); item < end;
          item += team.team_size()) {
       const row_segment rows = source.segment(item);
-      if (rows.row < 0) continue;
-      Compute row[row_room];
-      load_row(row, rows.row);
-      sum_type total;
-      Kokkos::parallel_reduce(
-          Kokkos::ThreadVectorRange(team, lanes),
-          [&](const int lane, sum_type& mine) {
-            Compute place[sums][row_sum_order::each];
-            for (int s = 0; s < sums; ++s)
-              for (int p = 0; p < row_sum_order::each; ++p) place[s][p] = Compute(0);
-            for (std::int64_t t = lane; t < tiles; t += lanes)
-              for (int first = 0; first < row_sum_order::each; first += Tile::elements) {
-                const std::int64_t column = t * row_sum_order::each + first;
-                if (column >= width) break;
-                tile here;
-                load(here, rows, column, Tile::elements);
-                for (int e = 0; e < Tile::elements; ++e) {
-                  Compute part[sums];
-                  measure(here, e, row, part);
-                  for (int s = 0; s < sums; ++s) place[s][first + e] += part[s];
-                }
-              }
-            for (int s = 0; s < sums; ++s) mine.value[s] += row_sum_order::lane_of(place[s]);
-          },
-          Kokkos::Sum<sum_type>(total));
-      rule.settle(total.value, static_cast<Compute>(width), row);
-      Kokkos::single(Kokkos::PerThread(team), [&] { store_row(row, rows.row); });
-      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes), [&](const int lane) {
-        for (std::int64_t t = lane; t < tiles; t += lanes)
-          for (int first = 0; first < row_sum_order::each; first += Tile::elements) {
-            const std::int64_t column = t * row_sum_order::each + first;
-            if (column < width) update(rows, column, Tile::elements, total.value);
-          }
-      });
+      if (rows.row >= 0 && stages.takes(rows.row))
+        update_one(rows, lane_walk<Compute, Tile, Member>{team, width});
     }
-  }
-
-  /// Lanes that share a row of so many elements: a power of two.
-  KOKKOS_FUNCTION static int lanes_for(std::int64_t width) {
-    int lanes = 1;
-    while (lanes < row_sum_order::lanes && lanes * row_sum_order::each < width) lanes *= 2;
-    return lanes;
   }
 
  private:
+  struct numbers {
+    row_segment rows;
+    update now;
+    typename Weights::row_view weights;
+    Compute gradient_factor;
+    Compute row[row_room];
+    row_sums<Compute, measures_of<update>> total;
+    Compute weight_factor;
+  };
   struct tile {
-    Compute gradient[Tile::elements], weight[Tile::elements], field[field_room][Tile::elements];
+    Compute gradient[Tile::elements];
+    element<Compute, field_room> of[Tile::elements];
   };
 
-  KOKKOS_FORCEINLINE_FUNCTION int count_at(std::int64_t column) const {
-    return static_cast<int>(width - column < Tile::elements ? width - column : Tile::elements);
+  KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
+    return source.blocked() || (refusal != nullptr && refusal->nonfinite != 0);
   }
-  KOKKOS_FORCEINLINE_FUNCTION void load_row(Compute (&row)[row_room], std::int64_t at) const {
-    row[0] = Compute(0);
-    for (int f = 0; f < RowFields; ++f) row[f] = convert<Compute>(row_state[f][at]);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void store_row(const Compute (&row)[row_room], std::int64_t at) const {
-    for (int f = 0; f < RowFields; ++f) row_state[f][at] = convert<State>(row[f]);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const row_segment& rows, std::int64_t column,
-                                        int count) const {
-    combine_segment<Tile, Duplicates>(here.gradient, source, rows, values, values_stride, column, count);
-    load_tile<Tile>(here.weight, table + rows.row * stride + column, count);
-    for (int f = 0; f < Fields; ++f)
-      load_tile<Tile>(here.field[f], state[f] + rows.row * state_stride + column, count);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void measure(const tile& here, int e, const Compute (&row)[row_room],
-                                           Compute (&part)[sums]) const {
-    Compute own[field_room];
-    own[0] = Compute(0);
-    for (int f = 0; f < Fields; ++f) own[f] = here.field[f][e];
-    rule.measure(here.weight[e], here.gradient[e], own, row, part);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void update(const row_segment& rows, std::int64_t column, int count,
-                                          const Compute (&total)[sums]) const {
-    tile here;
-    load(here, rows, column, count);
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      Compute own[field_room];
-      own[0] = Compute(0);
-      for (int f = 0; f < Fields; ++f) own[f] = here.field[f][e];
-      rule.apply(here.weight[e], here.gradient[e], own, total);
-      for (int f = 0; f < Fields; ++f) here.field[f][e] = own[f];
+
+  template <class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& rows, const Walk& walk) const {
+    numbers with;
+    with.rows = rows;
+    with.now = pace.of(rows.row);
+    with.weights = table.row(rows.row, width);
+    with.gradient_factor = Compute(1);
+    with.weight_factor = Compute(1);
+    with.row[0] = Compute(0);
+    for (int f = 0; f < RowFields; ++f)
+      with.row[f] = convert<Compute>(row_state[f][rows.row * row_state_stride]);
+    if constexpr (Stages::clip_norms != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+            Compute gradient[Tile::elements];
+            combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) {
+              const Compute g = stages.before_norm(gradient[e]);
+              part[0][e] = g * g;
+            }
+          });
+      with.gradient_factor = stages.gradient_factor(squares.value[0]);
     }
-    store_tile<Tile>(here.weight, table + rows.row * stride + column, count);
-    for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(here.field[f], state[f] + rows.row * state_stride + column, count);
+    if constexpr (measures) {
+      with.total = walk.template sums<update::sums>(
+          [&](std::int64_t column, int count, Compute(&part)[update::sums][Tile::elements]) {
+            tile here;
+            load(here, with, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) {
+              Compute own[update::sums];
+              with.now.measure(here.of[e].weight, here.gradient[e], here.of[e].state, with.row, own);
+              for (int s = 0; s < update::sums; ++s) part[s][e] = own[s];
+            }
+          });
+      with.now.settle(with.total.value, static_cast<Compute>(width), with.row);
+    }
+    if constexpr (Stages::norm_limits != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+            tile here;
+            stepped(here, with, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.of[e].weight * here.of[e].weight;
+          });
+      with.weight_factor = stages.weight_factor(squares.value[0]);
+    }
+    auto to = with.weights;
+    if constexpr (Weights::needs_range) {
+      const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
+        tile here;
+        stepped(here, with, column, count);
+        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.of[e].weight);
+      });
+      to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
+    }
+    walk.each([&](std::int64_t column, int count) {
+      tile here;
+      stepped(here, with, column, count);
+      Compute weight[Tile::elements];
+      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = here.of[e].weight;
+      to.template store<Tile>(weight, column, count);
+      for (int f = 0; f < Fields; ++f) {
+        Compute field[Tile::elements];
+        for (int e = 0; e < live<Tile>(count); ++e) field[e] = here.of[e].state[f];
+        store_tile<Tile>(field, state[f] + rows.row * state_stride + column, count);
+      }
+    });
+    walk.once([&] {
+      for (int f = 0; f < RowFields; ++f)
+        row_state[f][rows.row * row_state_stride] = convert<State>(with.row[f]);
+      if constexpr (Weights::needs_range) to.store_range();
+    });
+  }
+
+  /// Gradient, weights and state of a tile, before the step.
+  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
+                                        int count) const {
+    combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
+    Compute plain[Tile::elements];
+    with.weights.template load<Tile>(plain, column, count);
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      here.gradient[e] = stages.gradient(here.gradient[e], with.gradient_factor);
+      here.of[e].weight = plain[e];
+      here.of[e].state[0] = Compute(0);
+    }
+    for (int f = 0; f < Fields; ++f) {
+      load_tile<Tile>(plain, state[f] + with.rows.row * state_stride + column, count);
+      for (int e = 0; e < live<Tile>(count); ++e) here.of[e].state[f] = plain[e];
+    }
+    if constexpr (Pace::catches_up) catch_up(pace, stages, with.rows.row, here.of, live<Tile>(count));
+  }
+
+  /// The same after it.
+  KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
+                                           int count) const {
+    load(here, with, column, count);
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      auto& of = here.of[e];
+      const Compute before = of.weight;
+      if constexpr (measures)
+        with.now.apply(of.weight, here.gradient[e], of.state, with.total.value);
+      else
+        with.now.apply(of.weight, here.gradient[e], of.state);
+      of.weight = stages.changed(before, of.weight, with.rows.row);
+      if constexpr (Stages::norm_limits != 0) of.weight *= with.weight_factor;
+    }
   }
 };
 
 }  // namespace ferry::kernels
-
-template <class Compute, int N>
-struct Kokkos::reduction_identity<ferry::kernels::row_sums<Compute, N>> {
-  KOKKOS_FORCEINLINE_FUNCTION static ferry::kernels::row_sums<Compute, N> sum() { return {}; }
-};

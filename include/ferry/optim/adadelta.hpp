@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -36,6 +37,16 @@ struct adadelta {
       const Compute delta = Kokkos::sqrt(state[1] + eps) / Kokkos::sqrt(state[0] + eps) * g;
       state[1] = rho * state[1] + fresh * delta * delta;
       weight -= lr * delta;
+    }
+    /// Without a gradient only the averages fall off.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
+      return weight_decay == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(rho, steps);
+      state[1] *= decay_over(rho, steps);
     }
   };
 

@@ -36,6 +36,13 @@ struct adagrad {
       state[0] += g * g;
       weight -= lr * (g / (Kokkos::sqrt(state[0]) + eps));
     }
+    /// Without a gradient nothing changes.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
+      return weight_decay == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&)[N], std::int64_t) const {}
   };
 
   [[nodiscard]] auto fields() const {

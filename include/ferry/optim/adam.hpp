@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -45,6 +46,18 @@ struct adam {
         state[2] = square;
       }
       weight -= step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps));
+    }
+    /// Without a gradient the weight follows m / sqrt(v), which falls off while b1^2 <= b2.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
+      const Compute square = state[N > 2 ? 2 : 1];
+      return is_lost_in(step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps)), weight);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(beta1, steps);
+      state[1] *= decay_over(beta2, steps);
     }
   };
 

@@ -40,6 +40,14 @@ struct adamw {
       weight *= keep;
       rest.apply(weight, gradient, state);
     }
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      return keep == Compute(1) && rest.at_rest(weight, state);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      rest.coast(state, steps);
+    }
   };
 
   [[nodiscard]] auto fields() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -52,6 +53,17 @@ struct rmsprop {
           direction = state[1];
         }
       weight -= lr * direction;
+    }
+    /// Without a gradient only the averages fall off, but for momentum, which goes on moving the weight.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
+      return weight_decay == Compute(0) && momentum == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(alpha, steps);
+      if constexpr (N > 1)
+        if (centered) state[N - 1] *= decay_over(Compute(1) - fresh, steps);
     }
   };
 

@@ -41,6 +41,13 @@ struct rprop {
       state[0] = g;
       state[1] = size;
     }
+    /// Without a gradient nothing changes, once the last one has been forgotten.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&state)[N]) const {
+      return state[0] == Compute(0) && state[1] >= least && state[1] <= most;
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&)[N], std::int64_t) const {}
   };
 
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"prev"}, field{"step_size", lr}); }

@@ -2,6 +2,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -41,6 +42,15 @@ struct sgd {
         g = nesterov ? g + momentum * state[0] : state[0];
       }
       weight -= lr * g;
+    }
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      if (weight_decay != Compute(0)) return false;
+      return momentum == Compute(0) || (momentum < Compute(1) && is_lost_in(lr * state[0], weight));
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      if (momentum != Compute(0)) state[0] *= decay_over(momentum, steps);
     }
   };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -37,6 +38,18 @@ struct sparse_adam {
       state[0] += fresh1 * (g - state[0]);
       state[1] += fresh2 * (g * g - state[1]);
       weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps));
+    }
+    /// As optim::adam's.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      const Compute beta1 = Compute(1) - fresh1;
+      if (beta1 * beta1 > Compute(1) - fresh2) return false;
+      return is_lost_in(step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps)), weight);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(Compute(1) - fresh1, steps);
+      state[1] *= decay_over(Compute(1) - fresh2, steps);
     }
   };
 

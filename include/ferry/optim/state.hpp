@@ -4,6 +4,8 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/field.hpp>
+#include <ferry/optim/step_clock.hpp>
+#include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>
@@ -17,8 +19,9 @@
 namespace ferry::optim {
 
 /// The state of an optimizer for one table: a tensor of the table's rows and width for each active field of
-/// the rule, one number for each row for each of its row fields, and the number of steps taken. Made by make_state; move-only. The tensors are named as
-/// torch.optim names them, and may be read and written between steps (to save and restore training).
+/// the rule, one number for each row for each of its row fields, and the number of steps taken. Made by make_state;
+/// move-only. The tensors are named as torch.optim names them, and may be read and written between steps (to save and
+/// restore training).
 template <Optimizer Rule, class T, MemorySpace Space>
 class state {
  public:
@@ -26,11 +29,12 @@ class state {
   using value_type = T;
   using memory_space = Space;
   using tensor_type = tensor<T, Space>;
+  using clock_type = step_clock<Rule, Space>;
 
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
-  state() : steps_(std::make_shared<std::int64_t>(0)) {}
+  state() : clock_(std::make_shared<clock_type>()) {}
 
   /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }
@@ -49,8 +53,21 @@ class state {
   [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
 
   /// Steps taken; a step whose ticket reported bad indices is taken back.
-  [[nodiscard]] std::int64_t steps() const { return *steps_; }
-  void set_steps(std::int64_t count) { *steps_ = count; }
+  [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
+  /// For a state that is restored. Under step_count::catch_up all rows must have come to this step, see ferry::catch_up.
+  void set_steps(std::int64_t count) {
+    clock_->steps = count;
+    clock_->updates.begin_at(count + 1);
+  }
+  /// Steps that nonfinite::skip left out, as far as they were waited for.
+  [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
+  /// Of the random bits of rounding::stochastic.
+  [[nodiscard]] std::uint64_t seed() const { return clock_->seed; }
+  void set_seed(std::uint64_t seed) { clock_->seed = seed; }
+  /// One number for each row: its steps under step_count::per_row, under catch_up the step up to which it has come. Empty
+  /// before the first step under such a policy, unless make_state was given it.
+  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock_->row_steps; }
+  [[nodiscard]] const tensor<std::uint32_t, Space>& row_steps() const { return clock_->row_steps; }
 
   void add_field(const char* name, tensor_type&& values) {
     names_.at(static_cast<std::size_t>(fields_)) = name;
@@ -64,7 +81,11 @@ class state {
   }
 
   /// Shared with the tickets of steps in flight.
-  [[nodiscard]] const std::shared_ptr<std::int64_t>& step_counter() const { return steps_; }
+  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const { return clock_; }
+
+  /// The fields as the verbs see them.
+  [[nodiscard]] array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }
+  [[nodiscard]] array_ref<T, Space> row_field_ref(int i) { return make_ref(row_field_at(i)); }
 
  private:
   template <class Self>
@@ -85,7 +106,7 @@ class state {
   std::array<tensor_type, room> tensors_{};
   std::array<std::string_view, row_room> row_names_{};
   std::array<tensor_type, row_room> row_tensors_{};
-  std::shared_ptr<std::int64_t> steps_;
+  std::shared_ptr<clock_type> clock_;
 };
 
 }  // namespace ferry::optim

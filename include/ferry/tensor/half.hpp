@@ -71,6 +71,26 @@ struct binary16 {
     return static_cast<std::uint16_t>(sign | (quotient + up));
   }
 
+  /// One of the two neighbours, the upper one (in magnitude) where the bits that are lost, as a fraction of its distance,
+  /// exceed `random` / 2^32.
+  KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
+    const auto bits = detail::bit_cast<std::uint32_t>(value);
+    const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
+    const auto absolute = bits & 0x7fffffffu;
+    if (absolute >= 0x47800000u) return bits_of(value);  // 65536 and above, or not a number
+    const int exponent = static_cast<int>(absolute >> 23);
+    if (exponent >= 113)  // a normal number
+      return static_cast<std::uint16_t>(sign | ((absolute + (random >> 19) - 0x38000000u) >> 13));
+    if (exponent == 0) return sign;    // less than 2^-102 of the least number
+    const int shift = 126 - exponent;  // 14 and more
+    const std::uint64_t mantissa = (absolute & 0x7fffffu) | 0x800000u;
+    // The lost bits as a fraction of 2^32; the mantissa has 24 bits.
+    const std::uint64_t scaled = shift < 64 ? (mantissa << 32) >> shift : 0;
+    const auto quotient = static_cast<std::uint32_t>(scaled >> 32);
+    const auto lost = static_cast<std::uint32_t>(scaled);
+    return static_cast<std::uint16_t>(sign | (quotient + (random < lost ? 1u : 0u)));
+  }
+
   KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
     const auto sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const auto exponent = static_cast<std::uint32_t>(bits >> 10) & 0x1fu;
@@ -90,6 +110,12 @@ struct bfloat16 {
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
   }
 
+  KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
+    const auto bits = detail::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7fffffffu) >= 0x7f800000u) return bits_of(value);
+    return static_cast<std::uint16_t>((bits + (random >> 16)) >> 16);
+  }
+
   KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
     return detail::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
@@ -107,6 +133,10 @@ class narrow_float {
       : bits_(Format::bits_of(std::is_same_v<T, float>
                                   ? static_cast<float>(value)
                                   : detail::to_float_odd(detail::sticky_double(value)))) {}
+  /// One of the two numbers next to `value`, by 32 random bits, so that the mean over all of them is `value`.
+  KOKKOS_FUNCTION static constexpr narrow_float at_random(float value, std::uint32_t random) {
+    return from_bits(Format::bits_at_random(value, random));
+  }
   KOKKOS_FUNCTION constexpr operator float() const { return Format::value_of(bits_); }
   KOKKOS_FUNCTION static constexpr narrow_float from_bits(std::uint16_t bits) {
     narrow_float made(0.0f);

@@ -31,12 +31,24 @@ struct accumulation<T> {
 template <class T>
 using accumulation_t = typename detail::accumulation<std::remove_const_t<T>>::type;
 
+namespace detail {
+/// A number that a backend computes with in a type of its own.
+template <class T>
+concept WrappedNumber = requires {
+  typename T::plain_number;
+};
+}  // namespace detail
+
 /// Value conversion between element types as static_cast does it, with half_t and bhalf_t as float-like
 /// numbers.
 template <class To, class From>
 KOKKOS_FUNCTION constexpr To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>)
     return value;
+  else if constexpr (detail::WrappedNumber<From>)
+    return convert<To>(static_cast<typename From::plain_number>(value));
+  else if constexpr (detail::WrappedNumber<To>)
+    return To(convert<typename To::plain_number>(value));
   else if constexpr (is_extended_number<From>)
     return convert<To>(static_cast<float>(value));
   else

@@ -1,0 +1,183 @@
+#pragma once
+
+#include <ferry/algorithm/checks.hpp>
+#include <ferry/algorithm/make_state.hpp>
+#include <ferry/algorithm/update_job.hpp>
+#include <ferry/algorithm/write_rows.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/nonfinite.hpp>
+#include <ferry/optim/rounding.hpp>
+#include <ferry/optim/staged.hpp>
+#include <ferry/optim/step_count.hpp>
+#include <ferry/tensor/rowwise_int8_tensor.hpp>
+
+#include <boost/hana/for_each.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+/// The way of step from its arguments to write_rows.
+namespace ferry::detail {
+
+template <class T>
+inline constexpr bool is_staged_rule = false;
+template <class Rule, class... Stages>
+inline constexpr bool is_staged_rule<optim::staged<Rule, Stages...>> = true;
+
+template <class T>
+inline constexpr bool is_8_bit = false;
+template <class Space>
+inline constexpr bool is_8_bit<rowwise_int8_tensor<Space>> = true;
+template <class Table>
+inline constexpr bool is_8_bit_table = is_8_bit<std::remove_cvref_t<Table>>;
+template <class Table>
+using records_of = tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>;
+
+template <class Rule, class StateRule>
+consteval void require_step_rule() {
+  static_assert(
+      Optimizer<Rule> || is_staged_rule<Rule>,
+      "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::staged of one.");
+  static_assert(std::is_same_v<optim::detail::rule_of<Rule>, StateRule>,
+                "ferry: step needs the state that make_state made for this optimizer, not for another one.");
+}
+
+/// Policies that fit neither rule nor table.
+template <class Rule, class Stages, class Element, class StepCount, class Rounding>
+consteval void require_step_policies() {
+  static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
+                "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows.");
+  static_assert(!Rounding::is_random || !std::is_floating_point_v<Element>,
+                "ferry: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows; weights of "
+                "float and double "
+                "are not rounded to a narrower format.");
+  static_assert(!StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
+                "ferry: step_count::catch_up is for rules that update each element by itself; this one looks "
+                "at the row "
+                "as a whole.");
+  static_assert(!StepCount::catches_up || Stages::allows_catch_up,
+                "ferry: step_count::catch_up can't make up for stages that leave rows out or change weights "
+                "between two "
+                "steps: frozen_rows, max_norm.");
+  static_assert(!StepCount::catches_up || !std::is_same_v<Element, std::byte>,
+                "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a "
+                "step without "
+                "a gradient changes.");
+  static_assert(Stages::clip_norms <= 1, "ferry: at most one stage may clip the norm of the gradient.");
+  static_assert(Stages::norm_limits <= 1, "ferry: at most one stage may limit the norm of the weights.");
+}
+
+/// Number of state fields that the options of a rule use.
+template <class Rule>
+int active_fields(const Rule& rule) {
+  int needed = 0;
+  boost::hana::for_each(rule.fields(), [&needed](const auto& field) {
+    if constexpr (requires { field.active; }) needed += field.active ? 1 : 0;
+  });
+  return needed;
+}
+
+inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
+  if (field.rows() != table.rows() || field.width() != width)
+    throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " +
+                           table.describe());
+}
+
+template <class Stage, class Table>
+void require_stage(const Stage& stage, const Table& table) {
+  stage.check();
+  stage.reach([&](const auto& array) {
+    if (array.rows() != table.rows() || array.width() != 1)
+      throw invalid_argument("ferry::step: " + std::string(Stage::name) + " was given " + array.describe() +
+                             ", but needs one number for each row of " + table.describe());
+  });
+}
+
+/// What a stage reads must be where the kernels that step are.
+template <class Exec, bool StepsOnHost, class Space>
+consteval void require_stage_reach() {
+  static_assert(
+      may_dereference<Exec, Space>() && (!StepsOnHost || Space::is_host_accessible || device_is_host<Space>),
+      "ferry: a stage reads an array that the step can't reach: steps on the host need it in host memory.");
+}
+
+template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
+          class ValueSpace>
+ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                 const Indices& indices, const array_ref<Value, ValueSpace>& grads) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
+  using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
+  using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
+  using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
+  using state_space = typename State::memory_space;
+  using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
+                              rounding_policy, nonfinite_policy>;
+  require_one_end<path_policy>();
+  require_step_policies<Rule, typename job_type::template stages_type<float>, T, count_policy,
+                        rounding_policy>();
+  static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
+  static_assert(
+      may_dereference<Exec, state_space>(),
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
+      "device's execution space.");
+  static_assert(
+      !std::is_same_v<path_policy, path::staged> ||
+          Space::is_host_accessible == state_space::is_host_accessible,
+      "ferry: path::staged steps where the table lies, so table and state must both be in host memory or "
+      "both in device_space; use path::direct or make_state<Space>.");
+
+  const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
+  rule.check();
+  std::apply([&](const auto&... stage) { (require_stage(stage, table), ...); },
+             optim::detail::stages_of<Rule>::stages_in(optimizer));
+  job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+  for (int f = 0; f < state.fields(); ++f) {
+    job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
+    require_made_for(job.state[static_cast<std::size_t>(f)], table, table.width());
+  }
+  for (int f = 0; f < State::row_fields; ++f) {
+    job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
+    require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
+  }
+  if (const int needed = active_fields(rule); needed != state.fields())
+    throw invalid_argument("ferry::step: the options of " + std::string(rule.name) + " need " +
+                           std::to_string(needed) + " state fields, but the state of '" + table.label +
+                           "' has " + std::to_string(state.fields()) + "; make it with the same options");
+  const auto clock = state.clock();
+  if constexpr (count_policy::counts_rows)
+    optim::detail::count_rows_by<count_policy>(*clock, table);
+  else
+    clock->require_policy(count_policy::name, table.label);
+
+  // Staged, a step runs where the table lies, and the state must lie there, too.
+  constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible;
+  constexpr bool staged_only = together && !is_host_exec<Exec> && std::is_same_v<state_space, pageable_space>;
+  const auto take_back = [clock] { --clock->steps; };
+  const auto skip = [clock] {
+    --clock->steps;
+    ++clock->skipped;
+  };
+  step_ends ends{take_back, nullptr};
+  if constexpr (nonfinite_policy::looks && !nonfinite_policy::reports) ends.skip = skip;
+  auto launched = [&] {
+    if constexpr (staged_only)
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::direct,
+                        route::ordered>(exec, job, indices, grads, ends);
+    else if constexpr (together)
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen>(exec, job, indices,
+                                                                                           grads, ends);
+    else
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::staged>(
+          exec, job, indices, grads, ends);
+  }();
+  ++clock->steps;
+  return launched;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ferry/index/report.hpp>
+#include <ferry/tensor/numeric.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Reports values that are infinite or not a number. One thread for each element of each row.
+template <class Value>
+struct find_nonfinite {
+  const Value* values;
+  std::int64_t stride;
+  std::int64_t width;
+  report_writer report;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t row = i / width;
+    const auto value = convert<accumulation_t<Value>>(values[row * stride + i - row * width]);
+    if (!(value - value == accumulation_t<Value>(0))) report.nonfinite(i);
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Numbers that are added up over a row, in the order that row_sum_order defines.
+template <class Compute, int N>
+struct row_sums {
+  Compute value[N];
+
+  KOKKOS_FUNCTION row_sums() {
+    for (int s = 0; s < N; ++s) value[s] = Compute(0);
+  }
+  KOKKOS_FUNCTION row_sums& operator+=(const row_sums& other) {
+    for (int s = 0; s < N; ++s) value[s] += other.value[s];
+    return *this;
+  }
+};
+
+/// The order of additions over a row, the same on every backend, so that sums are the same to the last bit: element i
+/// belongs to place i % 128 and is added there after those before it; four neighbouring places make one of 32 lanes,
+/// (a + b) + (c + d); lanes are added as a tree, lane l and l + 16, then l + 8, 4, 2, 1. That is what the shuffles of a
+/// warp do, of which lanes without elements add zeros.
+struct row_sum_order {
+  static constexpr int lanes = 32;
+  static constexpr int each = 4;
+  static constexpr int places = lanes * each;
+
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
+    return (place[0] + place[1]) + (place[2] + place[3]);
+  }
+  template <class Compute>
+  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places]) {
+    Compute lane[lanes];
+    for (int l = 0; l < lanes; ++l) lane[l] = lane_of(place + l * each);
+    for (int half = lanes / 2; half > 0; half /= 2)
+      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return lane[0];
+  }
+};
+
+}  // namespace ferry::kernels
+
+template <class Compute, int N>
+struct Kokkos::reduction_identity<ferry::kernels::row_sums<Compute, N>> {
+  KOKKOS_FORCEINLINE_FUNCTION static ferry::kernels::row_sums<Compute, N> sum() { return {}; }
+};

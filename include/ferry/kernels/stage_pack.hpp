@@ -1,0 +1,83 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Stages as kernels see them, one after the other, as one; see optim::stage_defaults.
+template <class... Stages>
+struct stage_pack;
+
+template <>
+struct stage_pack<> {
+  static constexpr int clip_norms = 0;
+  static constexpr int norm_limits = 0;
+  static constexpr bool allows_catch_up = true;
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute before_norm(const Compute& g) {
+    return g;
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute gradient(const Compute& g, const Compute&) {
+    return g;
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute changed(const Compute&, const Compute& after, std::int64_t) {
+    return after;
+  }
+};
+
+template <class First, class... Rest>
+struct stage_pack<First, Rest...> {
+  static constexpr int clip_norms = stage_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
+  static constexpr int norm_limits = stage_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
+  static constexpr bool allows_catch_up = First::allows_catch_up && stage_pack<Rest...>::allows_catch_up;
+
+  First first;
+  stage_pack<Rest...> rest;
+
+  KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const {
+    return first.takes(row) && rest.takes(row);
+  }
+  /// The gradient as the stage that clips its norm gets it.
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION Compute before_norm(const Compute& g) const {
+    if constexpr (First::clips_norm)
+      return g;
+    else
+      return rest.before_norm(first.gradient(g));
+  }
+  /// The gradient as the rule gets it, with the factor of the stage that clips its norm.
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g, const Compute& factor) const {
+    if constexpr (First::clips_norm)
+      return rest.gradient(g * factor, factor);
+    else
+      return rest.gradient(first.gradient(g), factor);
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION Compute changed(const Compute& before, const Compute& after,
+                                              std::int64_t row) const {
+    return rest.changed(before, first.changed(before, after, row), row);
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares) const {
+    if constexpr (First::clips_norm)
+      return first.gradient_factor(squares);
+    else
+      return rest.gradient_factor(squares);
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares) const {
+    if constexpr (First::limits_norm)
+      return first.weight_factor(squares);
+    else
+      return rest.weight_factor(squares);
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ferry/index/report.hpp>
+#include <ferry/kernels/catch_up.hpp>
+#include <ferry/kernels/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// One optimizer step on a row, weights and `Fields` state arrays in one pass; an operation of apply_rows. The rule's
+/// apply is pure: it takes one weight, its gradient and its state, in the type Compute.
+template <class Weights, class State, class Pace, class Stages, int Fields>
+struct update_row {
+  static constexpr int room = Fields == 0 ? 1 : Fields;
+
+  Weights table;
+  State* state[room];
+  std::int64_t state_stride;
+  Pace pace;
+  Stages stages;
+  const index_report* refusal;  ///< where gradients were looked at: says whether any of them spoils the step
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t, std::int64_t row, std::int64_t column,
+                                         Compute (&gradient)[Tile::elements], int count) const {
+    if (refusal != nullptr && refusal->nonfinite != 0) return;
+    if (!stages.takes(row)) return;
+    Compute weight[Tile::elements];
+    Compute field[room][Tile::elements];
+    table.template load<Tile>(weight, row, column, count);
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+    if constexpr (Pace::catches_up) make_up<Tile>(row, weight, field, count);
+    const typename Pace::update now = pace.of(row);
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      Compute own[room];
+      own[0] = Compute(0);  // never used where there are no fields: a rule without any still takes an array
+      for (int f = 0; f < Fields; ++f) own[f] = field[f][e];
+      const Compute before = weight[e];
+      now.apply(weight[e], stages.gradient(gradient[e], Compute(1)), own);
+      weight[e] = stages.changed(before, weight[e], row);
+      for (int f = 0; f < Fields; ++f) field[f][e] = own[f];
+    }
+    table.template store<Tile>(weight, row, column, count);
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+  }
+
+ private:
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void make_up(std::int64_t row, Compute (&weight)[Tile::elements],
+                                           Compute (&field)[room][Tile::elements], int count) const {
+    element<Compute, room> all[Tile::elements];
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      all[e].weight = weight[e];
+      all[e].state[0] = Compute(0);
+      for (int f = 0; f < Fields; ++f) all[e].state[f] = field[f][e];
+    }
+    catch_up(pace, stages, row, all, live<Tile>(count));
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      weight[e] = all[e].weight;
+      for (int f = 0; f < Fields; ++f) field[f][e] = all[e].state[f];
+    }
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/field.hpp>
+#include <ferry/optim/step_clock.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// Weights and optimizer state of a table, a row's side by side in one record: over a link a step on the row is one burst
+/// there and one back, where separate tensors need one for each. Made by make_records; move-only.
+///
+///   record   weights, then each active field, then the row fields, each beginning on a multiple of 32 bytes (row fields lie
+///            side by side), zeros up to such a multiple
+///   table()  the weights, rows x width, for every verb; rows lie row_bytes() apart
+///   field()  the same for a field of the state, by place or by torch.optim's name
+template <Optimizer Rule, class T, class StateType, MemorySpace Space>
+class records {
+ public:
+  using rule_type = Rule;
+  using value_type = StateType;
+  using memory_space = Space;
+  using clock_type = step_clock<Rule, Space>;
+
+  static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
+  static constexpr int row_fields = detail::fields_of<Rule, row_field>;
+
+  records() : clock_(std::make_shared<clock_type>()) {}
+  records(std::string label, std::size_t rows, std::size_t width, int fields)
+      : width_(width),
+        fields_(fields),
+        label_(std::move(label)),
+        bytes_(label_, rows, row_bytes_of(width, fields)),
+        clock_(std::make_shared<clock_type>()) {}
+
+  [[nodiscard]] std::size_t rows() const { return bytes_.rows(); }
+  [[nodiscard]] std::size_t width() const { return width_; }
+  /// Bytes of a record.
+  [[nodiscard]] std::size_t row_bytes() const { return bytes_.width(); }
+  [[nodiscard]] const std::string& label() const { return label_; }
+  /// The storage, rows() x row_bytes() bytes.
+  [[nodiscard]] tensor<std::byte, Space>& bytes() { return bytes_; }
+  [[nodiscard]] const tensor<std::byte, Space>& bytes() const { return bytes_; }
+
+  [[nodiscard]] array_ref<T, Space> table() { return part<T>(0, width_, ""); }
+  [[nodiscard]] int fields() const { return fields_; }
+  [[nodiscard]] array_ref<StateType, Space> field(int i) { return field_ref(i); }
+  /// Throws invalid_argument where the rule has no such active field.
+  [[nodiscard]] array_ref<StateType, Space> field(std::string_view name) {
+    for (int i = 0; i < fields_; ++i)
+      if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);
+    for (int i = 0; i < row_fields; ++i)
+      if (row_names_[static_cast<std::size_t>(i)] == name) return row_field_ref(i);
+    throw invalid_argument("ferry::optim::records: " + std::string(Rule::name) + " has no active state '" +
+                           std::string(name) + "'");
+  }
+  [[nodiscard]] array_ref<StateType, Space> field_ref(int i) {
+    return part<StateType>(offset_of(i), width_, names_.at(static_cast<std::size_t>(i)));
+  }
+  [[nodiscard]] array_ref<StateType, Space> row_field_ref(int i) {
+    return part<StateType>(offset_of(fields_) + static_cast<std::size_t>(i) * sizeof(StateType), 1,
+                           row_names_.at(static_cast<std::size_t>(i)));
+  }
+  void name_field(int i, const char* name) { names_.at(static_cast<std::size_t>(i)) = name; }
+  void name_row_field(int i, const char* name) { row_names_.at(static_cast<std::size_t>(i)) = name; }
+
+  /// As those of optim::state.
+  [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
+  void set_steps(std::int64_t count) {
+    clock_->steps = count;
+    clock_->updates.begin_at(count + 1);
+  }
+  [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
+  [[nodiscard]] std::uint64_t seed() const { return clock_->seed; }
+  void set_seed(std::uint64_t seed) { clock_->seed = seed; }
+  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock_->row_steps; }
+  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const { return clock_; }
+
+ private:
+  static constexpr std::size_t alignment = 32;
+  static constexpr std::size_t padded(std::size_t bytes) {
+    return (bytes + alignment - 1) / alignment * alignment;
+  }
+  static std::size_t row_bytes_of(std::size_t width, int fields) {
+    return padded(width * sizeof(T)) + static_cast<std::size_t>(fields) * padded(width * sizeof(StateType)) +
+           padded(static_cast<std::size_t>(row_fields) * sizeof(StateType));
+  }
+  [[nodiscard]] std::size_t offset_of(int i) const {
+    return padded(width_ * sizeof(T)) + static_cast<std::size_t>(i) * padded(width_ * sizeof(StateType));
+  }
+  template <class Element>
+  array_ref<Element, Space> part(std::size_t offset, std::size_t width, std::string_view name) {
+    array_ref<Element, Space> made;
+    made.data = bytes_.data() == nullptr ? nullptr : reinterpret_cast<Element*>(bytes_.data() + offset);
+    made.rank = 2;
+    made.extents = {static_cast<std::int64_t>(rows()), static_cast<std::int64_t>(width)};
+    made.strides = {static_cast<std::int64_t>(row_bytes() / sizeof(Element)), 1};
+    made.label = name.empty() ? label_ : label_ + "::" + std::string(name);
+    made.accesses = bytes_.accesses();
+    return made;
+  }
+
+  static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);
+  static constexpr std::size_t row_room = row_fields == 0 ? 1 : static_cast<std::size_t>(row_fields);
+
+  std::size_t width_ = 0;
+  int fields_ = 0;
+  std::string label_;
+  tensor<std::byte, Space> bytes_;
+  std::array<std::string_view, room> names_{};
+  std::array<std::string_view, row_room> row_names_{};
+  std::shared_ptr<clock_type> clock_;
+};
+
+}  // namespace ferry::optim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::optim {
+
+/// The part of a stage that runs in kernels, as far as it does nothing. A stage hides any of
+///   takes(row)                   whether the row is updated at all
+///   gradient(g)                  the gradient of an element
+///   gradient_factor(squares)     with clips_norm: a factor for the row's gradient, from the sum of its squares
+///   changed(before, after, row)  the weight of an element, by that before the rule and that after it
+///   weight_factor(squares)       with limits_norm: a factor for the row's new weights, from the sum of their squares
+struct stage_defaults {
+  static constexpr bool clips_norm = false;
+  static constexpr bool limits_norm = false;
+  /// Whether rows that a step leaves out, or weights between two steps, would differ from dense training's.
+  static constexpr bool allows_catch_up = true;
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute gradient(const Compute& g) {
+    return g;
+  }
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static Compute changed(const Compute&, const Compute& after, std::int64_t) {
+    return after;
+  }
+};
+
+}  // namespace ferry::optim
