@@ -4,6 +4,7 @@
 /// knows of the backends.
 
 #include <ferry/algorithm/calibrate.hpp>
+#include <ferry/algorithm/catch_up.hpp>
 #include <ferry/algorithm/copy.hpp>
 #include <ferry/algorithm/dequantize.hpp>
 #include <ferry/algorithm/explain.hpp>

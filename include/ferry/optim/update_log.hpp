@@ -44,18 +44,26 @@ class update_log {
   /// come again are written anew.
   template <class Compute>
   void by_history(const Rule& rule, std::int64_t step) {
-    using entry = update<Compute>;
     if (!history_) begin_at(step);
     while (!runs_.empty() && runs_.back().first >= step) runs_.pop_back();
     if (runs_.empty() || !same(rule, &runs_.back().rule)) runs_.push_back({step, rule});
-    if (!holds<entry>()) {  // gradients of another type than before
-      reset<entry>(first_, true);
-      for (std::int64_t s = first_; s < step; ++s) push(rule_at(s).template coefficients<Compute>(s));
-    }
-    const auto keep = std::max<std::int64_t>(0, step - first_);
-    entries_.resize(static_cast<std::size_t>(keep) * sizeof(entry));
-    sent_ = std::min(sent_, keep);
+    extend<Compute>(step - 1);
     push(rule.template coefficients<Compute>(step));
+  }
+
+  /// The history up to `step`, computed in Compute: made anew where it was in another type.
+  template <class Compute>
+  void extend(std::int64_t step) {
+    using entry = update<Compute>;
+    if (!holds<entry>()) reset<entry>(first_, true);
+    const auto wanted = std::max<std::int64_t>(0, step + 1 - first_);
+    if (size() > wanted) entries_.resize(static_cast<std::size_t>(wanted) * sizeof(entry));
+    sent_ = std::min(sent_, wanted);
+    while (size() < wanted) push(rule_at(first_ + size()).template coefficients<Compute>(first_ + size()));
+  }
+  template <class Compute>
+  [[nodiscard]] bool is_in() const {
+    return holds<update<Compute>>();
   }
 
   /// All rows have come to the step before `step`, so nothing earlier is needed any more.

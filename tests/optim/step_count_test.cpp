@@ -1,0 +1,212 @@
+#include "optim/step_kit.hpp"
+#include "support/paths.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstdint>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+/// step_count::per_row and catch_up on every path, against plain loops in double: for catch_up those of dense training,
+/// where each step gives every row a gradient.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 17;
+constexpr std::size_t width = 37;
+
+template <class Space, class Rule, int Fields, class Path>
+void per_row_is_each_rows_own(Rule rule, Path path) {
+  CAPTURE(Rule::name, Space::name, path.name);
+  auto random = generator(3);
+  const exec_space exec;
+  const auto start = values<double>(random, rows * width);
+  auto table = make<Space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<Rule, Fields> expected(rule, start, width);
+  std::vector<std::int64_t> counts(rows, 0);
+  for (int step = 1; step <= 12; ++step) {
+    if (step == 7) rule.lr *= 0.5;
+    const auto batch = random_batch<double>(random, 9, rows, width);
+    ferry::step(exec, rule, table, state, batch.rows,
+                make<ferry::device_space>("grads", 9, width, batch.values), path,
+                ferry::step_count::per_row{})
+        .wait();
+    for (const auto& [row, gradient] : summed(batch, width))
+      expected.step(rule, ++counts[row], row, gradient);
+  }
+  CHECK(farthest_apart(take(table), expected.weights) < 1e-12);
+  for (int f = 0; f < Fields; ++f)
+    CHECK(farthest_apart(take(state.field(f)), expected.state[static_cast<std::size_t>(f)]) < 1e-12);
+  const auto steps = take(state.row_steps());
+  for (std::size_t row = 0; row < rows; ++row) CHECK(steps[row] == static_cast<std::uint32_t>(counts[row]));
+  CHECK(state.steps() == 12);
+}
+
+/// Few rows a step, so that some are behind by many steps; lr changes on the way.
+template <class T, class Space, class Rule, int Fields, class Path>
+void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int steps = 60) {
+  CAPTURE(Rule::name, Space::name, path.name);
+  auto random = generator(5);
+  const exec_space exec;
+  const auto start = values<T>(random, rows * width);
+  auto table = make<Space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<Rule, Fields> dense(rule, start, width);
+  ferry::tensor<T, ferry::device_space> seen("seen", rows, width);
+  std::vector<std::int64_t> every(rows);
+  for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
+  for (int step = 1; step <= steps; ++step) {
+    if (step % 20 == 0) rule.lr *= 0.7;
+    const auto batch =
+        random_batch<T>(random, step % 9 == 0 ? 0 : 2, rows - (step < steps / 2 ? 3 : 0), width);
+    ferry::step(exec, rule, table, state, batch.rows,
+                make<ferry::device_space>("grads", batch.rows.size(), width, batch.values), path,
+                ferry::step_count::catch_up{})
+        .wait();
+    const auto sums = summed(batch, width);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto named = sums.find(row);
+      dense.step(rule, step, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
+    }
+    if (step % 15 != 0) continue;
+    // The gather sees what dense training has, and changes nothing.
+    const auto before = take(table);
+    if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
+      put(seen, std::vector<T>(rows * width, T(-77)));
+      ferry::gather(exec, rule, table, state, every, seen).wait();
+      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
+      ferry::gather(exec, rule, table, state, ferry::make_plan(exec, every, rows), seen).wait();
+      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
+    }
+    CHECK(take(table) == before);
+    if (step != 45) continue;
+    ferry::catch_up(exec, rule, table, state).wait();
+    CHECK(farthest_apart(take(table), dense.weights) < tolerance);
+    for (const auto done : take(state.row_steps())) CHECK(done == 45);
+  }
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(farthest_apart(take(table), dense.weights) < tolerance);
+  for (int f = 0; f < Fields; ++f)
+    CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < tolerance);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rows that count for themselves", "[optim][step_count]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
+    per_row_is_each_rows_own<TestType, ferry::optim::adam, 2>({.lr = 0.1}, path);
+    per_row_is_each_rows_own<TestType, ferry::optim::adagrad, 1>({.lr = 0.1, .lr_decay = 0.1}, path);
+  });
+}
+
+TEMPLATE_TEST_CASE("catching up is dense training, in every space and on every path", "[optim][step_count]",
+                   ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
+    catching_up_is_dense_training<double, TestType, ferry::optim::adam, 2>({.lr = 0.1}, path, 1e-12);
+  });
+}
+
+TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]") {
+  using space = ferry::mapped_space;
+  const ferry::path::direct path;
+  const auto check = [&]<class Rule, int Fields>(const Rule& rule, std::integral_constant<int, Fields>) {
+    catching_up_is_dense_training<double, space, Rule, Fields>(rule, path, 1e-12);
+    catching_up_is_dense_training<float, space, Rule, Fields>(rule, path, 2e-5);
+  };
+  using namespace ferry::optim;
+  const std::integral_constant<int, 0> none;
+  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 2> two;
+  const std::integral_constant<int, 3> three;
+  check(sgd{.lr = 0.1, .weight_decay = 0.01}, none);
+  check(sgd{.lr = 0.1, .momentum = 0.9}, one);
+  check(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, one);
+  check(adagrad{.lr = 0.1, .lr_decay = 0.1}, one);
+  check(adagrad{.lr = 0.1, .weight_decay = 0.1}, one);
+  check(adam{.lr = 0.1, .amsgrad = true}, three);
+  check(adam{.lr = 0.1, .weight_decay = 0.1}, two);
+  check(adamw{.lr = 0.1, .weight_decay = 0.1}, two);
+  check(adamw{.lr = 0.1, .weight_decay = 0.0}, two);
+  check(sparse_adam{.lr = 0.1}, two);
+  check(nadam{.lr = 0.1}, two);
+  check(adadelta{.lr = 1.0}, two);
+  check(adamax{.lr = 0.1}, two);
+  check(rmsprop{.lr = 0.01}, one);
+  check(rmsprop{.lr = 0.01, .momentum = 0.9, .centered = true}, three);
+  check(rmsprop{.lr = 0.01, .centered = true}, two);
+  check(rprop{.lr = 0.01}, two);
+  check(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 5.0}, one);
+  check(ftrl{.lr = 0.1, .l1 = 0.1}, two);
+}
+
+TEST_CASE("rows that missed very many steps", "[optim][step_count]") {
+  // Long enough for weights to come to rest and for the power that stands for the rest of the steps.
+  const exec_space exec;
+  auto random = generator(7);
+  const auto many = [&]<class Rule, int Fields>(const Rule& rule, std::integral_constant<int, Fields>) {
+    CAPTURE(Rule::name);
+    const auto start = values<double>(random, 3 * width);
+    auto table = make<ferry::device_space>("weights", 3, width, start);
+    auto state = ferry::optim::make_state(rule, table);
+    plain_training<Rule, Fields> dense(rule, start, width);
+    const auto step = [&](std::int64_t which, std::int64_t row) {
+      const auto gradient = values<double>(random, width);
+      ferry::step(exec, rule, table, state, std::vector<std::int64_t>{row},
+                  make<ferry::device_space>("grads", 1, width, gradient), ferry::step_count::catch_up{})
+          .wait();
+      for (std::int64_t r = 0; r < 3; ++r)
+        dense.step(rule, which, static_cast<std::size_t>(r),
+                   r == row ? gradient : std::vector<double>(width, 0.0));
+    };
+    for (std::int64_t s = 1; s <= 3; ++s) step(s, s % 3);
+    for (std::int64_t s = 4; s <= 3000; ++s) step(s, 1);
+    step(3001, 0);
+    ferry::catch_up(exec, rule, table, state).wait();
+    CHECK(farthest_apart(take(table), dense.weights) < 1e-11);
+    for (int f = 0; f < Fields; ++f)
+      CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < 1e-11);
+  };
+  many(ferry::optim::adam{.lr = 0.01}, std::integral_constant<int, 2>{});
+  many(ferry::optim::sgd{.lr = 0.01, .momentum = 0.9}, std::integral_constant<int, 1>{});
+}
+
+TEST_CASE("counters are made once, by one policy, and steps that fail are taken back",
+          "[optim][step_count]") {
+  const exec_space exec;
+  auto random = generator(9);
+  auto table = make<ferry::mapped_space>("weights", rows, width, values<float>(random, rows * width));
+  const ferry::optim::adam rule{.lr = 0.1};
+  auto state = ferry::optim::make_state(rule, table, ferry::step_count::catch_up{});
+  CHECK(state.row_steps().rows() == rows);
+  const auto grads = make<ferry::device_space>("grads", 2, width, values<float>(random, 2 * width));
+  const std::vector<std::int64_t> fine{1, 2}, bad{1, 99};
+  const ferry::step_count::catch_up policy;
+  ferry::step(exec, rule, table, state, fine, grads, policy).wait();
+  const auto before = take(table);
+  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, bad, grads, policy).wait(), ferry::out_of_range);
+  CHECK(state.steps() == 1);
+  CHECK(take(table) == before);
+  CHECK(take(state.row_steps())[1] == 1);
+  CHECK_THROWS_MATCHES(
+      ferry::step(exec, rule, table, state, fine, grads), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("'weights'") && ContainsSubstring("step_count::catch_up") &&
+                     ContainsSubstring("step_count::global")));
+  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, fine, grads, ferry::step_count::per_row{}),
+                  ferry::invalid_argument);
+  // A state that took steps before it counts rows: they are all as far as it is.
+  auto late = ferry::optim::make_state(rule, table);
+  ferry::step(exec, rule, table, late, fine, grads).wait();
+  CHECK(late.row_steps().size() == 0);
+  ferry::step(exec, rule, table, late, fine, grads, policy).wait();
+  CHECK(take(late.row_steps())[0] == 1);
+  CHECK(take(late.row_steps())[1] == 2);
+}
+
+}  // namespace ferry_test
