@@ -5,14 +5,17 @@
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 
 #include <cstddef>
 #include <cstdint>
 
 namespace ferry::cuda {
 
-/// CUB's stable radix sort; on an instance's own stream, without synchronisation.
+/// CUB's stable radix sort and scan; on an instance's own stream, without synchronisation.
 struct sort_functions {
   /// Scratch bytes that sort_pairs needs besides its arrays.
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
@@ -36,6 +39,41 @@ struct sort_functions {
           "cub::DeviceRadixSort");
     keys = key_buffers.Current();
     values = value_buffers.Current();
+  }
+
+  static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
+    std::size_t bytes = 0;
+    cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
+    check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, count, first_bit, bits),
+          "cub::DeviceRadixSort");
+    return bytes;
+  }
+  /// The same of keys alone.
+  static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                        std::int64_t count, int first_bit, int bits, void* workspace,
+                        std::size_t workspace_bytes) {
+    cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
+    check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, count, first_bit, bits,
+                                         exec.cuda_stream()),
+          "cub::DeviceRadixSort");
+    keys = buffers.Current();
+  }
+
+  /// Scratch bytes that inclusive_sum needs, whatever its functor.
+  static std::size_t sum_bytes(std::int64_t count) {
+    std::size_t bytes = 0;
+    const std::uint64_t* from = nullptr;
+    std::uint64_t* to = nullptr;
+    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, from, to, count), "cub::DeviceScan");
+    return bytes;
+  }
+  /// sums[k] = term(0) + ... + term(k) for k in [0, count).
+  template <class Term>
+  static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
+                            std::int64_t count, void* workspace, std::size_t workspace_bytes) {
+    const auto terms = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
+    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums, count, exec.cuda_stream()),
+          "cub::DeviceScan");
   }
 };
 

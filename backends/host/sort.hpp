@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Stable parallel radix sort of (key, value) pairs, 11 bits a pass: each pass counts the digits of each
-/// chunk, lays out the chunks' shares of each digit one behind the other, and moves the pairs there. One
+/// Stable parallel radix sort of keys, alone or with values, 11 bits a pass: each pass counts the digits of each
+/// chunk, lays out the chunks' shares of each digit one behind the other, and moves the keys there. One
 /// chunk a thread.
 namespace ferry::host {
 
@@ -50,8 +50,21 @@ struct move_pairs : radix_pass {
     for (std::int64_t i = begin(chunk); i < begin(chunk + 1); ++i) {
       const std::int64_t to = next[digit(keys[i])]++;
       keys_out[to] = keys[i];
-      values_out[to] = values[i];
+      if (values != nullptr) values_out[to] = values[i];
     }
+  }
+};
+
+/// Running sums of a functor's values.
+template <class Term>
+struct running_sum {
+  Term term;
+  std::uint64_t* sums;
+
+  using value_type = std::uint64_t;
+  KOKKOS_FUNCTION void operator()(std::int64_t k, std::uint64_t& sum, bool final) const {
+    sum += term(k);
+    if (final) sums[k] = sum;
   }
 };
 
@@ -91,6 +104,28 @@ struct sort_functions {
       std::swap(keys, other_keys);
       std::swap(values, other_values);
     }
+  }
+
+  static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
+    return sort_bytes(count, first_bit, bits);
+  }
+  /// The same of keys alone.
+  template <HostExecutionSpace Exec>
+  static void sort_keys(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys, std::int64_t count,
+                        int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
+    std::int64_t* no_values = nullptr;
+    sort_pairs(exec, keys, other_keys, no_values, nullptr, count, first_bit, bits, workspace,
+               workspace_bytes);
+  }
+
+  static std::size_t sum_bytes(std::int64_t) { return 0; }
+  /// sums[k] = term(0) + ... + term(k) for k in [0, count).
+  template <HostExecutionSpace Exec, class Term>
+  static void inclusive_sum(const Exec& exec, const Term& term, std::uint64_t* sums, std::int64_t count,
+                            void*, std::size_t) {
+    Kokkos::parallel_scan("ferry::make_plan::sum",
+                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
+                          running_sum<Term>{term, sums});
   }
 
  private:

@@ -31,7 +31,6 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   const auto n = indices.rows();
   const auto home = engine<backend>::get();
   call<Exec> of(exec, "make_plan");
-  // Kokkos' scan works in memory that belongs to the instance and may move when another scan needs more.
   of.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
       "duplicates::assume_unique");
@@ -61,8 +60,10 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->unique_rows = array(at.unique_rows);
   plan->unique_count = array(at.counts);
   plan->run_count = array(at.counts) + 1;
-  std::int64_t* order = array(at.order[0]);
-  std::int64_t* other_order = array(at.order[1]);
+  plan->order = array(at.order);
+  plan->segment_begin = array(at.segment_begin);
+  auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + at.sorted_rows);
+  plan->sorted_rows = sorted_rows;
   auto* keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[0]);
   auto* other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
 
@@ -70,36 +71,29 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   of.hold(plan->report);
   plan->read_report = [report = plan->report] { return report_pool<backend>::read(*report); };
 
+  const auto last_bit = at.position_bits + at.key_bits;
   if (n != 0) {
-    // Indices that have to travel to the device lie where the sort has its second buffer later.
-    const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(other_order));
+    // Indices that have to travel to the device lie where segments begin later.
+    const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin));
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
     launch(exec, "ferry::make_plan::resolve", n,
-           kernels::resolve_indices<plain, Bounds>{loader, plan->row_of, keys, order});
-    backend::sort_pairs(exec, keys, other_keys, order, other_order, n, 0, at.key_bits, workspace + at.sort,
-                        at.sort_bytes);
+           kernels::key_indices<plain, Bounds>{loader, plan->row_of, keys, at.position_bits});
+    backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
+                       at.sort_bytes);
   }
-  // The sort says in which of its buffers the result lies; the others are free now.
-  plan->order = order;
-  plan->sorted_rows = keys;
-  plan->segment_begin = array(order == array(at.order[0]) ? at.order[1] : at.order[0]);
+  // The sort says in which of its buffers the result lies; the other is free now.
   plan->run_begin =
       array(reinterpret_cast<std::byte*>(keys) == workspace + at.keys[0] ? at.keys[1] : at.keys[0]);
-  const kernels::find_segments segments{keys,
-                                        order,
-                                        n,
-                                        static_cast<std::uint64_t>(rows),
-                                        plan->unique_rows,
-                                        plan->segment_begin,
-                                        plan->run_begin,
-                                        plan->inverse,
-                                        plan->unique_count,
-                                        plan->run_count};
-  if (n != 0)
-    Kokkos::parallel_scan("ferry::make_plan::segments",
-                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, n), segments);
-  else
+  const kernels::sorted_keys sorted{keys, n, static_cast<std::uint64_t>(rows), at.position_bits};
+  const kernels::place_segments segments{
+      sorted,          sorted_rows,   plan->order,        plan->unique_rows, plan->segment_begin,
+      plan->run_begin, plan->inverse, plan->unique_count, plan->run_count};
+  if (n != 0) {
+    backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
+    launch(exec, "ferry::make_plan::segments", n, segments);
+  } else {
     launch(exec, "ferry::make_plan::segments", 1, kernels::close_empty_plan{segments});
+  }
 
   ticket made = of.finish();
   plan->made = of.done();

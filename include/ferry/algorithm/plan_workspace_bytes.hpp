@@ -18,11 +18,14 @@ namespace detail {
 /// Where the arrays of a plan lie in its block, in bytes from the block's begin. Each array starts on a
 /// multiple of 128 bytes from there, so that kernels read it in whole lines where the block is aligned so.
 struct plan_layout {
-  std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0;
-  // The sort's two buffers for either array. Once it has run, those that it left hold segments and runs.
-  std::size_t order[2] = {}, keys[2] = {};
-  std::size_t sort = 0, sort_bytes = 0;
+  std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0, order = 0, segment_begin = 0,
+              sorted_rows = 0;
+  // The sort's two buffers. Once it has run, the one that it left holds the runs.
+  std::size_t keys[2] = {};
+  std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the sums
   std::size_t bytes = 0;
+  // A key is (row, position), `rows` for no row.
+  int position_bits = 0;
   int key_bits = 1;
 };
 
@@ -40,11 +43,21 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
   made.inverse = take(n * each);
   made.unique_rows = take(n * each);
   made.counts = take(2 * each);
-  for (auto& buffer : made.order) buffer = take((n + 1) * each);
+  made.order = take(n * each);
+  made.segment_begin = take((n + 1) * each);
+  made.sorted_rows = take(n * each);
   for (auto& buffer : made.keys) buffer = take((n + 1) * each);
-  // The largest key is `rows`, which stands for "no row".
+  made.position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
   made.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-  made.sort_bytes = positions > 0 ? Backend::sort_bytes(positions, 0, made.key_bits) : 0;
+  // Segments and runs are counted in the two halves of 64 bits.
+  if (made.position_bits > 31 || made.position_bits + made.key_bits > 64)
+    throw invalid_argument(
+        "ferry::make_plan: " + std::to_string(positions) + " indices into " + std::to_string(rows) +
+        " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits");
+  if (positions > 0)
+    made.sort_bytes =
+        std::max(Backend::sort_keys_bytes(positions, made.position_bits, made.position_bits + made.key_bits),
+                 Backend::sum_bytes(positions));
   made.sort = take(made.sort_bytes);
   return made;
 }
@@ -54,7 +67,7 @@ inline constexpr std::size_t plan_workspace_alignment = 16;
 }  // namespace detail
 
 /// Bytes of workspace that make_plan needs for `positions` indices into tables of `rows` rows: the plan's
-/// arrays and what sorting them takes, about 60 bytes for each position. The number grows with `positions` and
+/// arrays and what sorting them takes, about 70 bytes for each position. The number grows with `positions` and
 /// does not depend on the indices' values; ask for the largest batch and use one workspace for all.
 /// Throws invalid_argument for negative numbers.
 template <class Exec, std::integral Positions, std::integral Rows>

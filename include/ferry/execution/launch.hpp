@@ -7,14 +7,26 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::detail {
+
+/// A range whose blocks have at most Functor::most_threads threads, where the functor asks for that.
+template <class Exec, class Functor>
+consteval auto range_for() {
+  using index = Kokkos::IndexType<std::int64_t>;
+  if constexpr (requires { Functor::most_threads; } && !is_host_exec<Exec>)
+    return std::type_identity<
+        Kokkos::RangePolicy<Exec, index, Kokkos::LaunchBounds<Functor::most_threads, 1>>>{};
+  else
+    return std::type_identity<Kokkos::RangePolicy<Exec, index>>{};
+}
 
 /// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
 /// may pass 2^31 elements.
 template <class Exec, class Functor>
 void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
-  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  using range = typename decltype(range_for<Exec, Functor>())::type;
   static_assert(sizeof(Functor) + sizeof(range) < 512,
                 "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
   if (count <= 0) return;

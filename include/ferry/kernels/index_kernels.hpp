@@ -35,25 +35,51 @@ struct resolve_indices {
   }
 };
 
-/// How many segments, and runs of segments whose rows are neighbours, begin before a place of the sorted keys.
-struct segment_heads {
-  std::int64_t segments = 0;
-  std::int64_t runs = 0;
+/// Raw indices -> rows, and the keys that sort positions by row: (row, position), with `rows` for the row of positions that
+/// have none, so that they end up behind all others.
+template <class Index, class Bounds>
+struct key_indices {
+  index_rows<Index, Bounds> source;
+  std::int64_t* row_of;
+  std::uint64_t* keys;
+  int position_bits;
 
-  KOKKOS_FUNCTION segment_heads& operator+=(const segment_heads& other) {
-    segments += other.segments;
-    runs += other.runs;
-    return *this;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t row = source.row(i, true);
+    row_of[i] = row;
+    keys[i] = static_cast<std::uint64_t>(row < 0 ? source.rows : row) << position_bits |
+              static_cast<std::uint64_t>(i);
   }
 };
 
-/// Scan over the sorted keys: the number of segment heads before place k is the segment of place k. A segment
-/// whose row does not follow the row before it is the head of a run.
-struct find_segments {
+/// Such keys, sorted. A segment is all places of one row; a segment whose row does not follow the row before it is the head
+/// of a run.
+struct sorted_keys {
   const std::uint64_t* keys;
-  const std::int64_t* order;
   std::int64_t count;
   std::uint64_t rows;
+  int position_bits;
+
+  static constexpr int runs_shift = 32;
+
+  KOKKOS_FUNCTION std::uint64_t row(std::int64_t k) const { return keys[k] >> position_bits; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const {
+    return static_cast<std::int64_t>(keys[k] & ((std::uint64_t{1} << position_bits) - 1));
+  }
+  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that began so far.
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t k) const {
+    const std::uint64_t here = row(k);
+    if (here >= rows) return 0;
+    const std::uint64_t before = k == 0 ? here + 2 : row(k - 1);
+    return std::uint64_t{before != here} | std::uint64_t{before != here && before + 1 != here} << runs_shift;
+  }
+};
+
+/// The arrays of a plan from its sorted keys and the sums of what their places add, which stand where the sorted rows go.
+struct place_segments {
+  sorted_keys from;
+  std::uint64_t* sorted_rows;
+  std::int64_t* order;
   std::int64_t* unique_rows;
   std::int64_t* segment_begin;
   std::int64_t* run_begin;
@@ -61,42 +87,39 @@ struct find_segments {
   std::int64_t* unique_count;
   std::int64_t* run_count;
 
-  using value_type = segment_heads;
-
-  KOKKOS_FUNCTION void init(value_type& heads) const { heads = {}; }
-  KOKKOS_FUNCTION void join(value_type& heads, const value_type& more) const { heads += more; }
-
-  KOKKOS_FUNCTION void operator()(std::int64_t k, value_type& heads, bool final) const {
-    const bool valid = keys[k] < rows;
-    const bool head = valid && (k == 0 || keys[k - 1] != keys[k]);
-    const bool run = head && (k == 0 || keys[k - 1] + 1 != keys[k]);
-    if (head) ++heads.segments;
-    if (run) ++heads.runs;
-    if (!final) return;
-    inverse[order[k]] = valid ? heads.segments - 1 : -1;
-    if (head) {
-      unique_rows[heads.segments - 1] = static_cast<std::int64_t>(keys[k]);
-      segment_begin[heads.segments - 1] = k;
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    const std::uint64_t adds = from(k);
+    const auto segments = static_cast<std::int64_t>(sorted_rows[k] & 0xffffffffu);
+    const auto runs = static_cast<std::int64_t>(sorted_rows[k] >> sorted_keys::runs_shift);
+    const std::uint64_t row = from.row(k);
+    const std::int64_t position = from.position(k);
+    const bool valid = row < from.rows;
+    sorted_rows[k] = row;
+    order[k] = position;
+    inverse[position] = valid ? segments - 1 : -1;
+    if ((adds & 1u) != 0) {
+      unique_rows[segments - 1] = static_cast<std::int64_t>(row);
+      segment_begin[segments - 1] = k;
     }
-    if (run) run_begin[heads.runs - 1] = heads.segments - 1;
+    if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The ends of the last segment and of the last run are written by the last valid place.
-    if (valid && (k + 1 == count || keys[k + 1] >= rows)) close(heads, k + 1);
-    if (!valid && k == 0) close({}, 0);
+    if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
+    if (!valid && k == 0) close(0, 0, 0);
   }
 
   /// Also what a plan of no positions consists of.
-  KOKKOS_FUNCTION void close(const value_type& heads, std::int64_t places) const {
-    segment_begin[heads.segments] = places;
-    run_begin[heads.runs] = heads.segments;
-    *unique_count = heads.segments;
-    *run_count = heads.runs;
+  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
+    segment_begin[segments] = places;
+    run_begin[runs] = segments;
+    *unique_count = segments;
+    *run_count = runs;
   }
 };
 
 /// A plan of no positions; one thread.
 struct close_empty_plan {
-  find_segments plan;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close({}, 0); }
+  place_segments plan;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close(0, 0, 0); }
 };
 
 /// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.

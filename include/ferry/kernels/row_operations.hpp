@@ -7,18 +7,32 @@
 #include <cstdint>
 
 /// What is done with the combined value of a row. An operation sees one tile: item (of the source), row (of
-/// the table), column, the tile and its live elements.
+/// the table), column, the tile and its live elements. `load` reads what `finish` needs beside the value, so that the
+/// loads of several rows may be under way at once.
 namespace ferry::kernels {
+
+/// An operation that reads nothing and refuses nothing.
+struct plain_operation {
+  template <class Tile, class Compute>
+  struct held {};
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  template <class Held>
+  KOKKOS_FORCEINLINE_FUNCTION static void load(Held&, std::int64_t, std::int64_t, int) {}
+};
 
 /// table[row] = value
 template <class T>
-struct replace_row {
+struct replace_row : plain_operation {
   T* table;
   std::int64_t stride;
 
+  KOKKOS_FUNCTION replace_row(T* to, std::int64_t step) : table(to), stride(step) {}
+
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t, std::int64_t row, std::int64_t column,
-                                         Compute (&value)[Tile::elements], int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t, std::int64_t row,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
     store_tile<Tile>(value, table + row * stride + column, count);
   }
 };
@@ -30,25 +44,37 @@ struct add_row {
   std::int64_t stride;
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t, std::int64_t row, std::int64_t column,
-                                         Compute (&value)[Tile::elements], int count) const {
-    T* at = table + row * stride + column;
+  struct held {
     Compute sum[Tile::elements];
-    load_tile<Tile>(sum, at, count);
-    for (int e = 0; e < live<Tile>(count); ++e) sum[e] += value[e];
-    store_tile<Tile>(sum, at, count);
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
+                                        int count) const {
+    load_tile<Tile>(of.sum, table + row * stride + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
+    for (int e = 0; e < live<Tile>(count); ++e) of.sum[e] += value[e];
+    store_tile<Tile>(of.sum, table + row * stride + column, count);
   }
 };
 
 /// buffer[item] = value: the combined rows, packed for their way through the ring.
 template <class T>
-struct emit_row {
+struct emit_row : plain_operation {
   T* buffer;
   std::int64_t stride;
 
+  KOKKOS_FUNCTION emit_row(T* to, std::int64_t step) : buffer(to), stride(step) {}
+
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t item, std::int64_t, std::int64_t column,
-                                         Compute (&value)[Tile::elements], int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t item, std::int64_t,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
     store_tile<Tile>(value, buffer + item * stride + column, count);
   }
 };

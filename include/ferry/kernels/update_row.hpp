@@ -24,28 +24,43 @@ struct update_row {
   const index_report* refusal;  ///< where gradients were looked at: says whether any of them spoils the step
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void apply(std::int64_t, std::int64_t row, std::int64_t column,
-                                         Compute (&gradient)[Tile::elements], int count) const {
-    if (refusal != nullptr && refusal->nonfinite != 0) return;
-    if (!stages.takes(row)) return;
+  struct held {
     Compute weight[Tile::elements];
     Compute field[room][Tile::elements];
-    table.template load<Tile>(weight, row, column, count);
-    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
-    if constexpr (Pace::catches_up) make_up<Tile>(row, weight, field, count);
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
+    return refusal != nullptr && refusal->nonfinite != 0;
+  }
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
+                                        int count) const {
+    if (!stages.takes(row)) return;
+    table.template load<Tile>(of.weight, row, column, count);
+    for (int f = 0; f < Fields; ++f)
+      load_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
+  }
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
+                                          std::int64_t column, const Compute (&gradient)[Tile::elements],
+                                          int count) const {
+    if (!stages.takes(row)) return;
+    if constexpr (Pace::catches_up) make_up<Tile>(row, of.weight, of.field, count);
     const typename Pace::update now = pace.of(row);
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute own[room];
       own[0] = Compute(0);  // never used where there are no fields: a rule without any still takes an array
-      for (int f = 0; f < Fields; ++f) own[f] = field[f][e];
-      const Compute before = weight[e];
-      now.apply(weight[e], stages.gradient(gradient[e], Compute(1)), own);
-      weight[e] = stages.changed(before, weight[e], row);
-      for (int f = 0; f < Fields; ++f) field[f][e] = own[f];
+      for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
+      const Compute before = of.weight[e];
+      now.apply(of.weight[e], stages.gradient(gradient[e], Compute(1)), own);
+      of.weight[e] = stages.changed(before, of.weight[e], row);
+      for (int f = 0; f < Fields; ++f) of.field[f][e] = own[f];
     }
-    table.template store<Tile>(weight, row, column, count);
+    table.template store<Tile>(of.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+      store_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
   }
 
  private:
