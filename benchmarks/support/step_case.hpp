@@ -31,9 +31,9 @@ class step_case {
         rule_(rule),
         first_(first),
         terms_(std::move(terms)),
+        ceiling_(run.ceiling(terms_.ceiling)),
         table_("weights", rows, run.chosen().width),
         grads_("grads", n, run.chosen().width) {
-    run.ceiling(terms_.ceiling);
     ferry::init::custom(run.exec(), grads_, gradient_value{run.chosen().width});
   }
 
@@ -51,7 +51,7 @@ class step_case {
                     {"width", width},
                     {"burst", std::int64_t{terms_.burst}}};
     made.counts = "read + write";
-    made.ceiling = terms_.ceiling;
+    made.ceiling = ceiling_;
     ferry::init::custom(run_.exec(), table_, element_value{width});
     {
       auto state = ferry::optim::make_state(rule_, table_);
@@ -71,6 +71,7 @@ class step_case {
   Rule rule_;
   First first_;
   step_terms terms_;
+  std::string ceiling_;  // measured before there are tables
   ferry::tensor<float, Space> table_;
   batch_tensor grads_;
 };
