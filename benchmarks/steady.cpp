@@ -1,7 +1,7 @@
 #include "support/calls.hpp"
 #include "support/gather_case.hpp"
 #include "support/scatter_case.hpp"
-#include "support/step_case.hpp"
+#include "support/step_check.hpp"
 
 namespace ferry_bench {
 namespace {
@@ -76,8 +76,7 @@ void steady(session& run, const std::string& name) {
   {
     const ferry::optim::sgd rule{.lr = 0.1};
     batch_tensor grads("grads", n, view.width());
-    ferry::init::custom(run.exec(), grads,
-                        element_value{static_cast<std::int64_t>(view.width()), gradient_salt});
+    ferry::init::custom(run.exec(), grads, gradient_value{static_cast<std::int64_t>(view.width())});
     auto state = ferry::optim::make_state(rule, view);
     auto made = begin("step");
     const auto plan = [&](int call) { return ferry::make_plan(run.exec(), distinct[call], view.rows()); };
@@ -85,7 +84,8 @@ void steady(session& run, const std::string& name) {
       return ferry::step(run.exec(), rule, view, state, plan(call), grads, direct);
     });
     conclude(run, made,
-             wrong_after_step(run, view, rule, first_sgd_step{rule.lr}, plan(1), distinct[1], grads, direct));
+             wrong_after_step(run, view, rule, first_sgd_step{rule.lr}, plan(1), named_rows(run, distinct[1]),
+                              grads, direct));
   }
 }
 

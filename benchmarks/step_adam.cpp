@@ -1,22 +1,32 @@
 #include "support/step_case.hpp"
 
+#include <algorithm>
+
 namespace ferry_bench {
 namespace {
 
-/// Both moments' corrections undo their weights at the first step.
-struct first_adam_step {
-  double lr, eps;
-  KOKKOS_FUNCTION double operator()(double gradient) const {
-    return -lr * gradient / (Kokkos::abs(gradient) + eps);
-  }
-};
+constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
+constexpr first_normed_step first{rule.lr, rule.eps};
 
-void step_adam(session& run) {
-  const ferry::optim::adam rule{.lr = 0.1};
-  time_steps(run, "step.adam", rule, 2, first_adam_step{rule.lr, rule.eps});
+void step_adam(session& run) { time_steps(run, "step.adam", rule, first); }
+
+void step_amsgrad(session& run) {
+  auto largest = rule;
+  largest.amsgrad = true;
+  time_rule(run, "step.amsgrad", largest, first);
 }
 
-const registration mine{"step.adam", step_adam};
+/// A million rows in one call, so that starting the kernel is nothing beside it; of a table four times as large, or of
+/// what the device has room for.
+void step_large(session& run) {
+  const auto n = std::min(std::int64_t{1} << 20, run.chosen().device_n);
+  const auto room = static_cast<std::int64_t>(run.device_table_bytes()) / (3 * 4 * run.chosen().width);
+  time_rule(run, "step.adam.large", rule, first, std::max(n, std::min(4 * n, room)), n);
+}
+
+const registration plain{"step.adam", step_adam};
+const registration amsgrad{"step.amsgrad", step_amsgrad};
+const registration large{"step.adam.large", step_large};
 
 }  // namespace
 }  // namespace ferry_bench

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -28,6 +29,25 @@ class block {
 
 /// The vendor's copy, enqueued.
 void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes);
+
+/// The vendor's copies in both directions of the link at the same time.
+class two_way_copy {
+ public:
+  two_way_copy();
+  ~two_way_copy();
+  two_way_copy(const two_way_copy&) = delete;
+  two_way_copy& operator=(const two_way_copy&) = delete;
+  /// Both enqueued, `bytes` each way: what comes later on `exec` is behind them.
+  void enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
+               const void* from_device, std::size_t bytes) const;
+
+ private:
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// The ceiling of what computes on rows of device memory in place.
+const char* memory_ceiling();
 
 /// Ways to launch the hand-written gather; which is best depends on the sizes, so callers try all.
 int gather_shapes();

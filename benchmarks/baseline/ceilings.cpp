@@ -4,7 +4,9 @@ namespace ferry_bench {
 namespace {
 
 void ceilings(session& run) {
-  for (const char* name : {"ceiling.h2d", "ceiling.d2h", "ceiling.device_copy"}) run.ceiling(name);
+  for (const char* name :
+       {"ceiling.h2d", "ceiling.d2h", "ceiling.link_both_ways", "ceiling.device_copy", "ceiling.triad"})
+    run.ceiling(name);
 }
 
 const registration mine{"ceilings", ceilings};

@@ -69,6 +69,40 @@ void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes)
   check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
 }
 
+struct two_way_copy::state {
+  cudaStream_t back = nullptr;
+  cudaEvent_t begun = nullptr;
+  cudaEvent_t done = nullptr;
+
+  state() {
+    check_cuda(cudaStreamCreateWithFlags(&back, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    for (cudaEvent_t* one : {&begun, &done})
+      check_cuda(cudaEventCreateWithFlags(one, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  }
+  state(const state&) = delete;
+  state& operator=(const state&) = delete;
+  ~state() {
+    cudaEventDestroy(begun);
+    cudaEventDestroy(done);
+    cudaStreamDestroy(back);
+  }
+};
+two_way_copy::two_way_copy() : state_(std::make_unique<state>()) {}
+two_way_copy::~two_way_copy() = default;
+
+void two_way_copy::enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
+                           const void* from_device, std::size_t bytes) const {
+  const auto& [back, begun, done] = *state_;
+  check_cuda(cudaEventRecord(begun, exec.cuda_stream()), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(back, begun, 0), "cudaStreamWaitEvent");
+  copy(exec, to_device, from_host, bytes);
+  check_cuda(cudaMemcpyAsync(to_host, from_device, bytes, cudaMemcpyDefault, back), "cudaMemcpyAsync");
+  check_cuda(cudaEventRecord(done, back), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), done, 0), "cudaStreamWaitEvent");
+}
+
+const char* memory_ceiling() { return "ceiling.device_copy"; }
+
 int gather_shapes() { return static_cast<int>(shapes.size()); }
 std::string shape_name(int shape) { return shapes.at(static_cast<std::size_t>(shape)).name; }
 

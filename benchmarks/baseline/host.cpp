@@ -46,6 +46,20 @@ void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes)
                        copy_piece{static_cast<char*>(to), static_cast<const char*>(from), bytes});
 }
 
+/// There is no link: one copy after the other.
+struct two_way_copy::state {};
+two_way_copy::two_way_copy() = default;
+two_way_copy::~two_way_copy() = default;
+
+void two_way_copy::enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
+                           const void* from_device, std::size_t bytes) const {
+  copy(exec, to_device, from_host, bytes);
+  copy(exec, to_host, from_device, bytes);
+}
+
+/// Threads that read and write each at its own rate, as STREAM's do.
+const char* memory_ceiling() { return "ceiling.triad"; }
+
 int gather_shapes() { return 1; }
 std::string shape_name(int) { return "memcpy for each row, all threads"; }
 

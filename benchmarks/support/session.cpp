@@ -13,10 +13,37 @@ namespace ferry_bench {
 
 namespace {
 
-/// Memory is never timed on zeros.
+using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>;
+
+/// Memory is never timed on zeros. Read as doubles the words are in [1, 2).
 struct fill_words {
   std::uint64_t* words;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { words[i] = mix(static_cast<std::uint64_t>(i)); }
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    words[i] = mix(static_cast<std::uint64_t>(i)) >> 12 | std::uint64_t{0x3FF} << 52;
+  }
+};
+
+/// STREAM's.
+struct triad {
+  double* a;
+  const double* b;
+  const double* c;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { a[i] = b[i] + 3.0 * c[i]; }
+};
+
+/// A block of `words` words, filled.
+class filled_block {
+ public:
+  filled_block(const exec_space& exec, baseline::block::kind where, std::int64_t words)
+      : held_(where, static_cast<std::size_t>(words) * 8) {
+    Kokkos::parallel_for("ferry_bench::fill", range(exec, 0, words),
+                         fill_words{static_cast<std::uint64_t*>(held_.data())});
+    exec.fence("ferry_bench::fill");
+  }
+  [[nodiscard]] double* data() const { return static_cast<double*>(held_.data()); }
+
+ private:
+  baseline::block held_;
 };
 
 std::vector<benchmark_case>& case_list() {
@@ -37,28 +64,47 @@ std::vector<benchmark_case> registered_cases() {
 std::string session::ceiling(const std::string& name) {
   using kind = baseline::block::kind;
   if (const figure* known = report_.find(name)) return known->name;
+  const auto words = static_cast<std::int64_t>(options_.ceiling_gib * 0x1p30 / 8);
+  figure made;
+  made.name = name;
+  const auto settle = [&](double gib, double factor, const char* counts) {
+    made.setting = {{"gib", gib}};
+    made.bytes = gib * 0x1p30 * factor;
+    made.counts = counts;
+    made.verified = true;
+    report_.add(made);
+    return name;
+  };
+  const double gib = static_cast<double>(words) * 8 / 0x1p30;
+  if (name == "ceiling.link_both_ways") {
+    const filled_block from_host(exec_, kind::locked, words), to_device(exec_, kind::device, words);
+    const filled_block from_device(exec_, kind::device, words), to_host(exec_, kind::locked, words);
+    const baseline::two_way_copy both;
+    made.time = measure(*this, 1, [&](int) {
+      both.enqueue(exec_, to_device.data(), from_host.data(), to_host.data(), from_device.data(),
+                   static_cast<std::size_t>(words) * 8);
+    });
+    return settle(gib, 2.0, "payload, both ways");
+  }
+  if (name == "ceiling.triad") {
+    const filled_block a(exec_, kind::device, words), b(exec_, kind::device, words),
+        c(exec_, kind::device, words);
+    made.time = measure(*this, 1, [&](int) {
+      Kokkos::parallel_for("ferry_bench::triad", range(exec_, 0, words), triad{a.data(), b.data(), c.data()});
+    });
+    return settle(gib, 3.0, "two reads + write");
+  }
   const bool on_device = name == "ceiling.device_copy";
   if (!on_device && name != "ceiling.h2d" && name != "ceiling.d2h")
     throw std::logic_error("no ceiling " + name);
   // On the device twice the size, so that the caches hold little of it.
-  const auto words = static_cast<std::int64_t>(options_.ceiling_gib * (on_device ? 2.0 : 1.0) * 0x1p30 / 8);
-  const auto bytes = static_cast<std::size_t>(words) * 8;
-  const baseline::block from(name == "ceiling.h2d" ? kind::locked : kind::device, bytes);
-  const baseline::block to(name == "ceiling.d2h" ? kind::locked : kind::device, bytes);
-  for (const baseline::block* one : {&from, &to})
-    Kokkos::parallel_for("ferry_bench::fill",
-                         Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>(exec_, 0, words),
-                         fill_words{static_cast<std::uint64_t*>(one->data())});
-  exec_.fence("ferry_bench::fill");
-  figure made;
-  made.name = name;
-  made.setting = {{"gib", static_cast<double>(bytes) / 0x1p30}};
-  made.bytes = static_cast<double>(bytes) * (on_device ? 2.0 : 1.0);
-  made.counts = on_device ? "read + write" : "payload";
-  made.verified = true;
-  made.time = measure(*this, 1, [&](int) { baseline::copy(exec_, to.data(), from.data(), bytes); });
-  report_.add(made);
-  return name;
+  const std::int64_t copied = on_device ? 2 * words : words;
+  const filled_block from(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
+  const filled_block to(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
+  made.time = measure(*this, 1, [&](int) {
+    baseline::copy(exec_, to.data(), from.data(), static_cast<std::size_t>(copied) * 8);
+  });
+  return on_device ? settle(2 * gib, 2.0, "read + write") : settle(gib, 1.0, "payload");
 }
 
 void session::limit_calls(int repeats, int warm_up) {

@@ -21,7 +21,8 @@ class session {
   [[nodiscard]] const options& chosen() const { return options_; }
   [[nodiscard]] report& results() { return report_; }
 
-  /// "ceiling.h2d", "ceiling.d2h" or "ceiling.device_copy": measured when it is first asked for, once a run.
+  /// "ceiling.h2d", "ceiling.d2h", "ceiling.link_both_ways", "ceiling.device_copy" or "ceiling.triad": measured when it
+  /// is first asked for, once a run.
   std::string ceiling(const std::string& name);
 
   /// Size of the tables: as asked for, else the default, less where memory is short.

@@ -1,99 +1,109 @@
 #pragma once
 
+#include "../baseline/baseline.hpp"
 #include "measure.hpp"
+#include "step_check.hpp"
 #include "tables.hpp"
 
-#include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace ferry_bench {
 
-/// The gradients hold their own formula.
-constexpr std::uint64_t gradient_salt = 2;
-
-/// SGD's step is the same at all times.
-struct first_sgd_step {
-  double lr;
-  KOKKOS_FUNCTION double operator()(double gradient) const { return -lr * gradient; }
+/// What a rule's steps are measured against, and how. Gradients that lie in the device don't pass its link.
+struct step_terms {
+  std::string ceiling;
+  bool counts_gradients;
+  int burst;
 };
+inline step_terms in_memory() { return {baseline::memory_ceiling(), true, 8}; }
+inline step_terms both_ways_over_the_link() { return {"ceiling.link_both_ways", false, 1}; }
 
-/// Elements of the named rows that differ from `w + move(g)`, the rule's first step from a state of zeros, by
-/// more than float rounding. `Move` is that first step in double.
-template <class Move>
-struct wrong_stepped {
-  const float* table;
-  const std::int64_t* rows;
-  element_value before, gradient;
-  Move move;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
-    const std::int64_t position = i / before.width;
-    const std::int64_t column = i % before.width;
-    const std::int64_t row = rows[position];
-    const double w = static_cast<double>(before(row, column));
-    const double expected = w + move(static_cast<double>(gradient(position, column)));
-    const double difference = static_cast<double>(table[row * before.width + column]) - expected;
-    if (!(difference < 1e-6 && difference > -1e-6)) ++wrong;
+/// Steps of one rule by n gradients in the device on rows of one table.
+template <class Space, class Rule, class First>
+class step_case {
+ public:
+  step_case(session& run, std::string name, const Rule& rule, const First& first, std::int64_t rows,
+            std::int64_t n, step_terms terms = in_memory())
+      : run_(run),
+        name_(std::move(name)),
+        rule_(rule),
+        first_(first),
+        terms_(std::move(terms)),
+        ceiling_(run.ceiling(terms_.ceiling)),
+        table_("weights", rows, run.chosen().width),
+        grads_("grads", n, run.chosen().width) {
+    ferry::init::custom(run.exec(), grads_, gradient_value{run.chosen().width});
   }
-};
 
-/// Elements that the rule's first step by `which` (indices or plan of `rows`, which are distinct) leaves wrong, in the
-/// rows that it names and in the others.
-template <class Table, class Rule, class Move, class Which, class... Policies>
-std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule, const Move& move,
-                              const Which& which, const row_indices& rows, const batch_tensor& grads,
-                              Policies... policies) {
-  const element_value before{static_cast<std::int64_t>(table.width())};
-  const element_value gradient{before.width, gradient_salt};
-  const auto moved = static_cast<std::int64_t>(grads.size());
-  ferry::init::custom(run.exec(), table, before);
-  auto state = ferry::optim::make_state(rule, table);
-  ferry::step(run.exec(), rule, table, state, which, grads, policies...).wait();
-  const auto wrong = count_of(run.exec(), "ferry_bench::check", moved,
-                              wrong_stepped<Move>{table.data(), rows.data(), before, gradient, move});
-  const auto changed = count_of(run.exec(), "ferry_bench::check", static_cast<std::int64_t>(table.size()),
-                                changed_elements{table.data(), before});
-  return changed > moved ? wrong + changed - moved : wrong;
-}
-
-/// A step on distinct rows of a device table: with the indices sorted inside the call, with a plan made
-/// beforehand, and with the promise that no row comes twice. `state_arrays` counts the rule's arrays of
-/// state.
-template <class Rule, class Move>
-void time_steps(session& run, const std::string& name, const Rule& rule, int state_arrays, const Move& move) {
-  using unique = ferry::duplicates::assume_unique;
-  constexpr int burst = 8;
-  const auto n = run.chosen().step_n;
-  const auto width = run.chosen().width;
-  ferry::tensor<float, ferry::device_space> table("weights", run.chosen().step_rows, width);
-  batch_tensor grads("grads", n, width);
-  ferry::init::custom(run.exec(), grads, element_value{width, gradient_salt});
-  const auto sets = index_sets::make<distinct_row>(run, n, table.rows());
-  const plan_sets plans(run, sets, table.rows());
-
-  const auto time = [&](const std::string& variant, const auto& which, auto... policies) {
-    ferry::init::custom(run.exec(), table, element_value{width});
+  /// By `which[call]`: the index sets, or plans of them.
+  template <class Which, class... Policies>
+  void time(const std::string& variant, const index_sets& sets, const Which& which, Policies... policies) {
+    const named_rows named(run_, sets[1]);
+    const auto n = static_cast<std::int64_t>(grads_.rows());
+    const auto width = static_cast<std::int64_t>(grads_.width());
     figure made;
-    made.name = name + "." + variant;
-    made.setting = {
-        {"rows", run.chosen().step_rows}, {"n", n}, {"width", width}, {"burst", std::int64_t{burst}}};
-    made.bytes = static_cast<double>(n * width) * 4 * (2 * (1 + state_arrays) + 1);
+    made.name = name_ + "." + variant;
+    made.setting = {{"rows", static_cast<std::int64_t>(table_.rows())},
+                    {"n", n},
+                    {"distinct", named.count()},
+                    {"width", width},
+                    {"burst", std::int64_t{terms_.burst}}};
     made.counts = "read + write";
-    made.ceiling = run.ceiling("ceiling.device_copy");
+    made.ceiling = ceiling_;
+    ferry::init::custom(run_.exec(), table_, element_value{width});
     {
-      auto state = ferry::optim::make_state(rule, table);
-      made.time = measure(run, burst, [&](int call) {
-        return ferry::step(run.exec(), rule, table, state, which[call], grads, policies...);
+      auto state = ferry::optim::make_state(rule_, table_);
+      const std::int64_t of_row = width * (1 + state.fields()) + state.row_fields;
+      made.bytes =
+          4 * static_cast<double>(2 * of_row * named.count() + (terms_.counts_gradients ? n * width : 0));
+      made.time = measure(run_, terms_.burst, [&](int call) {
+        return ferry::step(run_.exec(), rule_, table_, state, which[call], grads_, policies...);
       });
     }
-    conclude(run, made, wrong_after_step(run, table, rule, move, which[1], sets[1], grads, policies...));
-  };
-  time("plan_inside", sets);
-  time("plan_ready", plans);
-  time("unique", sets, unique{});
-  time("unique_unchecked", sets, unique{}, ferry::bounds::unchecked{});
+    conclude(run_, made, wrong_after_step(run_, table_, rule_, first_, which[1], named, grads_, policies...));
+  }
+
+ private:
+  session& run_;
+  std::string name_;
+  Rule rule_;
+  First first_;
+  step_terms terms_;
+  std::string ceiling_;  // measured before there are tables
+  ferry::tensor<float, Space> table_;
+  batch_tensor grads_;
+};
+
+/// The least that a step on distinct rows of a device table has to do: with a plan made beforehand, and with the promise
+/// that every row is there and none comes twice.
+template <class Rule, class First>
+void time_rule(session& run, const std::string& name, const Rule& rule, const First& first, std::int64_t rows,
+               std::int64_t n) {
+  step_case<ferry::device_space, Rule, First> steps(run, name, rule, first, rows, n);
+  const auto sets = index_sets::make<distinct_row>(run, n, static_cast<std::size_t>(rows));
+  steps.time("plan_ready", sets, plan_sets(run, sets, static_cast<std::size_t>(rows)));
+  steps.time("unique_unchecked", sets, sets, ferry::duplicates::assume_unique{}, ferry::bounds::unchecked{});
+}
+template <class Rule, class First>
+void time_rule(session& run, const std::string& name, const Rule& rule, const First& first) {
+  time_rule(run, name, rule, first, run.chosen().step_rows, run.chosen().step_n);
+}
+
+/// Also with the indices sorted inside the call, and with rows that come more than once.
+template <class Rule, class First>
+void time_steps(session& run, const std::string& name, const Rule& rule, const First& first) {
+  time_rule(run, name, rule, first);
+  const auto rows = static_cast<std::size_t>(run.chosen().step_rows);
+  const auto n = run.chosen().step_n;
+  step_case<ferry::device_space, Rule, First> steps(run, name, rule, first, run.chosen().step_rows, n);
+  const auto distinct = index_sets::make<distinct_row>(run, n, rows);
+  steps.time("plan_inside", distinct, distinct);
+  steps.time("unique", distinct, distinct, ferry::duplicates::assume_unique{});
+  const auto any = index_sets::make<any_row>(run, n, rows);
+  steps.time("duplicates", any, any);
+  steps.time("duplicates_plan_ready", any, plan_sets(run, any, rows));
 }
 
 }  // namespace ferry_bench
