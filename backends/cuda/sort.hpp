@@ -8,7 +8,11 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
+// g++ 12 takes a member that CUB sets in a call for uninitialised.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <cub/device/device_scan.cuh>
+#pragma GCC diagnostic pop
 
 #include <cstddef>
 #include <cstdint>
