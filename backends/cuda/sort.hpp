@@ -57,9 +57,10 @@ struct sort_functions {
                         std::int64_t count, int first_bit, int bits, void* workspace,
                         std::size_t workspace_bytes) {
     cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
-    check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, count, first_bit, bits,
-                                         exec.cuda_stream()),
-          "cub::DeviceRadixSort");
+    check(
+        cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
+                                       first_bit, bits, exec.cuda_stream()),
+        "cub::DeviceRadixSort");
     keys = buffers.Current();
   }
 
@@ -68,7 +69,8 @@ struct sort_functions {
     std::size_t bytes = 0;
     const std::uint64_t* from = nullptr;
     std::uint64_t* to = nullptr;
-    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, from, to, count), "cub::DeviceScan");
+    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, from, to, static_cast<std::uint32_t>(count)),
+          "cub::DeviceScan");
     return bytes;
   }
   /// sums[k] = term(0) + ... + term(k) for k in [0, count).
@@ -76,7 +78,8 @@ struct sort_functions {
   static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
                             std::int64_t count, void* workspace, std::size_t workspace_bytes) {
     const auto terms = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
-    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums, count, exec.cuda_stream()),
+    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums,
+                                        static_cast<std::uint32_t>(count), exec.cuda_stream()),
           "cub::DeviceScan");
   }
 };

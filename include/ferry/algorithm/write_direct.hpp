@@ -75,12 +75,11 @@ void launch_apply(const Exec& exec, const std::string& label, const Job& job, co
         values, [&]<class Compute, class Tile>(const auto& operation, const auto* data, std::int64_t stride,
                                                std::int64_t width, Tile) {
           using value = std::remove_cvref_t<decltype(*data)>;
-          constexpr int each = !Tile::partial && std::is_same_v<Order, all_at_once> ? 2 : 1;
           using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
-                                             std::remove_cvref_t<decltype(operation)>, each>;
+                                             std::remove_cvref_t<decltype(operation)>>;
           const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
-          order.run(exec, label, (items + each - 1) / each, tiles,
-                    kernel{source, data, stride, width, items, fast_divisor(tiles), operation});
+          order.run(exec, label, items, tiles,
+                    kernel{source, data, stride, width, fast_divisor(tiles), operation});
         });
   }
   if constexpr (requires { Job::max_fields; })
