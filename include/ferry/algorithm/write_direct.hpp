@@ -79,7 +79,7 @@ void launch_apply(const Exec& exec, const std::string& label, const Job& job, co
                                              std::remove_cvref_t<decltype(operation)>>;
           const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
           order.run(exec, label, items, tiles,
-                    kernel{source, data, stride, width, fast_divisor(tiles), operation});
+                    kernel{source, data, stride, width, items, fast_divisor(tiles), operation});
         });
   }
   if constexpr (requires { Job::max_fields; })

@@ -2,6 +2,7 @@
 
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/combine.hpp>
+#include <ferry/kernels/prefetch.hpp>
 #include <ferry/kernels/row_source.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -26,12 +27,21 @@ struct apply_rows {
   const Value* values;
   std::int64_t values_stride;
   std::int64_t width;
+  std::int64_t items;
   detail::fast_divisor tiles;
   Operation operation;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || operation.is_refused()) return;
     if constexpr (Tile::partial) {
+      const std::int64_t bytes = width * static_cast<std::int64_t>(sizeof(Value));
+      if (const std::int64_t ahead = i + look_ahead::rows(bytes); ahead < items) {
+        const row_segment later = source.segment(ahead);
+        if (later.row >= 0) {
+          look_ahead::ask(values + source.position(later.begin) * values_stride, bytes);
+          operation.ask(later.row, width);
+        }
+      }
       const row_segment rows = source.segment(i);
       if (rows.row < 0) return;
       for (std::int64_t column = 0; column < width; column += Tile::elements)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/execution/launch.hpp>
+#include <ferry/kernels/prefetch.hpp>
 #include <ferry/tensor/numeric.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -90,9 +91,6 @@ struct gather_row_pairs {
 template <class Out, class In, class Source>
 struct gather_blocks {
   static constexpr std::int64_t block = 16384;  // elements
-  static constexpr std::int64_t ahead = 16;     // rows
-  static constexpr std::int64_t line = 64;      // bytes
-  static constexpr std::int64_t lines = 8;  // of a row that is asked for, at most; the rest comes in sequence
 
   const In* table;
   std::int64_t table_stride;
@@ -107,7 +105,11 @@ struct gather_blocks {
     const std::int64_t item = blocks == 1 ? i : i / blocks;
     const std::int64_t begin = (i - item * blocks) * block;
     const std::int64_t count = width - begin < block ? width - begin : block;
-    if (blocks == 1 && item + ahead < items) prefetch(source.row(item + ahead, false));
+    const std::int64_t bytes = width * static_cast<std::int64_t>(sizeof(In));
+    if (const std::int64_t ahead = item + look_ahead::rows(bytes); blocks == 1 && ahead < items) {
+      const std::int64_t later = source.row(ahead, false);
+      if (later >= 0) look_ahead::ask(table + later * table_stride, bytes);
+    }
     const std::int64_t row = source.row(item, begin == 0);
     if (row < 0) return;
     const In* from = table + row * table_stride + begin;
@@ -117,14 +119,6 @@ struct gather_blocks {
                   static_cast<std::size_t>(count) * sizeof(In));
     else
       for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(from[c]);
-  }
-
-  KOKKOS_FUNCTION void prefetch(std::int64_t row) const {
-    if (row < 0) return;
-    KOKKOS_IF_ON_HOST(
-        (const auto* from = reinterpret_cast<const char*>(table + row * table_stride);
-         const std::int64_t all = (width * static_cast<std::int64_t>(sizeof(In)) + line - 1) / line;
-         for (std::int64_t l = 0; l < (all < lines ? all : lines); ++l) __builtin_prefetch(from + l * line);))
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <ferry/index/report.hpp>
 #include <ferry/kernels/catch_up.hpp>
+#include <ferry/kernels/prefetch.hpp>
 #include <ferry/kernels/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -31,6 +32,12 @@ struct update_row {
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return refusal != nullptr && refusal->nonfinite != 0;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
+    look_ahead::ask(table.data + row * table.stride, width * static_cast<std::int64_t>(sizeof(*table.data)));
+    for (int f = 0; f < Fields; ++f)
+      look_ahead::ask(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   template <class Tile, class Compute>

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// How far ahead a host's thread asks for the rows that it will come to: random rows are otherwise one cache miss after the
+/// other. Only the first lines of a row are asked for, the rest comes in sequence.
+struct look_ahead {
+  static constexpr std::int64_t line = 64;  // bytes
+  static constexpr std::int64_t most_lines = 4;
+  static constexpr std::int64_t lines_ahead = 16;
+
+  /// Lines of a row of so many bytes that are asked for.
+  KOKKOS_FUNCTION static std::int64_t lines(std::int64_t row_bytes) {
+    const std::int64_t all = (row_bytes + line - 1) / line;
+    return all < 1 ? 1 : all < most_lines ? all : most_lines;
+  }
+  /// Rows ahead.
+  KOKKOS_FUNCTION static std::int64_t rows(std::int64_t row_bytes) { return lines_ahead / lines(row_bytes); }
+
+  KOKKOS_FUNCTION static void ask([[maybe_unused]] const void* from,
+                                  [[maybe_unused]] std::int64_t row_bytes) {
+    KOKKOS_IF_ON_HOST((const auto* at = static_cast<const char*>(from);
+                       for (std::int64_t l = 0; l < lines(row_bytes); ++l)
+                           __builtin_prefetch(at + l * line);))
+  }
+};
+
+}  // namespace ferry::kernels
