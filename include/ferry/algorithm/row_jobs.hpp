@@ -35,6 +35,9 @@ template <class Wire, bool Moves>
 struct emit_job {
   array_ref<Wire, device_space> table;
 
+  template <class Exec, class Value>
+  using sum_type = Wire;
+
   template <class Exec, class Duplicates, class Value, class Space, class Run>
   void visit(const array_ref<Value, Space>& values, const Run& run) const {
     if constexpr (Moves)
@@ -57,6 +60,8 @@ struct replace_job {
   static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
   template <class Value, class Duplicates>
   using wire_type = std::conditional_t<moves<Value, Duplicates>, Value, combine_type<T, Value>>;
+  template <class Exec, class Value>
+  using sum_type = combine_type<T, Value>;
   template <class Value>
   static constexpr bool replaces_by = std::is_same_v<T, Value>;
 
@@ -91,6 +96,8 @@ struct add_job {
 
   template <class Value, class Duplicates>
   using wire_type = combine_type<T, Value>;
+  template <class Exec, class Value>
+  using sum_type = combine_type<T, Value>;
   template <class>
   static constexpr bool replaces_by = false;
 

@@ -81,6 +81,8 @@ struct update_job {
   using compute_type = step_type<T, State, Value>;
   template <class Value, class Duplicates>
   using wire_type = compute_type<Value>;
+  template <class Exec, class Value>
+  using sum_type = number_t<Exec, compute_type<Value>>;
   template <class>
   static constexpr bool replaces_by = false;
 

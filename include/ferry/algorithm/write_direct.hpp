@@ -8,6 +8,7 @@
 #include <ferry/kernels/index_kernels.hpp>
 #include <ferry/kernels/row_source.hpp>
 #include <ferry/kernels/row_walk.hpp>
+#include <ferry/kernels/sum_long_segments.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -33,6 +34,8 @@
 ///     for optimizer steps alone: see update_job
 ///   visit_counting<Exec, Value>(source, run)
 ///     for optimizer steps alone: run(kernel) with a kernel that comes behind the others, where there is one
+///   sum_type<Exec, Value>
+///     the type in which values are combined by kernels of Exec
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///     the job that writes combined values into such a buffer
 ///   replaces_by<Value>
@@ -119,15 +122,49 @@ kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label
   return source;
 }
 
+/// Gives a plan's source on a device the sums of its long segments, in the type that the job's kernels compute in.
+template <class Sum, class Exec, class Source, class Value, class Space>
+void sum_long(call<Exec>& of, const std::string& label, const row_plan& plan,
+              const array_ref<Value, Space>& values, Source& source) {
+  using plain = std::remove_const_t<Value>;
+  const plan_storage& from = *plan.storage();
+  const std::int64_t slots = kernels::long_segments::slots(plan.positions());
+  const std::int64_t width = values.width();
+  if (slots == 0 || width == 0) return;
+  auto* sums = of.template scratch<Sum>(slots * width);
+  const auto with_tile = [&]<class Tile>(Tile) {
+    const std::int64_t tiles = width / Tile::elements;
+    launch(of.exec(), label + "::sum_long", slots * tiles,
+           kernels::sum_long_segments<Sum, Tile, plain>{from.order, from.inverse, from.segment_begin,
+                                                        values.data, values.row_stride(), sums, width,
+                                                        fast_divisor(tiles)});
+  };
+  if (in_packets<4>(values))
+    with_tile(kernels::packed_tile{});
+  else
+    with_tile(kernels::single_tile{});
+  source.long_sums = sums;
+  source.long_stride = width;
+}
+
+/// The kernels of a job on a plan's rows.
+template <class Duplicates, bool Checked, class Exec, class Job, class Value, class Space, class Order>
+void apply_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                std::int64_t items, const array_ref<Value, Space>& values, const Order& order) {
+  auto source = plan_source<Duplicates, Checked>(of, label, plan);
+  if constexpr (Duplicates::combines && !is_host_exec<Exec>)
+    sum_long<typename Job::template sum_type<Exec, std::remove_const_t<Value>>>(of, label, plan, values,
+                                                                                source);
+  launch_apply<Duplicates>(of.exec(), label, job, source, items, values, order);
+}
+
 template <class Duplicates, class Exec, class Job, class Value, class Space, class Order = all_at_once>
 void write_direct(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values, const Order& order = {}) {
   if (plan.storage()->checked)
-    launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, true>(of, label, plan),
-                             plan.positions(), values, order);
+    apply_plan<Duplicates, true>(of, label, job, plan, plan.positions(), values, order);
   else
-    launch_apply<Duplicates>(of.exec(), label, job, plan_source<Duplicates, false>(of, label, plan),
-                             plan.positions(), values, order);
+    apply_plan<Duplicates, false>(of, label, job, plan, plan.positions(), values, order);
 }
 
 /// Combines the values of each of the plan's rows on the device, in the rows' order. Null where nothing must be
@@ -140,11 +177,9 @@ auto* combine_on_device(call<Exec>& of, const std::string& label, const Job& job
   wire* combined = of.template scratch<wire>(items * values.width());
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   if (plan.storage()->checked)
-    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, true>(of, label, plan), items,
-                             values);
+    apply_plan<Duplicates, true>(of, label, emit, plan, items, values, all_at_once{});
   else
-    launch_apply<Duplicates>(of.exec(), label, emit, plan_source<Duplicates, false>(of, label, plan), items,
-                             values);
+    apply_plan<Duplicates, false>(of, label, emit, plan, items, values, all_at_once{});
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(of.exec(), label);
     if (report_pool<execution_backend<Exec>>::read(of.report()).duplicates != 0)

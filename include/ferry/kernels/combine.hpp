@@ -2,6 +2,7 @@
 
 #include <ferry/index/duplicates.hpp>
 #include <ferry/kernels/row_source.hpp>
+#include <ferry/kernels/sum_long_segments.hpp>
 #include <ferry/kernels/tile.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -22,16 +23,26 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
     const bool last = std::is_same_v<Duplicates, duplicates::last>;
     load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
   } else {
-    load_tile<Tile>(tile, value_of(rows.begin), count);
+    bool summed = false;
+    if constexpr (!Tile::partial && requires { source.long_sums; })
+      summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
+    if constexpr (!Tile::partial && requires { source.long_sums; }) {
+      if (summed)
+        load_tile<Tile>(tile,
+                        static_cast<const Compute*>(source.long_sums) +
+                            long_segments::slot(rows.begin) * source.long_stride + column,
+                        count);
+    }
+    if (!summed) load_tile<Tile>(tile, value_of(rows.begin), count);
+    const std::int64_t end = summed ? rows.begin : rows.end;
     const auto add = [&](std::int64_t k) {
       Compute next[Tile::elements];
       load_tile<Tile>(next, value_of(k), count);
       for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
     };
-    // A device's compiler would unroll the loop for segments that are seldom longer than one, and need more registers.
-    KOKKOS_IF_ON_DEVICE(
-        (_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < rows.end; ++k) add(k);))
-    KOKKOS_IF_ON_HOST((for (std::int64_t k = rows.begin + 1; k < rows.end; ++k) add(k);))
+    // A device's compiler would unroll the loop, for segments that are seldom longer than one, and need more registers.
+    KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
+    KOKKOS_IF_ON_HOST((for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
       for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
   }

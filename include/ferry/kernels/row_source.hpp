@@ -56,6 +56,8 @@ struct plan_rows {
   const std::int64_t* unique_count = nullptr;
   const index_report* findings = nullptr;
   const index_report* repeats = nullptr;  ///< where duplicates were looked for
+  const void* long_sums = nullptr;        ///< see sum_long_segments; null where there is no such buffer
+  std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION bool blocked() const {
     if constexpr (Checked)

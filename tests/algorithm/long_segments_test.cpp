@@ -1,0 +1,94 @@
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+/// Rows that a batch names a few times and very often, about the length from which a device adds them up by a kernel of
+/// its own: the same bits as one addition after the other, in the order of the batch.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 40;
+
+std::vector<std::int32_t> named_so_often(std::mt19937_64& random, const std::vector<std::size_t>& lengths) {
+  std::vector<std::int32_t> which;
+  for (std::size_t row = 0; row < lengths.size(); ++row)
+    which.insert(which.end(), lengths[row], static_cast<std::int32_t>(2 * row + 1));
+  std::shuffle(which.begin(), which.end(), random);
+  return which;
+}
+
+std::vector<float> anything(std::mt19937_64& random, std::size_t count) {
+  std::uniform_real_distribution<float> any(-1.0f, 1.0f);
+  std::vector<float> made(count);
+  for (auto& value : made) value = any(random);
+  return made;
+}
+
+template <class Space>
+void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, std::size_t width) {
+  CAPTURE(Space::name, lengths, width);
+  const exec_space exec;
+  const auto which = named_so_often(random, lengths);
+  const auto start = anything(random, rows * width);
+  const auto values = anything(random, which.size() * width);
+  std::vector<float> sums(rows * width, 0.0f);
+  std::vector<bool> named(rows, false);
+  for (std::size_t p = 0; p < which.size(); ++p) {
+    const auto row = static_cast<std::size_t>(which[p]);
+    for (std::size_t c = 0; c < width; ++c) {
+      float& sum = sums[row * width + c];
+      sum = named[row] ? sum + values[p * width + c] : values[p * width + c];
+    }
+    named[row] = true;
+  }
+  auto added = start, stepped = start, mean = start;
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t c = 0; c < width && named[row]; ++c) {
+      const std::size_t at = row * width + c;
+      const auto times =
+          static_cast<float>(std::count(which.begin(), which.end(), static_cast<std::int32_t>(row)));
+      added[at] += sums[at];
+      stepped[at] -= sums[at];
+      mean[at] = sums[at] / times;
+    }
+  const auto batch = make<ferry::device_space>("values", which.size(), width, values);
+  const auto plan = ferry::make_plan(exec, which, rows);
+  for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
+    auto table = make<Space>("table", rows, width, start);
+    ferry::scatter_add(exec, table, which, batch, path).wait();
+    CHECK(take(table) == added);
+    put(table, start);
+    ferry::scatter(exec, table, plan, batch, ferry::duplicates::mean{}, path).wait();
+    CHECK(take(table) == mean);
+    put(table, start);
+    const ferry::optim::sgd rule{.lr = 1.0};
+    auto state = ferry::optim::make_state(rule, table);
+    ferry::step(exec, rule, table, state, plan, batch, path).wait();
+    CHECK(take(table) == stepped);
+  });
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", ferry::device_space,
+                   ferry::mapped_space) {
+  auto random = generator(31);
+  for (const std::size_t width : {1u, 3u, 4u, 68u, 128u}) {
+    add_up<TestType>(random, {1, 31, 32, 33, 34, 2, 65, 66, 67, 1000, 1, 41, 40, 42}, width);
+    add_up<TestType>(random, {33, 33, 33}, width);
+    add_up<TestType>(random, {32}, width);
+    add_up<TestType>(random, {33}, width);
+    add_up<TestType>(random, {1, 32, 1, 66, 98, 99}, width);
+  }
+}
+
+}  // namespace ferry_test
