@@ -97,13 +97,30 @@ void require_stage(const Stage& stage, const Table& table) {
   });
 }
 
-/// What a stage reads must be where the kernels that step are.
-template <class Exec, bool StepsOnHost, class Space>
-consteval void require_stage_reach() {
-  static_assert(
-      may_dereference<Exec, Space>() && (!StepsOnHost || Space::is_host_accessible || device_is_host<Space>),
-      "ferry: a stage reads an array that the step can't reach: steps on the host need it in host memory.");
-}
+/// Where the array that a stage reads lies; pageable memory for a stage that reads none.
+template <class Stage>
+struct space_of_stage {
+  using type = pageable_space;
+};
+template <class Stage>
+  requires requires { typename Stage::memory_space; }
+struct space_of_stage<Stage> {
+  using type = typename Stage::memory_space;
+};
+template <class Rule>
+struct stage_spaces {
+  static constexpr bool on_host = true;
+  template <class Exec>
+  static constexpr bool reached_by = true;
+};
+template <class Rule, class... Stages>
+struct stage_spaces<optim::staged<Rule, Stages...>> {
+  /// Whether the host's threads may take the steps.
+  static constexpr bool on_host =
+      ((space_of_stage<Stages>::type::is_host_accessible || device_is_host<Stages>)&&...);
+  template <class Exec>
+  static constexpr bool reached_by = (may_dereference<Exec, typename space_of_stage<Stages>::type>() && ...);
+};
 
 template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
           class ValueSpace>
@@ -132,6 +149,15 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or "
       "both in device_space; use path::direct or make_state<Space>.");
 
+  static_assert(
+      stage_spaces<Rule>::template reached_by<Exec>,
+      "ferry: a stage reads an array in device_space, which a host execution space can't dereference.");
+  static_assert(
+      !std::is_same_v<path_policy, path::staged> || !Space::is_host_accessible || stage_spaces<Rule>::on_host,
+      "ferry: path::staged steps on the host, but a stage reads an array in device_space; give the stage one "
+      "in "
+      "pinned_space or mapped_space, or use path::direct.");
+
   const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
   rule.check();
   std::apply([&](const auto&... stage) { (require_stage(stage, table), ...); },
@@ -155,8 +181,9 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   else
     clock->require_policy(count_policy::name, table.label);
 
-  // Staged, a step runs where the table lies, and the state must lie there, too.
-  constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible;
+  // Staged, a step runs where the table lies, and what it reads must lie there, too.
+  constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
+                            (!Space::is_host_accessible || stage_spaces<Rule>::on_host);
   constexpr bool staged_only = together && !is_host_exec<Exec> && std::is_same_v<state_space, pageable_space>;
   const auto take_back = [clock] { --clock->steps; };
   const auto skip = [clock] {

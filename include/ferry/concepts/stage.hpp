@@ -15,7 +15,8 @@ struct any_array {
 
 /// What stands around an optimizer's rule: a stage that changes gradients before it or weights after it, or leaves rows
 /// out. `at_work<Compute>()` gives its part that runs in kernels, an optim::stage_defaults with some of its members
-/// hidden; `reach(check)` calls check(array) for every array that this part reads.
+/// hidden; `reach(check)` calls check(array) for the array that this part reads, if
+/// any, which lies in the stage's memory_space.
 template <class T>
 concept Stage = std::is_copy_constructible_v<T> && requires(const T& stage) {
   { T::name } -> std::convertible_to<std::string_view>;

@@ -21,6 +21,7 @@ namespace ferry::optim {
 template <class T, class Space>
 class frozen_rows {
  public:
+  using memory_space = Space;
   static constexpr std::string_view name = "frozen_rows";
 
   template <class Array>

@@ -24,6 +24,7 @@ namespace ferry::optim {
 template <class T, class Space>
 class row_rates {
  public:
+  using memory_space = Space;
   static constexpr std::string_view name = "row_rates";
 
   template <class Array>
