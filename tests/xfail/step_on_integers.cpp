@@ -1,5 +1,5 @@
 // Integers are not trained.
-// expected-error: step trains tables of float, double, half_t or bhalf_t elements only
+// expected-error: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // A bundle holds policies only.
-// expected-error: the trailing arguments must be policies: path::\*, bounds::\*, duplicates::\*, or a
-// policies<\.\.\.> bundle of them
+// expected-error: the trailing arguments must be policies: path::\*, bounds::\*, duplicates::\*, for a
+// step also step_count::\*, rounding::\*, nonfinite::\*, or a policies<\.\.\.> bundle of them
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

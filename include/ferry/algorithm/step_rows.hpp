@@ -186,8 +186,8 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
                             (!Space::is_host_accessible || stage_spaces<Rule>::on_host);
   constexpr bool staged_only = together && !is_host_exec<Exec> && std::is_same_v<state_space, pageable_space>;
   const auto take_back = [clock] { --clock->steps; };
-  const auto skip = [clock] {
-    --clock->steps;
+  const auto skip = [clock](bool counted) {
+    if (counted) --clock->steps;
     ++clock->skipped;
   };
   step_ends ends{take_back, nullptr};

@@ -22,7 +22,9 @@ namespace ferry::detail {
 /// What the end of a verb that turned out to write nothing does to the caller's side.
 struct step_ends {
   std::function<void()> undo = nullptr;  ///< before wait() throws
-  std::function<void()> skip = nullptr;  ///< where values are not finite, instead of throwing
+  /// Where values are not finite, instead of throwing; says whether the verb was counted for this time that it ran, which
+  /// those that a graph repeats are not.
+  std::function<void(bool)> skip = nullptr;
 };
 
 template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
@@ -101,6 +103,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       job.reach([&](const auto& array) { of.settles(array); });
       const auto ready = prepared<true>(of, label, job, values);
       if (is_refused(ready)) {
+        look_at_bounds<Bounds>(of, verb, indices, job.table.rows());  // a bad index is the graver finding
       } else if constexpr (!table_space::is_host_accessible) {
         apply_here(ready, upload_values(of, label, values));
       } else {

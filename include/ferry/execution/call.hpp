@@ -192,7 +192,7 @@ class call {
 
   void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
   /// What wait() does, instead of throwing, where values were found that are not finite.
-  void skip_by(std::function<void()> skip) { skip_ = std::move(skip); }
+  void skip_by(std::function<void(bool)> skip) { skip_ = std::move(skip); }
 
   /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
   /// of.
@@ -283,7 +283,7 @@ class call {
   std::shared_ptr<host_findings> host_findings_;
   std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
-  std::function<void()> skip_;
+  std::function<void(bool)> skip_;
   event_handle done_;
   std::vector<touch> touched_;
   std::vector<std::shared_ptr<void>> blocks_;

@@ -23,29 +23,33 @@ struct verdict {
   Table table;
   std::int64_t positions;
   bool signed_indices;
-  std::function<void()> skip;  ///< what is done, instead of an error, where values are not finite
+  std::function<void(bool)> skip;  ///< what is done, instead of an error, where values are not finite
+  bool counted;                    ///< whether the verb was counted each time that it ran
 
   std::exception_ptr operator()() const {
-    if (host != nullptr && host->raised != 0u) return error_of(host->report, signed_indices);
-    if (plan != nullptr && plan->checked) {
-      const index_report found = plan->read_report();
-      if (found.out_of_range != 0) return error_of(found, plan->signed_indices);
-    }
+    index_report by_host, by_plan, by_device;
+    if (host != nullptr && host->raised != 0u) by_host = host->report;
+    if (plan != nullptr && plan->checked) by_plan = plan->read_report();
     if (device != nullptr) {
-      const index_report found = report_pool<Backend>::read(*device);
+      by_device = report_pool<Backend>::read(*device);
       report_pool<Backend>::clean(*device);  // the verb may run again, as part of a graph
-      if (found.out_of_range != 0 || found.duplicates != 0 || found.nonfinite != 0)
-        return error_of(found, signed_indices);
     }
+    // The gravest first, whoever found it.
+    if (by_host.out_of_range != 0) return error_of(by_host, signed_indices);
+    if (by_plan.out_of_range != 0) return error_of(by_plan, plan->signed_indices);
+    if (by_device.out_of_range != 0) return error_of(by_device, signed_indices);
+    if (by_host.duplicates != 0) return error_of(by_host, signed_indices);
+    if (by_device.duplicates != 0) return error_of(by_device, signed_indices);
+    const index_report& last = by_host.nonfinite != 0 ? by_host : by_device;
+    if (last.nonfinite == 0) return nullptr;
+    if (!skip) return error_of(last, signed_indices);
+    skip(counted);
     return nullptr;
   }
 
  private:
   [[nodiscard]] std::exception_ptr error_of(const index_report& found, bool is_signed) const {
-    if (!skip || found.out_of_range != 0 || found.duplicates != 0)
-      return found_error(found, verb, table.describe(), table.width(), positions, is_signed);
-    skip();
-    return nullptr;
+    return found_error(found, verb, table.describe(), table.width(), positions, is_signed);
   }
 };
 

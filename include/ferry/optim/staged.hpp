@@ -15,8 +15,9 @@ namespace ferry::optim {
 ///   step(exec, clipped, table, state, indices, grads).wait();
 ///   clipped.rule.lr = 5e-4;
 ///
-/// A row's gradient goes through the stages in their order, then the rule is applied, then the stages see the new weights,
-/// in their order. At most one of them may clip the gradient's norm, and one limit that of the weights.
+/// A row's gradient goes through the stages in their order, then the rule is applied, then each new weight goes through
+/// them in their order; a limit of the weights' norm comes last, wherever it stands. At most one stage may clip the norm
+/// of the gradient, and one limit that of the weights.
 template <Optimizer Rule, Stage... Stages>
 struct staged {
   Rule rule;

@@ -71,8 +71,8 @@ struct binary16 {
     return static_cast<std::uint16_t>(sign | (quotient + up));
   }
 
-  /// One of the two neighbours, the upper one (in magnitude) where the bits that are lost, as a fraction of its distance,
-  /// exceed `random` / 2^32.
+  /// One of the two neighbours: the lost bits, as a fraction of 2^32, and `random` added up carry into the upper one (in
+  /// magnitude) or not.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
@@ -87,8 +87,8 @@ struct binary16 {
     // The lost bits as a fraction of 2^32; the mantissa has 24 bits.
     const std::uint64_t scaled = shift < 64 ? (mantissa << 32) >> shift : 0;
     const auto quotient = static_cast<std::uint32_t>(scaled >> 32);
-    const auto lost = static_cast<std::uint32_t>(scaled);
-    return static_cast<std::uint16_t>(sign | (quotient + (random < lost ? 1u : 0u)));
+    const std::uint64_t lost = scaled & 0xffffffffu;
+    return static_cast<std::uint16_t>(sign | (quotient + static_cast<std::uint32_t>((lost + random) >> 32)));
   }
 
   KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {

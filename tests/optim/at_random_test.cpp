@@ -1,0 +1,174 @@
+#include "support/random.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+/// Rounding at random to a 16-bit format, against its definition in double.
+namespace ferry_test {
+
+namespace {
+
+template <class T>
+struct format;
+template <>
+struct format<ferry::half_t> {
+  static constexpr int bits = 10, least = -14, random_bits = 13;
+  static constexpr double beyond = 0x1p16;
+};
+template <>
+struct format<ferry::bhalf_t> {
+  static constexpr int bits = 7, least = -126, random_bits = 16;
+  static constexpr double beyond = 0x1p128;
+};
+
+/// The neighbours of a finite value by magnitude, and where it lies between them.
+template <class T>
+struct between {
+  double down, up, fraction;
+
+  explicit between(double value) {
+    const double size = std::fabs(value);
+    const int exponent = size == 0.0 ? format<T>::least : std::max(std::ilogb(size), format<T>::least);
+    const double unit = std::ldexp(1.0, exponent - format<T>::bits);
+    down = std::floor(size / unit) * unit;
+    fraction = (size - down) / unit;
+    up = fraction == 0.0 ? down : down + unit;
+    if (up >= format<T>::beyond) up = INFINITY;
+  }
+};
+
+float float_of(std::uint32_t bits) {
+  float made;
+  std::memcpy(&made, &bits, sizeof made);
+  return made;
+}
+
+/// Any bit pattern, or one whose exponent the format has.
+template <class T>
+float any_float(std::mt19937_64& random) {
+  const auto bits = static_cast<std::uint32_t>(random());
+  if (random() % 4 == 0) return float_of(bits);
+  constexpr int lowest = std::is_same_v<T, ferry::half_t> ? 127 - 26 : 0;
+  constexpr int highest = std::is_same_v<T, ferry::half_t> ? 127 + 15 : 254;
+  const auto exponent =
+      static_cast<std::uint32_t>(lowest + static_cast<int>(random() % (highest - lowest + 1)));
+  return float_of((bits & 0x807fffffu) | exponent << 23);
+}
+
+template <class T>
+double rounded(float value, std::uint32_t random) {
+  return static_cast<double>(static_cast<float>(T::at_random(value, random)));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rounding at random gives one of the two neighbours", "[optim][rounding]", ferry::half_t,
+                   ferry::bhalf_t) {
+  auto random = generator(1000);
+  for (int i = 0; i < 300000; ++i) {
+    const float value = any_float<TestType>(random);
+    const auto bits = static_cast<std::uint32_t>(random());
+    const double got = rounded<TestType>(value, bits);
+    const auto wide = static_cast<double>(value);
+    bool fine;
+    if (value != value) {
+      fine = got != got;
+    } else if (std::fabs(wide) >= format<TestType>::beyond) {
+      fine = got == std::copysign(INFINITY, wide);
+    } else {
+      const between<TestType> of(wide);
+      fine =
+          std::signbit(got) == std::signbit(wide) && (std::fabs(got) == of.down || std::fabs(got) == of.up);
+    }
+    if (!fine) {
+      CAPTURE(value, bits, got);
+      FAIL("not a neighbour");
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("numbers of the format stay as they are whatever the random bits", "[optim][rounding]",
+                   ferry::half_t, ferry::bhalf_t) {
+  auto random = generator(1001);
+  for (std::uint32_t bits = 0; bits < 0x10000u; ++bits) {
+    const auto exact = TestType::from_bits(static_cast<std::uint16_t>(bits));
+    const auto value = static_cast<float>(exact);
+    for (const auto r : {std::uint32_t{0}, ~std::uint32_t{0}, std::uint32_t{1} << 31,
+                         static_cast<std::uint32_t>(random())}) {
+      const auto again = TestType::at_random(value, r);
+      const bool same = value == value ? again.bits() == exact.bits()
+                                       : static_cast<float>(again) != static_cast<float>(again);
+      if (!same) {
+        CAPTURE(bits, r, again.bits());
+        FAIL("an exact number was rounded");
+      }
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("the share of random bits that round up is the lost fraction", "[optim][rounding]",
+                   ferry::half_t, ferry::bhalf_t) {
+  auto random = generator(1002);
+  constexpr int bits = format<TestType>::random_bits;
+  constexpr std::uint32_t all = 1u << bits;
+  for (int i = 0; i < 150; ++i) {
+    float value = any_float<TestType>(random);
+    while (!(std::fabs(static_cast<double>(value)) < format<TestType>::beyond))
+      value = any_float<TestType>(random);
+    const between<TestType> of(static_cast<double>(value));
+    std::uint32_t up = 0;
+    int changes = 0;
+    bool last = false;
+    for (std::uint32_t k = 0; k < all; ++k) {
+      const bool is_up = of.up != of.down && std::fabs(rounded<TestType>(value, k << (32 - bits))) == of.up;
+      changes += k != 0 && is_up != last ? 1 : 0;
+      last = is_up;
+      up += is_up ? 1u : 0u;
+    }
+    CAPTURE(value);
+    CHECK(changes <= 1);  // monotone in the random bits
+    CHECK(std::fabs(static_cast<double>(up) / all - of.fraction) <= 1.0 / all);
+  }
+}
+
+namespace {
+
+/// Neither the lowest nor the highest random bits depend on the kind of number: 0 rounds towards zero, and all ones away
+/// from it unless less is lost than they can tell.
+template <class T>
+void directions(float lowest, float highest) {
+  auto random = generator(1003);
+  std::uniform_real_distribution<float> any(lowest, highest);
+  for (int i = 0; i < 1000; ++i) {
+    const float value = any(random);
+    const between<T> of(static_cast<double>(value));
+    CAPTURE(value);
+    if (of.fraction < 0x1p-12) continue;
+    REQUIRE(rounded<T>(value, 0u) == of.down);
+    REQUIRE(rounded<T>(value, ~0u) == of.up);
+    REQUIRE(rounded<T>(-value, 0u) == -of.down);
+    REQUIRE(rounded<T>(-value, ~0u) == -of.up);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("small random bits round towards zero", "[optim][rounding]") {
+  directions<ferry::half_t>(1.0f, 4.0f);
+  directions<ferry::bhalf_t>(1.0f, 4.0f);
+  directions<ferry::bhalf_t>(0x1p-128f, 0x1p-126f);
+}
+
+TEST_CASE("small random bits round subnormal numbers towards zero", "[optim][rounding]") {
+  directions<ferry::half_t>(0x1p-24f, 0x1p-14f);
+}
+
+}  // namespace ferry_test

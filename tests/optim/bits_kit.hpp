@@ -1,0 +1,130 @@
+#pragma once
+
+#include "optim/step_kit.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+
+#include <cstdint>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+/// Training whose bits must be those of the rule applied in the calling thread, one float after the other.
+namespace ferry_test {
+
+/// The batches of a training: some rows twice and more, but for every third.
+struct bits_batches {
+  static constexpr std::size_t rows = 19, n = 15;
+  static constexpr int steps = 6;
+
+  std::vector<float> start;
+  std::vector<gradient_batch<float>> batch;
+
+  bits_batches(std::mt19937_64& random, std::size_t width) {
+    std::normal_distribution<float> any;
+    start.resize(rows * width);
+    for (auto& w : start) w = any(random);
+    for (int step = 1; step <= steps; ++step) {
+      gradient_batch<float> made{step % 3 == 0 ? unique_indices<std::int64_t>(random, n, rows)
+                                               : indices<std::int64_t>(random, n, rows),
+                                 std::vector<float>(n * width)};
+      for (auto& g : made.values) g = any(random);
+      batch.push_back(std::move(made));
+    }
+  }
+};
+
+template <class T>
+struct bits_of_training {
+  std::vector<T> weights;
+  std::vector<std::vector<float>> state;
+};
+
+/// Sums of duplicates in the order of the batch, then the rule, all in float.
+template <class T, class Rule, int Fields>
+bits_of_training<T> trained_here(const Rule& rule, const bits_batches& by, std::size_t width) {
+  bits_of_training<T> made;
+  for (const float w : by.start) made.weights.push_back(T(w));
+  boost::hana::for_each(rule.fields(), [&](const auto& field) {
+    if (field.active) made.state.emplace_back(by.start.size(), static_cast<float>(field.initial));
+  });
+  REQUIRE(made.state.size() == static_cast<std::size_t>(Fields));
+  for (int step = 1; step <= bits_batches::steps; ++step) {
+    const auto& batch = by.batch[static_cast<std::size_t>(step - 1)];
+    const auto update = rule.template coefficients<float>(step);
+    for (std::size_t row = 0; row < bits_batches::rows; ++row) {
+      std::vector<float> sum;
+      for (std::size_t p = 0; p < bits_batches::n; ++p) {
+        if (batch.rows[p] != static_cast<std::int64_t>(row)) continue;
+        const float* values = batch.values.data() + p * width;
+        if (sum.empty())
+          sum.assign(values, values + width);
+        else
+          for (std::size_t c = 0; c < width; ++c) sum[c] += values[c];
+      }
+      for (std::size_t c = 0; c < sum.size(); ++c) {
+        const std::size_t at = row * width + c;
+        auto weight = static_cast<float>(made.weights[at]);
+        float own[Fields == 0 ? 1 : Fields] = {};
+        for (std::size_t f = 0; f < made.state.size(); ++f) own[f] = made.state[f][at];
+        update.apply(weight, sum[c], own);
+        made.weights[at] = T(weight);
+        for (std::size_t f = 0; f < made.state.size(); ++f) made.state[f][at] = own[f];
+      }
+    }
+  }
+  return made;
+}
+
+template <class T, class Space, class Rule, class Path>
+void bits_on(const Rule& rule, const bits_batches& by, std::size_t width, const bits_of_training<T>& expected,
+             Path path) {
+  CAPTURE(Space::name, path.name);
+  const exec_space exec;
+  std::vector<T> start;
+  for (const float w : by.start) start.push_back(T(w));
+  auto table = make<Space>("weights", bits_batches::rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  for (int step = 1; step <= bits_batches::steps; ++step) {
+    const auto& batch = by.batch[static_cast<std::size_t>(step - 1)];
+    const auto grads = make<ferry::device_space>("grads", bits_batches::n, width, batch.values);
+    if (step % 3 == 0)
+      ferry::step(exec, rule, table, state, batch.rows, grads, path, ferry::duplicates::assume_unique{})
+          .wait();
+    else if (step % 3 == 1)
+      ferry::step(exec, rule, table, state, ferry::make_plan(exec, batch.rows, bits_batches::rows), grads,
+                  path)
+          .wait();
+    else
+      ferry::step(exec, rule, table, state, batch.rows, grads, path).wait();
+  }
+  CHECK(same_bits(take(table), expected.weights));
+  CHECK_FALSE(same_bits(take(table), start));
+  for (int f = 0; f < state.fields(); ++f) {
+    CAPTURE(state.field_name(f));
+    CHECK(same_bits(take(state.field(f)), expected.state[static_cast<std::size_t>(f)]));
+  }
+}
+
+/// In every space, on every path. Widths: one element, one packet, none of packets, two warps of packets.
+template <class T, class Rule, int Fields>
+void same_bits_everywhere(const Rule& rule, std::integral_constant<int, Fields>) {
+  for (const std::size_t width : {1u, 4u, 33u, 128u}) {
+    CAPTURE(Rule::name, width);
+    auto random = generator(1600 + width);
+    const bits_batches by(random, width);
+    const auto expected = trained_here<T, Rule, Fields>(rule, by, width);
+    const auto in = [&]<class Space>(Space) {
+      for_each_path<Space, ferry::device_space, work::changes>(
+          [&](auto path) { bits_on<T, Space>(rule, by, width, expected, path); });
+    };
+    in(ferry::device_space{});
+    in(ferry::mapped_space{});
+    in(ferry::pageable_space{});
+  }
+}
+
+template <int Fields>
+inline constexpr std::integral_constant<int, Fields> fields{};
+
+}  // namespace ferry_test

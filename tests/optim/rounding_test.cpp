@@ -1,0 +1,298 @@
+#include "optim/step_kit.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+/// rounding::stochastic in steps on half_t and bhalf_t tables.
+namespace ferry_test {
+
+namespace {
+
+constexpr ferry::rounding::stochastic at_random;
+
+template <class T>
+double next_to(T value, int up) {
+  return number(T::from_bits(static_cast<std::uint16_t>(value.bits() + up)));
+}
+
+/// Weights of one sign, so that bits count as numbers do.
+template <class T>
+std::vector<T> weights(std::mt19937_64& random, std::size_t count) {
+  std::uniform_real_distribution<float> any(0.25f, 8.0f);
+  std::vector<T> made(count);
+  for (auto& w : made) w = T(any(random));
+  return made;
+}
+std::vector<float> small_gradients(std::mt19937_64& random, std::size_t count) {
+  std::uniform_real_distribution<float> any(-1.0f, 1.0f);
+  std::vector<float> made(count);
+  for (auto& g : made) g = any(random);
+  return made;
+}
+
+/// The weights of the step before they are rounded: one element after the other in float.
+template <class T>
+std::vector<float> exact(const ferry::optim::sgd& rule, const std::vector<T>& start,
+                         const std::vector<float>& gradients, std::int64_t step) {
+  const auto update = rule.coefficients<float>(step);
+  std::vector<float> made;
+  for (std::size_t i = 0; i < start.size(); ++i) {
+    float weight = start[i], none[1] = {};
+    update.apply(weight, gradients[i], none);
+    made.push_back(weight);
+  }
+  return made;
+}
+
+std::vector<std::int64_t> in_order(std::size_t rows) {
+  std::vector<std::int64_t> made(rows);
+  for (std::size_t row = 0; row < rows; ++row) made[row] = static_cast<std::int64_t>(row);
+  return made;
+}
+
+template <class T>
+std::vector<std::uint16_t> bits_of(const std::vector<T>& from) {
+  std::vector<std::uint16_t> made;
+  for (const auto value : from) made.push_back(value.bits());
+  return made;
+}
+
+/// One step on every row of a new table.
+template <class Space, class T, class Indices, class... Policies>
+std::vector<std::uint16_t> stepped(const ferry::optim::sgd& rule, const std::vector<T>& start,
+                                   const std::vector<float>& gradients, std::size_t width, std::uint64_t seed,
+                                   std::int64_t steps_before, const Indices& which, Policies... policies) {
+  const std::size_t rows = start.size() / width;
+  auto table = make<Space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  state.set_seed(seed);
+  state.set_steps(steps_before);
+  ferry::step(exec_space{}, rule, table, state, which,
+              make<ferry::device_space>("grads", rows, width, gradients), policies...)
+      .wait();
+  return bits_of(take(table));
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("a weight becomes a neighbour, by the bits of its seed, step, row and column",
+                   "[optim][rounding]", ferry::half_t, ferry::bhalf_t) {
+  auto random = generator(1100);
+  const exec_space exec;
+  const ferry::optim::sgd rule{.lr = std::is_same_v<TestType, ferry::half_t> ? 1e-3 : 1e-2};
+  const std::size_t rows = 29;
+  for (const std::size_t width : {1u, 3u, 4u, 6u, 64u, 67u, 130u}) {
+    const auto start = weights<TestType>(random, rows * width);
+    const auto gradients = small_gradients(random, rows * width);
+    const std::uint64_t seed = random();
+    const std::int64_t before = 41;
+    const auto goal = exact(rule, start, gradients, before + 1);
+    std::vector<std::uint16_t> expected;
+    const ferry::kernels::step_randomness bits{seed, static_cast<std::uint64_t>(before + 1)};
+    for (std::size_t i = 0; i < goal.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
+      expected.push_back(TestType::at_random(goal[i], bits.of(row, column / 4).word[column % 4]).bits());
+      const auto made = TestType::from_bits(expected.back());
+      const auto nearest = TestType(goal[i]);
+      const double distance = number(made) - static_cast<double>(goal[i]);
+      CHECK((distance == 0.0 || (distance > 0.0 ? next_to(made, -1) < static_cast<double>(goal[i])
+                                                : next_to(made, 1) > static_cast<double>(goal[i]))));
+      if (static_cast<double>(goal[i]) == number(nearest)) CHECK(made.bits() == nearest.bits());
+    }
+    const auto every = in_order(rows);
+    const auto plan = ferry::make_plan(exec, every, rows);
+    const auto on = [&]<class Space>(Space) {
+      for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
+        CAPTURE(Space::name, path.name, width);
+        CHECK(stepped<Space>(rule, start, gradients, width, seed, before, every, path, at_random) ==
+              expected);
+        CHECK(stepped<Space>(rule, start, gradients, width, seed, before, plan, path, at_random) == expected);
+        CHECK(stepped<Space>(rule, start, gradients, width, seed, before, every, path, at_random,
+                             ferry::duplicates::assume_unique{}) == expected);
+      });
+    };
+    on(ferry::device_space{});
+    on(ferry::mapped_space{});
+    on(ferry::pageable_space{});
+    if (width < 64) continue;
+    using space = ferry::mapped_space;
+    CHECK(stepped<space>(rule, start, gradients, width, seed, before + 1, every, at_random) != expected);
+    CHECK(stepped<space>(rule, start, gradients, width, seed + 1, before, every, at_random) != expected);
+    CHECK(stepped<space>(rule, start, gradients, width, seed ^ (std::uint64_t{1} << 40), before, every,
+                         at_random) != expected);
+    CHECK(stepped<space>(rule, start, gradients, width, seed, before, every) != expected);
+    CHECK(stepped<space>(rule, start, gradients, width, seed, before + (std::int64_t{1} << 32), every,
+                         at_random) != expected);
+  }
+}
+
+TEMPLATE_TEST_CASE("random bits are the same where rows are seen as a whole, and in double",
+                   "[optim][rounding]", ferry::half_t, ferry::bhalf_t) {
+  using space = ferry::mapped_space;
+  auto random = generator(1105);
+  const exec_space exec;
+  // Clips nothing, but asks for the norm.
+  const ferry::optim::staged rule{ferry::optim::sgd{.lr = 1e-2}, ferry::optim::clip_norm{1e9}};
+  const std::size_t rows = 29;
+  for (const std::size_t width : {1u, 6u, 64u, 131u}) {
+    const auto start = weights<TestType>(random, rows * width);
+    const auto gradients = small_gradients(random, rows * width);
+    const std::vector<double> wide(gradients.begin(), gradients.end());
+    const auto goal = exact(rule.rule, start, gradients, 1);
+    const std::uint64_t seed = random();
+    const ferry::kernels::step_randomness bits{seed, 1};
+    std::vector<std::uint16_t> expected, expected_of_double;
+    for (std::size_t i = 0; i < goal.size(); ++i) {
+      const auto row = static_cast<std::int64_t>(i / width), column = static_cast<std::int64_t>(i % width);
+      const auto drawn = bits.of(row, column / 4).word[column % 4];
+      expected.push_back(TestType::at_random(goal[i], drawn).bits());
+      const double fine = number(start[i]) - 1e-2 * wide[i];
+      const auto made = TestType::at_random(ferry::detail::to_float_odd(fine), drawn);
+      expected_of_double.push_back(made.bits());
+      CHECK((number(made) >= fine ? next_to(made, -1) < fine : next_to(made, 1) > fine));
+    }
+    for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
+      CAPTURE(path.name, width);
+      const auto run = [&](const auto& by, const auto& grads) {
+        auto table = make<space>("weights", rows, width, start);
+        auto state = ferry::optim::make_state(by, table);
+        state.set_seed(seed);
+        ferry::step(exec, by, table, state, in_order(rows),
+                    make<ferry::device_space>("grads", rows, width, grads), path, at_random)
+            .wait();
+        return bits_of(take(table));
+      };
+      CHECK(run(rule, gradients) == expected);
+      CHECK(run(rule.rule, wide) == expected_of_double);
+    });
+  }
+}
+
+TEMPLATE_TEST_CASE("the mean of rounded weights is the exact weight", "[optim][rounding]", ferry::half_t,
+                   ferry::bhalf_t) {
+  constexpr std::size_t rows = 2000, width = 100;
+  auto random = generator(1110);
+  const double unit = std::is_same_v<TestType, ferry::half_t> ? 0x1p-10 : 0x1p-7;  // of [1, 2)
+  for (const int eighths : {1, 3, 7}) {
+    const std::vector<TestType> start(rows * width, TestType(1.5f));
+    const double change = unit * eighths / 8.0;
+    const std::vector<float> gradients(rows * width, static_cast<float>(-change));
+    const auto seed = random();
+    double up = 0.0;
+    const ferry::optim::sgd rule{.lr = 1.0};
+    for (const auto bits :
+         stepped<ferry::device_space>(rule, start, gradients, width, seed, 0, in_order(rows), at_random)) {
+      REQUIRE((bits == start[0].bits() || bits == start[0].bits() + 1));
+      up += bits == start[0].bits() ? 0.0 : 1.0;
+    }
+    const double count = rows * width, share = eighths / 8.0;
+    CAPTURE(eighths, up / count);
+    CHECK(std::fabs(up / count - share) < 5.0 * std::sqrt(share * (1.0 - share) / count));
+  }
+}
+
+TEMPLATE_TEST_CASE("small changes add up over steps", "[optim][rounding]", ferry::half_t, ferry::bhalf_t) {
+  // Each is a sixteenth of a unit, which rounding to the nearest loses.
+  constexpr std::size_t rows = 100, width = 100;
+  const double unit = std::is_same_v<TestType, ferry::half_t> ? 0x1p-10 : 0x1p-7;
+  const exec_space exec;
+  const ferry::optim::sgd rule{.lr = 1.0};
+  auto random = generator(1120);
+  const std::vector<TestType> start(rows * width, TestType(1.25f));
+  auto table = make<ferry::mapped_space>("weights", rows, width, start);
+  auto nearest = make<ferry::mapped_space>("nearest", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  auto other = ferry::optim::make_state(rule, nearest);
+  state.set_seed(random());
+  const auto grads = make<ferry::device_space>(
+      "grads", rows, width, std::vector<float>(rows * width, static_cast<float>(-unit / 16.0)));
+  for (int step = 0; step < 64; ++step) {
+    ferry::step(exec, rule, table, state, in_order(rows), grads, at_random).wait();
+    ferry::step(exec, rule, nearest, other, in_order(rows), grads, ferry::rounding::nearest{}).wait();
+  }
+  double mean = 0.0;
+  for (const auto w : take(table)) mean += number(w) / static_cast<double>(rows * width);
+  // 64 draws of variance 15/256 units for each weight.
+  CHECK(std::fabs(mean - (1.25 + 4.0 * unit)) <
+        5.0 * unit * std::sqrt(64.0 * 15.0 / 256.0 / static_cast<double>(rows * width)));
+  CHECK(bits_of(take(nearest)) == bits_of(start));
+}
+
+TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
+  using ferry::half_t;
+  const exec_space exec;
+  const ferry::optim::sgd rule{.lr = 1.0};
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::size_t width = 12;
+  const std::vector<float> w{infinity, -infinity, 1.0f, 65504.0f,  65504.0f, 1.0f,
+                             0x1p-24f, 0x1p-24f,  2.0f, -65504.0f, 0.0f,     0x1p-15f};
+  const std::vector<float> g{1.0f,      1.0f,     nan,  -8.0f, -32.0f, -0x1p-10f,
+                             -0x1p-25f, 0x1p-24f, 1e6f, 16.0f, 0.0f,   0x1p-26f};
+  constexpr std::size_t rows = 64;
+  std::vector<half_t> start;
+  std::vector<float> gradients;
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t c = 0; c < width; ++c) {
+      start.push_back(half_t(w[c]));
+      gradients.push_back(g[c]);
+    }
+  auto random = generator(1130);
+  const auto got =
+      stepped<ferry::mapped_space>(rule, start, gradients, width, random(), 0, in_order(rows), at_random);
+  std::vector<int> seen(width, 0);  // bit 0: the lower, bit 1: the upper of the two
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const auto column = i % width;
+    const double value = number(half_t::from_bits(got[i]));
+    CAPTURE(column, value);
+    const auto is = [&](double lower, double upper) {
+      CHECK((value == lower || value == upper));
+      seen[column] |= value == lower ? 1 : 2;
+    };
+    switch (column) {
+      case 0:
+      case 1:
+        CHECK_FALSE(std::isfinite(value));
+        break;
+      case 2:
+        CHECK(value != value);
+        break;
+      case 3:
+        is(65504.0, infinity);
+        break;
+      case 4:
+        CHECK(value == infinity);
+        break;
+      case 5:
+        CHECK(value == 1.0 + 0x1p-10);
+        break;
+      case 6:
+        is(0x1p-24, 0x1p-23);
+        break;
+      case 7:
+        CHECK(value == 0.0);
+        break;
+      case 8:
+        CHECK(value == -infinity);
+        break;
+      case 9:
+        is(-65504.0, -infinity);
+        break;
+      case 10:
+        CHECK(got[i] == 0u);
+        break;
+      default:
+        is(0x1p-15 - 0x1p-24, 0x1p-15);
+        break;
+    }
+  }
+  for (const std::size_t column : {3u, 6u, 9u, 11u}) CHECK(seen[column] == 3);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,218 @@
+#include "optim/stage_kit.hpp"
+#include "support/oracle.hpp"
+#include "support/paths.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+/// Policies and stages of steps together, where one could upset the other.
+namespace ferry_test {
+
+namespace {
+
+using space = ferry::mapped_space;
+constexpr std::size_t rows = 11, width = 35;
+
+}  // namespace
+
+TEST_CASE("a skipped step never was, for rows that catch up", "[optim][nonfinite][step_count]") {
+  for_each_path<space, ferry::device_space, work::changes>([](auto path) {
+    CAPTURE(path.name);
+    auto random = generator(1700);
+    const exec_space exec;
+    ferry::optim::adam rule{.lr = 0.1};
+    const auto start = values<double>(random, rows * width);
+    auto table = make<space>("weights", rows, width, start);
+    auto state = ferry::optim::make_state(rule, table);
+    plain_training<ferry::optim::adam, 2> dense(rule, start, width);
+    std::int64_t taken = 0;
+    for (int call = 1; call <= 40; ++call) {
+      auto batch = random_batch<double>(random, 2, rows, width);
+      const bool spoiled = call % 7 == 3;
+      // Options of a step that is left out leave no trace.
+      rule.lr = spoiled ? 5.0 : 0.1 / (1.0 + call / 10);
+      if (spoiled) batch.values[random() % batch.values.size()] = std::numeric_limits<double>::infinity();
+      ferry::step(exec, rule, table, state, batch.rows,
+                  make<ferry::device_space>("grads", 2, width, batch.values), path,
+                  ferry::step_count::catch_up{}, ferry::nonfinite::skip{})
+          .wait();
+      if (spoiled) continue;
+      ++taken;
+      const auto sums = summed(batch, width);
+      for (std::size_t row = 0; row < rows; ++row) {
+        const auto named = sums.find(row);
+        dense.step(rule, taken, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
+      }
+    }
+    CHECK(state.steps() == taken);
+    CHECK(state.skipped() == 40 - taken);
+    ferry::catch_up(exec, rule, table, state).wait();
+    CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
+    for (int f = 0; f < 2; ++f)
+      CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < 1e-12);
+  });
+}
+
+TEST_CASE("a step that was skipped is counted once, however it ends", "[optim][nonfinite]") {
+  const exec_space exec;
+  const ferry::optim::sgd rule{.lr = 0.1};
+  auto table = make<space>("weights", rows, 1, std::vector<float>(rows, 1.0f));
+  auto state = ferry::optim::make_state(rule, table);
+  const auto bad =
+      make<ferry::device_space>("grads", 1, 1, std::vector<float>{std::numeric_limits<float>::infinity()});
+  const std::vector<std::int64_t> which{4};
+  auto one = ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{});
+  CHECK(state.steps() == 1);
+  CHECK(state.skipped() == 0);
+  one.wait();
+  one.wait();
+  CHECK(state.steps() == 0);
+  CHECK(state.skipped() == 1);
+  { const auto dropped = ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{}); }
+  CHECK(state.steps() == 0);
+  CHECK(state.skipped() == 2);
+  // Nobody asks what a detached one has found, so it stays counted.
+  ferry::step(exec, rule, table, state, which, bad, ferry::nonfinite::skip{}).detach();
+  exec.fence();
+  CHECK(state.steps() == 1);
+  CHECK(state.skipped() == 2);
+  CHECK(take(table) == std::vector<float>(rows, 1.0f));
+}
+
+TEST_CASE("rows catch up whatever the type of the gradients", "[optim][step_count]") {
+  auto random = generator(1710);
+  const exec_space exec;
+  const ferry::optim::adam rule{.lr = 0.1};
+  const auto start = values<float>(random, rows * width);
+  auto table = make<space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<ferry::optim::adam, 2> dense(rule, start, width);
+  std::vector<std::int64_t> every(rows);
+  for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
+  for (std::int64_t step = 1; step <= 30; ++step) {
+    const auto batch = random_batch<float>(random, 2, rows, width);
+    const auto take_step = [&]<class Value>(Value) {
+      std::vector<Value> gradients;
+      for (const float g : batch.values) gradients.push_back(Value(g));
+      ferry::step(exec, rule, table, state, batch.rows,
+                  make<ferry::device_space>("grads", 2, width, gradients), ferry::step_count::catch_up{})
+          .wait();
+    };
+    if (step % 3 == 0)
+      take_step(double{});
+    else if (step % 3 == 1)
+      take_step(ferry::half_t(0.0f));
+    else
+      take_step(float{});
+    const auto sums = summed(batch, width);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto named = sums.find(row);
+      dense.step(rule, step, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
+    }
+    auto seen = make<ferry::device_space>("seen", rows, width, std::vector<float>(rows * width, -77.0f));
+    ferry::gather(exec, rule, table, state, every, seen).wait();
+    CHECK(farthest_apart(take(seen), dense.weights) < 2e-5);
+  }
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(farthest_apart(take(table), dense.weights) < 2e-5);
+}
+
+TEST_CASE("stages see what the duplicates policy makes of a row's gradients", "[optim][stages]") {
+  const exec_space exec;
+  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 0.1}, ferry::optim::clip_norm{20.0},
+                                    ferry::optim::max_norm{50.0}};
+  const plain_stages plain{{plain_clip_norm(20.0)}, {}, {}, 50.0};
+  for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
+    const auto by = [&](auto policy) {
+      CAPTURE(path.name, policy.name);
+      auto random = generator(1720);
+      const auto start = values<double>(random, rows * width);
+      auto table = make<space>("weights", rows, width, start);
+      auto state = ferry::optim::make_state(staged, table);
+      plain_training<ferry::optim::sgd, 0> model(staged.rule, start, width);
+      const auto batch = random_batch<double>(random, 23, rows, width);
+      ferry::step(exec, staged, table, state, batch.rows,
+                  make<ferry::device_space>("grads", 23, width, batch.values), path, policy)
+          .wait();
+      for (const auto& [row, gradient] :
+           combined(batch.values, width, batch.rows, rows, policy.name, on_bad::leave))
+        step_with(plain, model, staged.rule, 1, static_cast<std::size_t>(row), gradient);
+      CHECK(farthest_apart(take(table), model.weights) < 1e-12);
+    };
+    by(ferry::duplicates::sum{});
+    by(ferry::duplicates::mean{});
+    by(ferry::duplicates::first{});
+    by(ferry::duplicates::last{});
+  });
+}
+
+TEST_CASE("bad indices that are skipped or clamped, under stages and counters", "[optim][stages]") {
+  const exec_space exec;
+  std::vector<std::uint8_t> mask(rows, 0);
+  mask[2] = 1;
+  const auto frozen = make<space>("mask", mask);
+  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_norm{1e9},
+                                    ferry::optim::frozen_rows{frozen}};
+  const std::vector<std::int64_t> which{-3, 2, 5, 400};
+  const auto grads = make<ferry::device_space>("grads", 4, 1, std::vector<float>(4, 1.0f));
+  for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
+    CAPTURE(path.name);
+    const auto run = [&](std::vector<std::uint32_t> moved, auto... policies) {
+      auto table = make<space>("weights", rows, 1, std::vector<float>(rows, 4.0f));
+      auto state = ferry::optim::make_state(staged, table);
+      ferry::step(exec, staged, table, state, which, grads, path, ferry::step_count::per_row{}, policies...)
+          .wait();
+      std::vector<float> expected;
+      for (const auto m : moved) expected.push_back(4.0f - static_cast<float>(m));
+      CHECK(take(table) == expected);
+      CHECK(take(state.row_steps()) == moved);
+    };
+    run({0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, ferry::bounds::skip{});
+    run({1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, ferry::bounds::clamp{});
+    run({0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, ferry::bounds::skip{}, ferry::duplicates::assume_unique{});
+    run({1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, ferry::bounds::clamp{}, ferry::duplicates::assume_unique{});
+  });
+}
+
+TEST_CASE("tables without columns", "[optim][step]") {
+  const exec_space exec;
+  const std::vector<std::int64_t> which{1, 1, 3}, bad{1, 99};
+  const ferry::tensor<float, ferry::device_space> grads("grads", 3, 0), two("two", 2, 0);
+  const ferry::optim::staged staged{ferry::optim::adam{}, ferry::optim::clip_norm{}};
+  ferry::tensor<float, space> table("weights", rows, 0);
+  auto state = ferry::optim::make_state(staged, table);
+  ferry::rowwise_int8_tensor<space> codes("codes", rows, 0);
+  auto of_codes = ferry::optim::make_state(staged, codes);
+  auto records = ferry::optim::make_records<float, space>(staged, "records", rows, 0);
+  for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
+    CAPTURE(path.name);
+    ferry::step(exec, staged, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, staged, codes, of_codes, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, staged, records, which, grads, path, ferry::nonfinite::skip{}).wait();
+    CHECK_THROWS_AS(ferry::step(exec, staged, table, state, bad, two, path).wait(), ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, staged, codes, of_codes, bad, two, path).wait(), ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, staged, records, bad, two, path).wait(), ferry::out_of_range);
+  });
+  CHECK(state.steps() == 4);
+  CHECK(of_codes.steps() == 4);
+  CHECK(records.steps() == 4);
+}
+
+TEST_CASE("max_norm comes last, wherever it stands", "[optim][stages]") {
+  const exec_space exec;
+  const auto factors = make<space>("factors", std::vector<double>(rows, 0.5));
+  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 1.0}, ferry::optim::max_norm{3.0},
+                                    ferry::optim::row_rates{factors}};
+  auto table = make<space>("weights", rows, 1, std::vector<double>(rows, 1.0));
+  auto state = ferry::optim::make_state(staged, table);
+  ferry::step(exec, staged, table, state, std::vector<std::int64_t>{4},
+              make<ferry::device_space>("grads", 1, 1, std::vector<double>{-6.0}))
+      .wait();
+  // 1 + 6 = 7, half of the way from 1: 4, limited to 3.
+  CHECK(farthest_apart(std::vector<double>{take(table)[4]}, std::vector<double>{3.0}) < 1e-6);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,21 @@
+// Weights are rounded one way.
+// expected-error: at most one rounding policy may be given
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<ferry::half_t, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2};
+  const ferry::optim::adam rule;
+  auto state = ferry::optim::make_state(rule, table);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::step(exec, rule, table, state, indices, batch, ferry::rounding::stochastic{}).wait();
+#else
+  ferry::step(exec, rule, table, state, indices, batch, ferry::rounding::stochastic{},
+              ferry::rounding::nearest{})
+      .wait();
+#endif
+}
