@@ -199,8 +199,8 @@ class call {
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
     if (report_ != nullptr || host_findings_ != nullptr || plan_ != nullptr)
-      flight_->verdict = verdict<backend, array_ref<T, Space>>{report_,   host_findings_, plan_, verb_, table,
-                                                               positions, signed_indices, skip_};
+      flight_->verdict = verdict<backend, array_ref<T, Space>>{
+          report_, host_findings_, plan_, verb_, table, positions, signed_indices, skip_, !capturing_};
     return finish();
   }
 
