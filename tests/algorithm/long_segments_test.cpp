@@ -83,11 +83,11 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
                    ferry::mapped_space) {
   auto random = generator(31);
   for (const std::size_t width : {1u, 3u, 4u, 68u, 128u}) {
-    add_up<TestType>(random, {1, 31, 32, 33, 34, 2, 65, 66, 67, 1000, 1, 41, 40, 42}, width);
-    add_up<TestType>(random, {33, 33, 33}, width);
-    add_up<TestType>(random, {32}, width);
-    add_up<TestType>(random, {33}, width);
-    add_up<TestType>(random, {1, 32, 1, 66, 98, 99}, width);
+    add_up<TestType>(random, {1, 63, 64, 65, 66, 2, 129, 130, 131, 1000, 1, 72, 73, 74}, width);
+    add_up<TestType>(random, {65, 65, 65}, width);
+    add_up<TestType>(random, {64}, width);
+    add_up<TestType>(random, {65}, width);
+    add_up<TestType>(random, {1, 64, 1, 130, 194, 195}, width);
   }
 }
 

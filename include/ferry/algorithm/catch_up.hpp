@@ -18,11 +18,10 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   using stages = typename update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
                                      step_count::catch_up, rounding::nearest,
                                      nonfinite::keep>::template stages_type<float>;
-  require_catch_up<Rule, State, stages>();
+  require_catch_up<Exec, Rule, State, stages>();
   require_dense_rows("catch_up", table);
-  for (int f = 0; f < state.fields(); ++f) require_made_for(state.field_ref(f), table, table.width());
   call<Exec> of(exec, "catch_up");
-  if (may_be_behind("catch_up", state, table.label) && table.size() != 0) {
+  if (may_be_behind("catch_up", state, table) && table.size() != 0) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
     const kernels::every_row all;
     const auto on = [&](const auto& where) {
@@ -32,15 +31,17 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
     };
-    constexpr bool pageable =
-        std::is_same_v<Space, pageable_space> || std::is_same_v<typename State::memory_space, pageable_space>;
+    constexpr bool pageable = std::is_same_v<Space, pageable_space> ||
+                              std::is_same_v<typename State::memory_space, pageable_space> ||
+                              stage_spaces<Rule>::any_pageable;
     bool here = true;
     if constexpr (!is_host_exec<Exec> && pageable) here = execution_backend<Exec>::reaches_pageable(exec);
     if (here) {
       of.writes_to(table);
       reach_state<Exec>(optimizer, state, [&](const auto& array) { of.touches(array); });
       on(exec);
-    } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible) {
+    } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
+                         stage_spaces<Rule>::on_host) {
       settle(of, "ferry::catch_up", table);
       reach_state<Exec>(optimizer, state, [&](const auto& array) { of.settles(array); });
       const auto host = host_side(exec);
@@ -105,11 +106,10 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
       typename update_job<element, typename decltype(from)::memory_space, typename State::value_type,
                           typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
                           nonfinite::keep>::template stages_type<float>;
-  require_catch_up<Rule, State, stages>();
+  require_catch_up<Exec, Rule, State, stages>();
   static_assert(NumberElement<typename decltype(to)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
-  if (!may_be_behind("gather", state, from.label)) return gather(exec, table, indices, out, policies...);
-  for (int f = 0; f < state.fields(); ++f) require_made_for(state.field_ref(f), from, from.width());
+  if (!may_be_behind("gather", state, from)) return gather(exec, table, indices, out, policies...);
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, chosen>("gather", indices, from);
     require_shapes("gather", from, indices.positions(), to);

@@ -18,9 +18,13 @@
 /// Rows of a table under step_count::catch_up as they are after all steps so far.
 namespace ferry::detail {
 
-template <class Rule, class State, class Stages>
+template <class Exec, class Rule, class State, class Stages>
 consteval void require_catch_up() {
   require_step_rule<Rule, typename State::rule_type>();
+  static_assert(
+      may_dereference<Exec, typename State::memory_space>() && stage_spaces<Rule>::template reached_by<Exec>,
+      "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of "
+      "the device's execution space.");
   static_assert(!RowOptimizer<optim::detail::rule_of<Rule>> && Stages::allows_catch_up,
                 "ferry: this rule, or one of its stages, can't be combined with step_count::catch_up.");
 }
@@ -45,8 +49,15 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
   step_inputs inputs;
   inputs.take_updates(of, log);
   using update = typename std::remove_reference_t<decltype(log)>::template update<number>;
-  const kernels::catch_up_pace<update> pace{
-      {}, inputs.template updates_for<On, update>(), inputs.first, step + 1, state.clock()->row_steps.data()};
+  const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
+  const auto [rest_from, resting] = log.template rest<number>(step, rule);
+  const kernels::catch_up_pace<update> pace{resting,
+                                            resting,
+                                            inputs.template updates_for<On, update>(),
+                                            inputs.first,
+                                            rest_from,
+                                            step + 1,
+                                            state.clock()->row_steps.data()};
   const auto stages = job::template stages_in<number>(optimizer);
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));
@@ -88,15 +99,17 @@ void run_caught_up(call<Exec>& of, const On& on, const std::string& label, const
   launch_caught_up<double, least>(of, on, label, optimizer, table, state, source, items, out, own);
 }
 
-/// Whether rows may be behind. Throws where the state counts in another way.
-template <class State>
-bool may_be_behind(const char* verb, const State& state, const std::string& table) {
+/// Whether rows may be behind. Throws where the state counts in another way, or for another table.
+template <class State, class Table>
+bool may_be_behind(const char* verb, State& state, const Table& table) {
   const auto& clock = *state.clock();
   if (clock.row_policy.empty()) return false;  // no step under catch_up yet
   if (clock.row_policy != step_count::catch_up::name)
-    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
+    throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table.label +
                            "' count their steps by " + std::string(clock.row_policy) +
                            ", so there is nothing to catch up with");
+  require_made_for(make_ref(state.clock()->row_steps), table, 1);
+  for (int f = 0; f < state.fields(); ++f) require_made_for(state.field_ref(f), table, table.width());
   return true;
 }
 

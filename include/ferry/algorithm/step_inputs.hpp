@@ -48,7 +48,7 @@ struct step_inputs {
     if constexpr (!is_host_exec<Exec>) {
       of.refuse_capture(
           "but rows that count their steps need another update each time; use step_count::global");
-      const auto lacking = log.send();
+      const auto lacking = log.lacking();
       const auto memory = make_ref(*lacking.memory);
       of.hold(lacking.memory);
       if (lacking.bytes != 0) {
@@ -57,6 +57,7 @@ struct step_inputs {
         std::memcpy(copy, lacking.from, lacking.bytes);
         transfer(of.exec(), "ferry::step::updates", memory.data + lacking.begin, device_space::name, copy,
                  pinned_space::name, static_cast<std::int64_t>(lacking.bytes));
+        log.sent();
       } else {
         of.reads_from(memory);
       }
@@ -77,7 +78,8 @@ struct step_inputs {
     if (values.size() == 0) return;
     const auto look = [&](const auto& exec, const report_writer& report) {
       launch(exec, label + "::find_nonfinite", values.size(),
-             kernels::find_nonfinite<plain>{values.data, values.row_stride(), values.width(), report});
+             kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
+                                            report});
     };
     if constexpr (!Staged || is_host_exec<Exec>) {
       const report_writer report = of.report();

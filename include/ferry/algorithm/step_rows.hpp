@@ -2,6 +2,7 @@
 
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/make_state.hpp>
+#include <ferry/algorithm/stage_spaces.hpp>
 #include <ferry/algorithm/update_job.hpp>
 #include <ferry/algorithm/write_rows.hpp>
 #include <ferry/optim/field.hpp>
@@ -87,40 +88,19 @@ inline void require_made_for(const auto& field, const auto& table, std::int64_t 
                            table.describe());
 }
 
-template <class Stage, class Table>
-void require_stage(const Stage& stage, const Table& table) {
-  stage.check();
-  stage.reach([&](const auto& array) {
-    if (array.rows() != table.rows() || array.width() != 1)
-      throw invalid_argument("ferry::step: " + std::string(Stage::name) + " was given " + array.describe() +
-                             ", but needs one number for each row of " + table.describe());
-  });
+/// What write_rows will ask of its arguments, before anything is made for them.
+template <class Exec, class Chosen, class Bounds, class Indices>
+void require_batch(const Indices& indices, const auto& table, const auto& grads) {
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, Chosen>("step", indices, table);
+    require_shapes("step", table, indices.positions(), grads);
+  } else {
+    const auto which = make_ref(indices);
+    require_rank_one("step", which);
+    require_shapes("step", table, which.rows(), grads);
+    require_a_row_to_clamp_to<Bounds>("step", table, which.rows());
+  }
 }
-
-/// Where the array that a stage reads lies; pageable memory for a stage that reads none.
-template <class Stage>
-struct space_of_stage {
-  using type = pageable_space;
-};
-template <class Stage>
-  requires requires { typename Stage::memory_space; }
-struct space_of_stage<Stage> {
-  using type = typename Stage::memory_space;
-};
-template <class Rule>
-struct stage_spaces {
-  static constexpr bool on_host = true;
-  template <class Exec>
-  static constexpr bool reached_by = true;
-};
-template <class Rule, class... Stages>
-struct stage_spaces<optim::staged<Rule, Stages...>> {
-  /// Whether the host's threads may take the steps.
-  static constexpr bool on_host =
-      ((space_of_stage<Stages>::type::is_host_accessible || device_is_host<Stages>)&&...);
-  template <class Exec>
-  static constexpr bool reached_by = (may_dereference<Exec, typename space_of_stage<Stages>::type>() && ...);
-};
 
 template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
           class ValueSpace>
@@ -176,15 +156,25 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
                            std::to_string(needed) + " state fields, but the state of '" + table.label +
                            "' has " + std::to_string(state.fields()) + "; make it with the same options");
   const auto clock = state.clock();
-  if constexpr (count_policy::counts_rows)
+  clock->require_policy(count_policy::name, table.label);
+  require_batch<Exec, Chosen, bounds_policy>(indices, table, grads);
+  if constexpr (count_policy::counts_rows) {
+    if (execution_backend<Exec>::capturing(exec))
+      throw invalid_argument(
+          "ferry::step: the instance is being captured into a graph, but rows that count their steps need "
+          "another "
+          "update each time; use step_count::global");
     optim::detail::count_rows_by<count_policy>(*clock, table);
-  else
-    clock->require_policy(count_policy::name, table.label);
+    require_made_for(make_ref(clock->row_steps), table, 1);
+    if constexpr (count_policy::catches_up) clock->updates.note(rule, clock->steps + 1);
+  }
 
   // Staged, a step runs where the table lies, and what it reads must lie there, too.
   constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
                             (!Space::is_host_accessible || stage_spaces<Rule>::on_host);
-  constexpr bool staged_only = together && !is_host_exec<Exec> && std::is_same_v<state_space, pageable_space>;
+  constexpr bool staged_only =
+      together && !is_host_exec<Exec> && Space::is_host_accessible &&
+      (std::is_same_v<state_space, pageable_space> || stage_spaces<Rule>::any_pageable);
   const auto take_back = [clock] { --clock->steps; };
   const auto skip = [clock](bool counted) {
     if (counted) --clock->steps;

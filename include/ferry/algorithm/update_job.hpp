@@ -97,6 +97,10 @@ struct update_job {
     for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
     if constexpr (StepCount::counts_rows) check(make_ref(clock->row_steps));
+    reach_stages(check);
+  }
+  template <class Check>
+  void reach_stages(const Check& check) const {
     std::apply([&](const auto&... stage) { (stage.reach(check), ...); },
                optim::detail::stages_of<Optimizer>::stages_in(optimizer));
   }
@@ -110,11 +114,14 @@ struct update_job {
       using compute = compute_type<Value>;
       const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
       if constexpr (StepCount::catches_up)
-        clock->updates.template by_history<compute>(rule, step);
+        clock->updates.template extend<compute>(step - 1);
       else
         clock->updates.template by_count<compute>(rule, step);
       ready.inputs.take_updates(of, clock->updates);
     }
+    // On the other ways they were looked at as the table was.
+    if constexpr (Staged && !TableSpace::is_host_accessible)
+      reach_stages([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
     if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
     return ready;
   }
@@ -132,11 +139,18 @@ struct update_job {
     } else {
       const auto* updates = inputs.template updates_for<Exec, update>();
       auto* counts = clock->row_steps.data();
-      if constexpr (StepCount::catches_up)
-        return kernels::catch_up_pace<update>{rule.template coefficients<number>(step), updates, inputs.first,
-                                              step, counts};
-      else
+      if constexpr (StepCount::catches_up) {
+        const auto [rest_from, resting] = clock->updates.template rest<number>(step - 1, rule);
+        return kernels::catch_up_pace<update>{rule.template coefficients<number>(step),
+                                              resting,
+                                              updates,
+                                              inputs.first,
+                                              rest_from,
+                                              step,
+                                              counts};
+      } else {
         return kernels::per_row_pace<update>{updates, inputs.count - 1, counts};
+      }
     }
   }
 

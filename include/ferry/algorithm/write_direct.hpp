@@ -188,8 +188,9 @@ auto* combine_on_device(call<Exec>& of, const std::string& label, const Job& job
   return combined;
 }
 
-/// The order of path::ordered for a plan's rows, which are sorted already: few teams over host memory, where the
-/// device's translations are the limit; all at once over its own, where few teams could not keep it busy.
+/// The order in which a plan's rows, which are sorted already, are written on path::direct and path::ordered alike: few
+/// teams over host memory, where the device's translations are the limit (a step on mapped rows takes three times as long
+/// with every thread that a device has room for); all at once over its own, where few teams could not keep it busy.
 template <class TableSpace>
 auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {

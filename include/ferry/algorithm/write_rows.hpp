@@ -47,9 +47,7 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
         of.touches(array);
       });
       const auto ready = prepared<false>(of, label, job, values);
-      if constexpr (std::is_same_v<Path, path::direct>)
-        write_direct<Duplicates>(of, label, ready, plan, values);
-      else if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
+      if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       else
         write_direct<Duplicates>(of, label, ready, plan, values, plan_order<table_space>(plan));

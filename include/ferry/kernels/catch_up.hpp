@@ -28,16 +28,18 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Pace& pace, const Stages& stages
     u.at_rest(weight, state);
     u.coast(state, std::int64_t{});
   };
+  // The first missed step at which may be asked: no step from there on has options that could wake the element.
+  const std::int64_t ask_from = pace.before_rest(row) > 0 ? pace.before_rest(row) : 0;
   bool resting[Elements];
   for (int e = 0; e < Elements; ++e) resting[e] = e >= count;
   for (std::int64_t j = 0; j < missed; ++j) {
     const update now = pace.at(row, j);
     if constexpr (can_rest) {
-      if (j % asked_each == 0) {
+      if (j >= ask_from && (j - ask_from) % asked_each == 0) {
         bool all = true;
         for (int e = 0; e < count; ++e) {
-          if (!resting[e] && now.at_rest(of[e].weight, of[e].state)) {
-            now.coast(of[e].state, missed - j);
+          if (!resting[e] && pace.resting.at_rest(of[e].weight, of[e].state)) {
+            pace.resting.coast(of[e].state, missed - j);
             resting[e] = true;
           }
           all = all && resting[e];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/execution/launch.hpp>
 #include <ferry/index/report.hpp>
 #include <ferry/tensor/numeric.hpp>
 
@@ -14,12 +15,12 @@ template <class Value>
 struct find_nonfinite {
   const Value* values;
   std::int64_t stride;
-  std::int64_t width;
+  detail::fast_divisor width;
   report_writer report;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t row = i / width;
-    const auto value = convert<accumulation_t<Value>>(values[row * stride + i - row * width]);
+    const std::int64_t row = width.quotient(i);
+    const auto value = convert<accumulation_t<Value>>(values[row * stride + i - row * width.divisor()]);
     if (!(value - value == accumulation_t<Value>(0))) report.nonfinite(i);
   }
 };

@@ -43,7 +43,8 @@ struct per_row_pace {
 };
 
 /// One update for all rows, behind those of the steps that the row missed. `done[row]` is the step up to which the row has
-/// come, `updates[k]` the update of step first + k.
+/// come, `updates[k]` the update of step first + k. From step rest_from on up to the last missed one an element that
+/// `resting` leaves at rest stays there.
 template <class Update>
 struct catch_up_pace {
   using update = Update;
@@ -51,8 +52,10 @@ struct catch_up_pace {
   static constexpr bool catches_up = true;
 
   Update now;
+  Update resting;
   const Update* updates;
   std::int64_t first;
+  std::int64_t rest_from;
   std::int64_t step;  ///< the one that is being taken
   std::uint32_t* done;
 
@@ -62,6 +65,10 @@ struct catch_up_pace {
   }
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t row, std::int64_t j) const {
     return updates[static_cast<std::int64_t>(done[row]) + 1 - first + j];
+  }
+  /// Missed steps of the row before those that may leave it at rest; negative where all of them may.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t row) const {
+    return rest_from - 1 - static_cast<std::int64_t>(done[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
     done[row] = static_cast<std::uint32_t>(step);

@@ -13,7 +13,7 @@ namespace ferry::kernels {
 /// other kernels' registers have no room for. Their sums have a row each in a buffer: since such segments begin more than
 /// `most` places from each other, the quotient of a segment's begin is a row that no other one has.
 struct long_segments {
-  static constexpr std::int64_t most = 32;
+  static constexpr std::int64_t most = 64;
 
   KOKKOS_FUNCTION static bool has(std::int64_t begin, std::int64_t end) { return end - begin > most; }
   KOKKOS_FUNCTION static std::int64_t slot(std::int64_t begin) { return begin / (most + 1); }

@@ -26,6 +26,8 @@ struct adadelta {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const adadelta&, const adadelta&) = default;
+
   template <class Compute>
   struct update {
     Compute lr, rho, fresh, eps, weight_decay, sign;

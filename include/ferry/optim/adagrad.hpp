@@ -26,6 +26,8 @@ struct adagrad {
   double eps = 1e-10;
   bool maximize = false;
 
+  friend bool operator==(const adagrad&, const adagrad&) = default;
+
   template <class Compute>
   struct update {
     Compute lr, weight_decay, eps, sign;

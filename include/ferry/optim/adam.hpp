@@ -31,6 +31,8 @@ struct adam {
   bool amsgrad = false;
   bool maximize = false;
 
+  friend bool operator==(const adam&, const adam&) = default;
+
   template <class Compute>
   struct update {
     Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;

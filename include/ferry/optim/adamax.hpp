@@ -27,6 +27,8 @@ struct adamax {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const adamax&, const adamax&) = default;
+
   template <class Compute>
   struct update {
     Compute step_size, fresh1, beta2, eps, weight_decay, sign;

@@ -30,6 +30,8 @@ struct adamw {
   bool amsgrad = false;
   bool maximize = false;
 
+  friend bool operator==(const adamw&, const adamw&) = default;
+
   template <class Compute>
   struct update {
     Compute keep;

@@ -30,6 +30,8 @@ struct asgd {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const asgd&, const asgd&) = default;
+
   template <class Compute>
   struct update {
     Compute eta, keep, mu, weight_decay, sign;

@@ -19,6 +19,7 @@ struct clip_norm {
 
   template <class Compute>
   struct kernel : stage_defaults {
+    static constexpr bool allows_catch_up = true;
     static constexpr bool clips_norm = true;
     Compute max_norm;
 

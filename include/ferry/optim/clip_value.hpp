@@ -18,6 +18,7 @@ struct clip_value {
 
   template <class Compute>
   struct kernel : stage_defaults {
+    static constexpr bool allows_catch_up = true;
     Compute limit;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g) const {

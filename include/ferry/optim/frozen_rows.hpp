@@ -32,7 +32,6 @@ class frozen_rows {
 
   template <class Compute>
   struct kernel : stage_defaults {
-    static constexpr bool allows_catch_up = false;
     const T* mask;
     std::int64_t stride;
 

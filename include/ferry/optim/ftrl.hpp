@@ -28,6 +28,8 @@ struct ftrl {
   double initial_accumulator_value = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const ftrl&, const ftrl&) = default;
+
   template <class Compute>
   struct update {
     Compute inverse_lr, beta, l1, l2, sign;

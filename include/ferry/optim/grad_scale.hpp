@@ -19,6 +19,7 @@ struct grad_scale {
 
   template <class Compute>
   struct kernel : stage_defaults {
+    static constexpr bool allows_catch_up = true;
     Compute inverse;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g) const { return g * inverse; }

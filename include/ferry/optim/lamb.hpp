@@ -28,6 +28,8 @@ struct lamb {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const lamb&, const lamb&) = default;
+
   template <class Compute>
   struct update {
     static constexpr int sums = 2;

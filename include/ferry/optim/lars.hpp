@@ -27,6 +27,8 @@ struct lars {
   double eps = 1e-8;
   bool maximize = false;
 
+  friend bool operator==(const lars&, const lars&) = default;
+
   template <class Compute>
   struct update {
     static constexpr int sums = 2;

@@ -25,6 +25,8 @@ struct lion {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const lion&, const lion&) = default;
+
   template <class Compute>
   struct update {
     Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;

@@ -20,7 +20,6 @@ struct max_norm {
   template <class Compute>
   struct kernel : stage_defaults {
     static constexpr bool limits_norm = true;
-    static constexpr bool allows_catch_up = false;
     Compute limit;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares) const {

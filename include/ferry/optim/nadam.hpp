@@ -32,6 +32,8 @@ struct nadam {
   bool decoupled_weight_decay = false;
   bool maximize = false;
 
+  friend bool operator==(const nadam&, const nadam&) = default;
+
   template <class Compute>
   struct update {
     Compute from_gradient, from_average, fresh1, beta2, fresh2, correction2, eps, weight_decay, keep, sign;

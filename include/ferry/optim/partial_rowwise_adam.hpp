@@ -28,6 +28,8 @@ struct partial_rowwise_adam {
   double weight_decay = 0.0;
   bool maximize = false;
 
+  friend bool operator==(const partial_rowwise_adam&, const partial_rowwise_adam&) = default;
+
   template <class Compute>
   struct update {
     static constexpr int sums = 1;

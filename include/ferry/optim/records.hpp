@@ -76,10 +76,7 @@ class records {
 
   /// As those of optim::state.
   [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
-  void set_steps(std::int64_t count) {
-    clock_->steps = count;
-    clock_->updates.begin_at(count + 1);
-  }
+  void set_steps(std::int64_t count) { clock_->set_steps(count); }
   [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
   [[nodiscard]] std::uint64_t seed() const { return clock_->seed; }
   void set_seed(std::uint64_t seed) { clock_->seed = seed; }

@@ -29,10 +29,14 @@ struct rmsprop {
   bool centered = false;
   bool maximize = false;
 
+  friend bool operator==(const rmsprop&, const rmsprop&) = default;
+
   template <class Compute>
   struct update {
     Compute lr, alpha, fresh, eps, weight_decay, momentum, sign;
     bool centered;
+
+    friend bool operator==(const update&, const update&) = default;
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {

@@ -19,6 +19,8 @@ namespace ferry::optim {
 /// change is proportional to lr (all of torch.optim but Rprop and ASGD) that is what lr * factors[row] does, decoupled
 /// weight decay included; for the others it is what it says.
 ///
+/// Steps that are made up for under step_count::catch_up go by the factors that the row has by then.
+///
 ///   factors   rank-1 array of numbers, one for each row of the table, where the kernels reach it; read by every step until
 ///             its ticket says that it has ended
 template <class T, class Space>
@@ -35,6 +37,7 @@ class row_rates {
 
   template <class Compute>
   struct kernel : stage_defaults {
+    static constexpr bool allows_catch_up = true;
     const T* factors;
     std::int64_t stride;
 

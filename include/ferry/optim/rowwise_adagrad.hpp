@@ -26,6 +26,8 @@ struct rowwise_adagrad {
   double eps = 1e-8;
   bool maximize = false;
 
+  friend bool operator==(const rowwise_adagrad&, const rowwise_adagrad&) = default;
+
   template <class Compute>
   struct update {
     static constexpr int sums = 1;

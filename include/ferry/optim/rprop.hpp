@@ -26,6 +26,8 @@ struct rprop {
   std::array<double, 2> step_sizes = {1e-6, 50.0};
   bool maximize = false;
 
+  friend bool operator==(const rprop&, const rprop&) = default;
+
   template <class Compute>
   struct update {
     Compute shrink, grow, least, most, sign;

@@ -29,10 +29,14 @@ struct sgd {
   bool nesterov = false;
   bool maximize = false;
 
+  friend bool operator==(const sgd&, const sgd&) = default;
+
   template <class Compute>
   struct update {
     Compute lr, momentum, fresh, weight_decay, sign;
     bool nesterov;
+
+    friend bool operator==(const update&, const update&) = default;
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {

@@ -28,6 +28,8 @@ struct sparse_adam {
   double eps = 1e-8;
   bool maximize = false;
 
+  friend bool operator==(const sparse_adam&, const sparse_adam&) = default;
+
   template <class Compute>
   struct update {
     Compute step_size, fresh1, fresh2, eps, sign;

@@ -15,8 +15,9 @@ namespace ferry::optim {
 struct stage_defaults {
   static constexpr bool clips_norm = false;
   static constexpr bool limits_norm = false;
-  /// Whether rows that a step leaves out, or weights between two steps, would differ from dense training's.
-  static constexpr bool allows_catch_up = true;
+  /// For step_count::catch_up: whether the stage does nothing to a row that a step does not name but through changed(),
+  /// element by element.
+  static constexpr bool allows_catch_up = false;
 
   KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }
   template <class Compute>

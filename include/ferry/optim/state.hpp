@@ -54,11 +54,9 @@ class state {
 
   /// Steps taken; a step whose ticket reported bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
-  /// For a state that is restored. Under step_count::catch_up all rows must have come to this step, see ferry::catch_up.
-  void set_steps(std::int64_t count) {
-    clock_->steps = count;
-    clock_->updates.begin_at(count + 1);
-  }
+  /// For a state that is restored. Under step_count::catch_up all rows are taken for come to this step: save behind
+  /// ferry::catch_up.
+  void set_steps(std::int64_t count) { clock_->set_steps(count); }
   /// Steps that nonfinite::skip left out, as far as they were waited for.
   [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
   /// Of the random bits of rounding::stochastic.

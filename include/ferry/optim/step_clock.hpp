@@ -2,6 +2,7 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/optim/step_count.hpp>
 #include <ferry/optim/update_log.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -30,6 +31,15 @@ struct step_clock {
     row_steps = std::move(counters);
     row_policy = policy;
     updates.begin_at(steps + 1);
+  }
+
+  /// For a state that is restored: rows that catch up have come to this step, others keep their counts.
+  void set_steps(std::int64_t count) {
+    steps = count;
+    updates.begin_at(count + 1);
+    if (row_policy != step_count::catch_up::name) return;
+    row_steps = {};
+    row_policy = {};
   }
 
   void require_policy(std::string_view policy, const std::string& table) const {

@@ -1,0 +1,147 @@
+#include "optim/step_kit.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <vector>
+
+/// What step_count::catch_up remembers of the steps that a row missed: options that change, steps without rows, states that
+/// are restored. Against dense training by plain loops.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 3;
+constexpr std::size_t width = 5;
+const ferry::step_count::catch_up policy;
+
+/// `rule_at(step)` says by which options each step goes, `row_at(step)` which row it names, none if negative.
+template <class Rule, int Fields>
+void follow_schedule(std::int64_t steps, const std::function<Rule(std::int64_t)>& rule_at,
+                     const std::function<std::int64_t(std::int64_t)>& row_at,
+                     std::integral_constant<int, Fields>) {
+  CAPTURE(Rule::name);
+  const exec_space exec;
+  auto random = generator(41);
+  const auto start = values<double>(random, rows * width);
+  auto table = make<ferry::device_space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule_at(1), table);
+  plain_training<Rule, Fields> dense(rule_at(1), start, width);
+  const std::vector<std::int64_t> every{0, 1, 2};
+  ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
+  for (std::int64_t s = 1; s <= steps; ++s) {
+    const Rule rule = rule_at(s);
+    std::vector<std::int64_t> named;
+    if (row_at(s) >= 0) named.push_back(row_at(s));
+    const auto gradient = values<double>(random, named.size() * width);
+    ferry::step(exec, rule, table, state, named,
+                make<ferry::device_space>("grads", named.size(), width, gradient), policy)
+        .wait();
+    for (std::size_t row = 0; row < rows; ++row)
+      dense.step(rule, s, row,
+                 static_cast<std::int64_t>(row) == row_at(s) ? gradient : std::vector<double>(width, 0.0));
+    put(seen, std::vector<double>(rows * width, -77.0));
+    ferry::gather(exec, rule, table, state, every, seen).wait();
+    CHECK(farthest_apart(take(seen), dense.weights) < 1e-12);
+  }
+  ferry::catch_up(exec, rule_at(steps), table, state).wait();
+  CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
+  for (int f = 0; f < Fields; ++f)
+    CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < 1e-12);
+}
+
+std::int64_t first_and_last(std::int64_t step) {
+  return step == 1 || step == 60 ? 0 : step % 7 == 0 ? 1 : -1;
+}
+
+}  // namespace
+
+TEST_CASE("rows at rest wake where options change", "[optim][step_count]") {
+  using namespace ferry::optim;
+  const std::integral_constant<int, 0> none;
+  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 2> two;
+  const auto decays = [](std::int64_t s) { return s > 20 && s < 50 ? 0.1 : 0.0; };
+  const auto rate = [](std::int64_t s) { return s % 5 == 2 ? 0.0 : 0.1; };
+  follow_schedule<adagrad>(
+      60, [&](std::int64_t s) { return adagrad{.lr = 0.1, .weight_decay = decays(s)}; }, first_and_last, one);
+  follow_schedule<adadelta>(
+      60, [&](std::int64_t s) { return adadelta{.weight_decay = decays(s)}; }, first_and_last, two);
+  follow_schedule<rmsprop>(
+      60, [&](std::int64_t s) { return rmsprop{.weight_decay = decays(s)}; }, first_and_last, one);
+  follow_schedule<sgd>(
+      60, [&](std::int64_t s) { return sgd{.lr = rate(s), .weight_decay = decays(s)}; }, first_and_last,
+      none);
+  follow_schedule<sgd>(
+      60, [&](std::int64_t s) { return sgd{.lr = rate(s), .momentum = 0.9}; }, first_and_last, one);
+  follow_schedule<adam>(
+      60, [&](std::int64_t s) { return adam{.lr = rate(s), .weight_decay = decays(s)}; }, first_and_last,
+      two);
+  follow_schedule<adam>(
+      60, [&](std::int64_t s) { return adam{.lr = rate(s)}; }, first_and_last, two);
+  follow_schedule<nadam>(
+      60, [&](std::int64_t s) { return nadam{.lr = rate(s)}; }, first_and_last, two);
+}
+
+TEST_CASE("steps without rows count, and their options hold", "[optim][step_count]") {
+  using namespace ferry::optim;
+  const auto rate = [](std::int64_t s) { return 0.1 / static_cast<double>(s); };
+  follow_schedule<sgd>(
+      9, [&](std::int64_t s) { return sgd{.lr = rate(s), .momentum = 0.9}; },
+      [](std::int64_t s) -> std::int64_t { return s % 3 == 0 ? 1 : -1; }, std::integral_constant<int, 1>{});
+  follow_schedule<adam>(
+      4, [&](std::int64_t s) { return adam{.lr = rate(s)}; }, [](std::int64_t) { return -1; },
+      std::integral_constant<int, 2>{});
+}
+
+TEST_CASE("a restored state goes on where it was", "[optim][step_count]") {
+  const exec_space exec;
+  auto random = generator(43);
+  const ferry::optim::adam rule{.lr = 0.1};
+  const auto start = values<double>(random, rows * width);
+  for (const bool counters_first : {false, true}) {
+    auto table = make<ferry::device_space>("weights", rows, width, start);
+    auto state = counters_first ? ferry::optim::make_state(rule, table, policy)
+                                : ferry::optim::make_state(rule, table);
+    plain_training<ferry::optim::adam, 2> dense(rule, start, width);
+    state.set_steps(1000);
+    for (std::int64_t s = 1001; s <= 1004; ++s) {
+      const std::int64_t named = s % 2;
+      const auto gradient = values<double>(random, width);
+      ferry::step(exec, rule, table, state, std::vector<std::int64_t>{named},
+                  make<ferry::device_space>("grads", 1, width, gradient), policy)
+          .wait();
+      for (std::size_t row = 0; row < rows; ++row)
+        dense.step(rule, s, row,
+                   static_cast<std::int64_t>(row) == named ? gradient : std::vector<double>(width, 0.0));
+    }
+    ferry::catch_up(exec, rule, table, state).wait();
+    CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
+    CHECK(state.steps() == 1004);
+  }
+}
+
+TEST_CASE("counters fit their table, and a call that throws leaves none behind", "[optim][step_count]") {
+  const exec_space exec;
+  const ferry::optim::sgd rule{.lr = 0.1};
+  ferry::tensor<float, ferry::mapped_space> table("weights", rows, width), longer("longer", 1000, width);
+  ferry::init::zeros(exec, table);
+  ferry::init::zeros(exec, longer);
+  const ferry::tensor<float, ferry::device_space> grads("grads", 1, width), narrow("narrow", 1, width - 1);
+  const std::vector<std::int64_t> which{2}, beyond{900};
+  auto state = ferry::optim::make_state(rule, table);
+  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, which, narrow, ferry::step_count::per_row{}),
+                  ferry::invalid_argument);
+  CHECK(state.row_steps().size() == 0);
+  ferry::step(exec, rule, table, state, which, grads).wait();
+  ferry::step(exec, rule, table, state, which, grads, policy).wait();
+  CHECK_THROWS_AS(ferry::step(exec, rule, longer, state, beyond, grads, policy), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::catch_up(exec, rule, longer, state), ferry::invalid_argument);
+  ferry::tensor<float, ferry::device_space> out("out", 1, width);
+  CHECK_THROWS_AS(ferry::gather(exec, rule, longer, state, beyond, out), ferry::invalid_argument);
+  CHECK(state.steps() == 2);
+}
+
+}  // namespace ferry_test
