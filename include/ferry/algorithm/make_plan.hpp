@@ -157,7 +157,8 @@ void require_workspace(const Exec& exec, const Room& room, std::int64_t position
 ///   policies one bounds policy (default bounds::check); a verb that uses the plan reports what it found
 ///
 /// Enqueued on `exec`; nothing waits for the device. Equal rows keep the order of their positions.
-/// Throws invalid_argument where the indices are no contiguous rank-1 array or `rows` is negative.
+/// Throws invalid_argument where the indices are no contiguous rank-1 array or `rows` is negative, for more than 2^31
+/// indices, and where the number of a row and that of a position do not fit into 64 bits together.
 template <class Exec, class Indices, std::integral Rows, class... Policies>
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

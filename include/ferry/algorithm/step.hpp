@@ -14,7 +14,8 @@
 namespace ferry {
 
 /// One optimizer step on the rows that the batch names: combines their gradients, then updates weights and
-/// state in place, all in one kernel that moves 2 (w + s) + g bytes for each row.
+/// state in place, in one pass over the memory of a row: 2 (w + s) + g bytes. (Gradients of rows that come very often are
+/// added up before, gradients that are looked at are read before, and rows that count are counted behind.)
 ///
 ///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites; or
 ///            optim::staged, a rule with stages around it

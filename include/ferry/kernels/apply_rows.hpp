@@ -15,7 +15,7 @@ namespace ferry::kernels {
 /// row has one item, so nothing is atomic.
 ///
 /// Device mapping: one thread for each (item, tile), row-major; the threads of a warp hold neighbouring tiles
-/// of one row. All loads of a thread are under way before the first addition. Blocks are small and the loop over a
+/// of one row. The loads of a row and of its first value are under way before anything is added. Blocks are small and the loop over a
 /// segment's values is kept simple, because what counts is how many warps a multiprocessor has to run while others
 /// wait: four values at a time, or two rows for each thread, cost more in registers than they gain (H200). Items past
 /// the source's count end at once. Host mapping: one iteration for each item, tiles in a loop.

@@ -65,8 +65,13 @@ struct rowwise_int8_weights {
     return made;
   }
   KOKKOS_FUNCTION row_view row_of_range(std::int64_t at, std::int64_t width, float least, float most) const {
-    row_view made = row(at, width);
+    row_view made;
+    made.record = records + at * record_bytes;
+    made.record_bytes = record_bytes;
+    made.at = at;
+    made.width = width;
     made.code = rowwise_int8_code::of(least, most);
+    made.randomness = randomness;
     return made;
   }
 };

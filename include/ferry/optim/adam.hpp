@@ -18,8 +18,7 @@ namespace ferry::optim {
 
 /// torch.optim.Adam (Kingma and Ba 2015): g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2)
 /// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). With amsgrad (Reddi et al. 2018) the largest
-/// v so far takes v's place there. Only the rows of the batch are touched; `step` counts the calls, for all rows
-/// alike. torch.optim.SparseAdam differs in the place of eps: see sparse_adam.
+/// v so far takes v's place there. Only the rows of the batch are touched. torch.optim.SparseAdam differs in the place of eps: see sparse_adam.
 struct adam {
   static constexpr std::string_view name = "adam";
   static constexpr int min_fields = 2;

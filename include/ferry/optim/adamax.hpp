@@ -16,7 +16,7 @@
 namespace ferry::optim {
 
 /// torch.optim.Adamax (Kingma and Ba 2015, section 7.1): g += weight_decay w; m += (1 - b1) (g - m);
-/// u = max(b2 u, |g| + eps); w -= lr / (1 - b1^step) m / u. `step` counts the calls, for all rows alike.
+/// u = max(b2 u, |g| + eps); w -= lr / (1 - b1^step) m / u.
 struct adamax {
   static constexpr std::string_view name = "adamax";
   static constexpr int min_fields = 2;

@@ -18,7 +18,7 @@ namespace ferry::optim {
 
 /// torch.optim.SparseAdam, the lazy Adam that TensorFlow's embeddings use as well: m += (1 - b1) (g - m);
 /// v += (1 - b2) (g^2 - v); w -= lr sqrt(1 - b2^step) / (1 - b1^step) m / (sqrt(v) + eps). adam has eps inside of the
-/// bias correction instead. `step` counts the calls, for all rows alike.
+/// bias correction instead.
 struct sparse_adam {
   static constexpr std::string_view name = "sparse_adam";
   static constexpr int min_fields = 2;

@@ -28,7 +28,7 @@ struct per_row {
 static_assert(StepCountPolicy<per_row>);
 
 /// A row is first given the steps that it missed, with a gradient of zero and the options that held then: moments and
-/// weights decay as in dense training, whose results this has, to the last bit but for duplicates' sums. Each row
+/// weights decay as in dense training, whose results this has, to rounding. Each row
 /// notes in 4 bytes up to which step it is done.
 struct catch_up {
   using policy_category = step_count_category;
