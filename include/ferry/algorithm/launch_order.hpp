@@ -44,4 +44,23 @@ struct in_few_teams {
   }
 };
 
+/// The same in one piece for each team, without teams: for verbs on path::direct, whose launches must not allocate.
+struct in_few_threads {
+  const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
+
+  template <class Exec, class Functor>
+  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
+           const Functor& functor) const {
+    if constexpr (is_host_exec<Exec>) {
+      launch(exec, label, items * per_item, functor);
+    } else {
+      if (items <= 0 || per_item <= 0) return;
+      constexpr std::int64_t pieces = execution_backend<Exec>::tuning().ordered_teams;
+      constexpr std::int64_t size = execution_backend<Exec>::tuning().ordered_team_size;
+      launch(exec, label, pieces * size,
+             kernels::in_pieces<Functor>{functor, items, count, per_item, pieces, size});
+    }
+  }
+};
+
 }  // namespace ferry::detail

@@ -55,7 +55,7 @@ void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t 
     static_assert(sizeof(Kernel) < 448,
                   "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
     const int lanes = kernels::lanes_for(kernel.width);
-    constexpr bool few = std::is_same_v<Order, in_few_teams>;
+    constexpr bool few = !std::is_same_v<Order, all_at_once>;
     const int threads = (few ? execution_backend<Exec>::tuning().ordered_team_size : 256) / lanes;
     const std::int64_t teams = few ? execution_backend<Exec>::tuning().ordered_teams
                                    : std::min<std::int64_t>((items + threads - 1) / threads, 1 << 20);
@@ -188,14 +188,16 @@ auto* combine_on_device(call<Exec>& of, const std::string& label, const Job& job
   return combined;
 }
 
-/// The order in which a plan's rows, which are sorted already, are written on path::direct and path::ordered alike: few
-/// teams over host memory, where the device's translations are the limit (a step on mapped rows takes three times as long
+/// The order in which a plan's rows, which are sorted already, are written on path::direct and path::ordered: by few
+/// threads over host memory, where the device's translations are the limit (a step on mapped rows takes three times as long
 /// with every thread that a device has room for); all at once over its own, where few teams could not keep it busy.
-template <class TableSpace>
+template <class Path, class TableSpace>
 auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {
     (void)plan;
     return all_at_once{};
+  } else if constexpr (std::is_same_v<Path, path::direct>) {
+    return in_few_threads{plan.storage()->unique_count};
   } else {
     return in_few_teams{plan.storage()->unique_count, 0, {}};
   }

@@ -50,7 +50,7 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
       if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       else
-        write_direct<Duplicates>(of, label, ready, plan, values, plan_order<table_space>(plan));
+        write_direct<Duplicates>(of, label, ready, plan, values, plan_order<Path, table_space>(plan));
     } else {
       settle(of, label, job.table, values);
       job.reach([&](const auto& array) { of.settles(array); });

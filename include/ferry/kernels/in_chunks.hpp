@@ -53,4 +53,29 @@ struct in_chunks {
   }
 };
 
+/// The same walk of chunks that need no meeting, by single threads: no team has to agree on anything, and Kokkos takes no
+/// scratch memory for a range.
+///
+/// Device mapping: `threads` threads in all, `size` neighbours of which share one contiguous piece of the items.
+template <class Flat>
+struct in_pieces {
+  static constexpr unsigned int most_threads = 512;  ///< of a block, see launch
+
+  Flat flat;
+  std::int64_t items;         ///< at most
+  const std::int64_t* count;  ///< the number of items, where only the device knows it
+  std::int64_t per_item;
+  std::int64_t pieces;
+  std::int64_t size;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+    const std::int64_t all = count == nullptr || items < *count ? items : *count;
+    const std::int64_t piece = t / size;
+    const std::int64_t each = (all + pieces - 1) / pieces;
+    const std::int64_t begin = piece * each;
+    const std::int64_t end = begin + each < all ? begin + each : all;
+    for (std::int64_t i = begin * per_item + (t - piece * size); i < end * per_item; i += size) flat(i);
+  }
+};
+
 }  // namespace ferry::kernels
