@@ -1,3 +1,4 @@
+#include "optim/catch_up_kit.hpp"
 #include "optim/step_kit.hpp"
 #include "support/paths.hpp"
 
@@ -17,8 +18,8 @@ namespace ferry_test {
 
 namespace {
 
-constexpr std::size_t rows = 17;
-constexpr std::size_t width = 37;
+constexpr std::size_t rows = catch_up_rows;
+constexpr std::size_t width = catch_up_width;
 
 template <class Space, class Rule, int Fields, class Path>
 void per_row_is_each_rows_own(Rule rule, Path path) {
@@ -48,54 +49,6 @@ void per_row_is_each_rows_own(Rule rule, Path path) {
   CHECK(state.steps() == 12);
 }
 
-/// Few rows a step, so that some are behind by many steps; lr changes on the way.
-template <class T, class Space, class Rule, int Fields, class Path>
-void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int steps = 60) {
-  CAPTURE(Rule::name, Space::name, path.name);
-  auto random = generator(5);
-  const exec_space exec;
-  const auto start = values<T>(random, rows * width);
-  auto table = make<Space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(rule, table);
-  plain_training<Rule, Fields> dense(rule, start, width);
-  ferry::tensor<T, ferry::device_space> seen("seen", rows, width);
-  std::vector<std::int64_t> every(rows);
-  for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
-  for (int step = 1; step <= steps; ++step) {
-    if (step % 20 == 0) rule.lr *= 0.7;
-    const auto batch =
-        random_batch<T>(random, step % 9 == 0 ? 0 : 2, rows - (step < steps / 2 ? 3 : 0), width);
-    ferry::step(exec, rule, table, state, batch.rows,
-                make<ferry::device_space>("grads", batch.rows.size(), width, batch.values), path,
-                ferry::step_count::catch_up{})
-        .wait();
-    const auto sums = summed(batch, width);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const auto named = sums.find(row);
-      dense.step(rule, step, row, named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
-    }
-    if (step % 15 != 0) continue;
-    // The gather sees what dense training has, and changes nothing.
-    const auto before = take(table);
-    if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
-      put(seen, std::vector<T>(rows * width, T(-77)));
-      ferry::gather(exec, rule, table, state, every, seen).wait();
-      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
-      ferry::gather(exec, rule, table, state, ferry::make_plan(exec, every, rows), seen).wait();
-      CHECK(farthest_apart(take(seen), dense.weights) < tolerance);
-    }
-    CHECK(take(table) == before);
-    if (step != 45) continue;
-    ferry::catch_up(exec, rule, table, state).wait();
-    CHECK(farthest_apart(take(table), dense.weights) < tolerance);
-    for (const auto done : take(state.row_steps())) CHECK(done == 45);
-  }
-  ferry::catch_up(exec, rule, table, state).wait();
-  CHECK(farthest_apart(take(table), dense.weights) < tolerance);
-  for (int f = 0; f < Fields; ++f)
-    CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < tolerance);
-}
-
 }  // namespace
 
 TEMPLATE_TEST_CASE("rows that count for themselves", "[optim][step_count]", ferry::device_space,
@@ -111,39 +64,6 @@ TEMPLATE_TEST_CASE("catching up is dense training, in every space and on every p
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     catching_up_is_dense_training<double, TestType, ferry::optim::adam, 2>({.lr = 0.1}, path, 1e-12);
   });
-}
-
-TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]") {
-  using space = ferry::mapped_space;
-  const ferry::path::direct path;
-  const auto check = [&]<class Rule, int Fields>(const Rule& rule, std::integral_constant<int, Fields>) {
-    catching_up_is_dense_training<double, space, Rule, Fields>(rule, path, 1e-12);
-    catching_up_is_dense_training<float, space, Rule, Fields>(rule, path, 2e-5);
-  };
-  using namespace ferry::optim;
-  const std::integral_constant<int, 0> none;
-  const std::integral_constant<int, 1> one;
-  const std::integral_constant<int, 2> two;
-  const std::integral_constant<int, 3> three;
-  check(sgd{.lr = 0.1, .weight_decay = 0.01}, none);
-  check(sgd{.lr = 0.1, .momentum = 0.9}, one);
-  check(sgd{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}, one);
-  check(adagrad{.lr = 0.1, .lr_decay = 0.1}, one);
-  check(adagrad{.lr = 0.1, .weight_decay = 0.1}, one);
-  check(adam{.lr = 0.1, .amsgrad = true}, three);
-  check(adam{.lr = 0.1, .weight_decay = 0.1}, two);
-  check(adamw{.lr = 0.1, .weight_decay = 0.1}, two);
-  check(adamw{.lr = 0.1, .weight_decay = 0.0}, two);
-  check(sparse_adam{.lr = 0.1}, two);
-  check(nadam{.lr = 0.1}, two);
-  check(adadelta{.lr = 1.0}, two);
-  check(adamax{.lr = 0.1}, two);
-  check(rmsprop{.lr = 0.01}, one);
-  check(rmsprop{.lr = 0.01, .momentum = 0.9, .centered = true}, three);
-  check(rmsprop{.lr = 0.01, .centered = true}, two);
-  check(rprop{.lr = 0.01}, two);
-  check(asgd{.lr = 0.1, .lambd = 0.01, .t0 = 5.0}, one);
-  check(ftrl{.lr = 0.1, .l1 = 0.1}, two);
 }
 
 TEST_CASE("rows that missed very many steps", "[optim][step_count]") {
