@@ -3,6 +3,7 @@
 #include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
+#include <ferry/execution/path.hpp>
 #include <ferry/index/row_plan.hpp>
 #include <ferry/kernels/apply_rows.hpp>
 #include <ferry/kernels/index_kernels.hpp>
