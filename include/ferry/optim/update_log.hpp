@@ -34,11 +34,11 @@ class update_log {
       runs_.assign(1, run{1, rule, 1, rule});
     }
     if (settled_ || size() >= steps) return;
-    const entry far = rule.template coefficients<Compute>(std::int64_t{1} << 40);
+    const entry settled = rule.template coefficients<Compute>(std::int64_t{1} << 40);
     while (size() < steps && !settled_) {
       const entry next = rule.template coefficients<Compute>(size() + 1);
       push(next);
-      settled_ = same(next, far);
+      settled_ = same(next, settled);
     }
   }
 
