@@ -45,10 +45,12 @@ struct sort_functions {
     values = value_buffers.Current();
   }
 
+  /// Counts of the functions below are less than 2^32, which spares CUB offsets of 64 bits.
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
     std::size_t bytes = 0;
     cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
-    check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, count, first_bit, bits),
+    check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
+                                         bits),
           "cub::DeviceRadixSort");
     return bytes;
   }
