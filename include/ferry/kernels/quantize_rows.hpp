@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/kernels/packet.hpp>
+#include <ferry/kernels/row_range.hpp>
 #include <ferry/kernels/rowwise_int8_code.hpp>
 #include <ferry/kernels/tile.hpp>
 #include <ferry/tensor/numeric.hpp>
@@ -23,8 +24,7 @@ namespace ferry::kernels {
 template <class Value, class Source>
 struct quantize_rows {
   static constexpr std::int64_t tile = packed_tile::elements;
-  using range_reducer = Kokkos::MinMax<float>;
-  using range = typename range_reducer::value_type;
+  using range = row_range::values;
 
   const Value* values;
   std::int64_t values_stride;
@@ -42,11 +42,11 @@ struct quantize_rows {
     // Several ranges side by side, so that the compiler may vectorise the loop.
     constexpr int side_by_side = 16;
     range partial[side_by_side];
-    for (auto& one : partial) one = nothing();
+    for (auto& one : partial) one = row_range::nothing();
     std::int64_t column = 0;
     for (; column + side_by_side <= width; column += side_by_side)
-      for (int e = 0; e < side_by_side; ++e) widen(partial[e], convert<float>(from[column + e]));
-    for (; column < width; ++column) widen(partial[0], convert<float>(from[column]));
+      for (int e = 0; e < side_by_side; ++e) row_range::widen(partial[e], convert<float>(from[column + e]));
+    for (; column < width; ++column) row_range::widen(partial[0], convert<float>(from[column]));
     for (const auto& one : partial) {
       partial[0].min_val = one.min_val < partial[0].min_val ? one.min_val : partial[0].min_val;
       partial[0].max_val = one.max_val > partial[0].max_val ? one.max_val : partial[0].max_val;
@@ -66,16 +66,16 @@ struct quantize_rows {
       if (source.row(position, false) < 0) continue;
       const Value* from = values + position * values_stride;
       std::byte* record = records + position * record_bytes;
-      range whole = nothing();
+      range whole = row_range::nothing();
       Kokkos::parallel_reduce(
           Kokkos::ThreadVectorRange(team, tiles),
           [&](const std::int64_t t, range& part) {
             float value[tile];
             const int count = load(value, from, t);
             for (int e = 0; e < tile; ++e)
-              if (e < count) widen(part, value[e]);
+              if (e < count) row_range::widen(part, value[e]);
           },
-          range_reducer(whole));
+          row_range::reducer(whole));
       const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
       Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiles), [&](const std::int64_t t) {
         float value[tile];
@@ -94,25 +94,6 @@ struct quantize_rows {
   }
 
  private:
-  static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
-
-  KOKKOS_FUNCTION static range nothing() {
-    range empty;
-    empty.min_val = infinity;
-    empty.max_val = -infinity;
-    return empty;
-  }
-
-  /// An element that is infinite or not a number makes the range infinite.
-  KOKKOS_FORCEINLINE_FUNCTION static void widen(range& of, float value) {
-    constexpr float largest = Kokkos::Experimental::finite_max_v<float>;
-    const bool finite = value >= -largest && value <= largest;
-    const float low = finite ? value : -infinity;
-    const float high = finite ? value : infinity;
-    of.min_val = low < of.min_val ? low : of.min_val;
-    of.max_val = high > of.max_val ? high : of.max_val;
-  }
-
   KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* from, std::int64_t t) const {
     const std::int64_t left = width - t * tile;
     const int count = static_cast<int>(left < tile ? left : tile);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/kernels/row_range.hpp>
 #include <ferry/kernels/row_sums.hpp>
 #include <ferry/kernels/tile.hpp>
 
@@ -13,28 +14,6 @@
 ///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
 ///   once(act)          act(), for the row
 namespace ferry::kernels {
-
-/// Least and largest of a row's elements, infinite where one of them is infinite or not a number.
-struct row_range {
-  using reducer = Kokkos::MinMax<float>;
-  using values = typename reducer::value_type;
-  static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
-
-  KOKKOS_FUNCTION static values nothing() {
-    values empty;
-    empty.min_val = infinity;
-    empty.max_val = -infinity;
-    return empty;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& of, float value) {
-    constexpr float largest = Kokkos::Experimental::finite_max_v<float>;
-    const bool finite = value >= -largest && value <= largest;
-    const float low = finite ? value : -infinity;
-    const float high = finite ? value : infinity;
-    of.min_val = low < of.min_val ? low : of.min_val;
-    of.max_val = high > of.max_val ? high : of.max_val;
-  }
-};
 
 /// One thread of the host, tile after tile.
 template <class Compute, class Tile>
