@@ -196,7 +196,8 @@ toolchain=
 install_dependencies() {
   local name=$1 output=$build/deps/$1 profile=host inputs
   shift
-  local arguments=(--output-folder "$output" --build=missing --update "$@")
+  # Copies under the build folder: Conan's own folders have another name in each cache, which ccache would see.
+  local arguments=(--output-folder "$output" --build=missing --update --deployer=full_deploy "--deployer-folder=$output" "$@")
   if [ -n "$kokkos_dir" ]; then
     profile=host-system-kokkos
     arguments+=(-c "user.kokkos:root=$kokkos_dir")
@@ -366,6 +367,9 @@ if [ "$cuda" = 1 ]; then
   preset=cuda prefix=cuda-
   backend_options=(-o '&:cuda=True' -o 'kokkos/*:cuda=True')
 fi
+
+# Two checkouts share what ccache keeps, precompiled headers among it.
+export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
 # Kokkos advises to bind threads; the tests, which share the processors, set their own.
 export OMP_PROC_BIND=${OMP_PROC_BIND:-false}
