@@ -293,7 +293,7 @@ command_test() {
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base
   install_dependencies "$preset" "${backend_options[@]}"
   local options=()
-  if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=ON); fi
+  if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=nvcc); fi
   configure "$preset" "$preset" "${options[@]}"
   compile "$preset"
   if [ "$cuda" = 1 ] && ! has_gpu; then

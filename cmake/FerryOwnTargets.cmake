@@ -18,6 +18,9 @@ foreach(language IN ITEMS CXX CUDA)
   endif()
 endforeach()
 
+# A tenth of a test's compile time is GCC looking for memory to give back; it is looked for from a gigabyte on.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
+
 # Warnings are errors here and only here: a consumer's compiler may know warnings that ours does not.
 add_library(ferry_warnings INTERFACE)
 set(ferry_host_warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)

@@ -128,8 +128,22 @@ struct changed_in_rows {
   }
 };
 
-/// Elements that the rule's first step by `which` (indices or plan of the rows named) leaves wrong, in those rows and in
-/// the others, which have to be as they were.
+/// Elements of a dense table that the rule's first step leaves wrong, in the rows named and in the others, which have to
+/// be as they were.
+template <class First>
+std::int64_t wrong_in_table(const session& run, const float* table, std::int64_t elements,
+                            const element_value& before, const First& first, const named_rows& named) {
+  const auto count = [&](std::int64_t which, const auto& check) {
+    return count_of(run.exec(), "ferry_bench::check", which, check);
+  };
+  const std::int64_t moved = named.count() * before.width;
+  const auto changed = count(elements, changed_elements{table, before});
+  return count(moved, wrong_stepped<First>{table, named.rows.data(), named.begins.data(),
+                                           named.positions.data(), before, first}) +
+         changed - count(moved, changed_in_rows{table, named.rows.data(), before});
+}
+
+/// The same after a step on a table of its own state by `which`: indices or plan of the rows named.
 template <class Table, class Rule, class First, class Which, class... Policies>
 std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule, const First& first,
                               const Which& which, const named_rows& named, const batch_tensor& grads,
@@ -138,14 +152,7 @@ std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule
   ferry::init::custom(run.exec(), table, before);
   auto state = ferry::optim::make_state(rule, table);
   ferry::step(run.exec(), rule, table, state, which, grads, policies...).wait();
-  const auto count = [&](std::int64_t elements, const auto& check) {
-    return count_of(run.exec(), "ferry_bench::check", elements, check);
-  };
-  const std::int64_t moved = named.count() * before.width;
-  const auto changed = count(static_cast<std::int64_t>(table.size()), changed_elements{table.data(), before});
-  return count(moved, wrong_stepped<First>{table.data(), named.rows.data(), named.begins.data(),
-                                           named.positions.data(), before, first}) +
-         changed - count(moved, changed_in_rows{table.data(), named.rows.data(), before});
+  return wrong_in_table(run, table.data(), static_cast<std::int64_t>(table.size()), before, first, named);
 }
 
 }  // namespace ferry_bench

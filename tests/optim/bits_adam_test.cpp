@@ -14,4 +14,8 @@ TEST_CASE("adam, in float and half_t, and adamw give the same bits everywhere", 
   same_bits_everywhere<float>(adamw{.lr = 0.1, .weight_decay = 0.1, .amsgrad = true}, fields<3>);
 }
 
+TEST_CASE("adam gives the same bits on every host backend", "[optim][bits]") {
+  same_bits_on_host_backends<float>(ferry::optim::adam{.lr = 0.1, .weight_decay = 0.01}, fields<2>);
+}
+
 }  // namespace ferry_test

@@ -76,18 +76,20 @@ bits_of_training<T> trained_here(const Rule& rule, const bits_batches& by, std::
   return made;
 }
 
-template <class T, class Space, class Rule, class Path>
+template <class T, class Space, class Exec = exec_space, class Rule, class Path>
 void bits_on(const Rule& rule, const bits_batches& by, std::size_t width, const bits_of_training<T>& expected,
              Path path) {
-  CAPTURE(Space::name, path.name);
-  const exec_space exec;
+  CAPTURE(Exec::name(), Space::name, path.name);
+  const Exec exec;
   std::vector<T> start;
   for (const float w : by.start) start.push_back(T(w));
   auto table = make<Space>("weights", bits_batches::rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
   for (int step = 1; step <= bits_batches::steps; ++step) {
     const auto& batch = by.batch[static_cast<std::size_t>(step - 1)];
-    const auto grads = make<ferry::device_space>("grads", bits_batches::n, width, batch.values);
+    using grads_space =
+        std::conditional_t<std::is_same_v<Exec, exec_space>, ferry::device_space, ferry::pageable_space>;
+    const auto grads = make<grads_space>("grads", bits_batches::n, width, batch.values);
     if (step % 3 == 0)
       ferry::step(exec, rule, table, state, batch.rows, grads, path, ferry::duplicates::assume_unique{})
           .wait();
@@ -106,7 +108,8 @@ void bits_on(const Rule& rule, const bits_batches& by, std::size_t width, const 
   }
 }
 
-/// In every space, on every path. Widths: one element, one packet, none of packets, two warps of packets.
+/// On every path, and where device and host have the rows for themselves. Widths: one element, one packet, none of
+/// packets, two warps of packets.
 template <class T, class Rule, int Fields>
 void same_bits_everywhere(const Rule& rule, std::integral_constant<int, Fields>) {
   for (const std::size_t width : {1u, 4u, 33u, 128u}) {
@@ -114,13 +117,29 @@ void same_bits_everywhere(const Rule& rule, std::integral_constant<int, Fields>)
     auto random = generator(1600 + width);
     const bits_batches by(random, width);
     const auto expected = trained_here<T, Rule, Fields>(rule, by, width);
-    const auto in = [&]<class Space>(Space) {
-      for_each_path<Space, ferry::device_space, work::changes>(
-          [&](auto path) { bits_on<T, Space>(rule, by, width, expected, path); });
-    };
-    in(ferry::device_space{});
-    in(ferry::mapped_space{});
-    in(ferry::pageable_space{});
+    for_each_path<ferry::mapped_space, ferry::device_space, work::changes>(
+        [&](auto path) { bits_on<T, ferry::mapped_space>(rule, by, width, expected, path); });
+    bits_on<T, ferry::device_space>(rule, by, width, expected, ferry::path::direct{});
+    bits_on<T, ferry::pageable_space>(rule, by, width, expected, ferry::path::staged{});
+  }
+}
+
+/// On the host backends of a build whose default is a device.
+template <class T, class Rule, int Fields>
+void same_bits_on_host_backends(const Rule& rule, std::integral_constant<int, Fields>) {
+  for (const std::size_t width : {1u, 33u, 128u}) {
+    CAPTURE(Rule::name, width);
+    auto random = generator(1650 + width);
+    const bits_batches by(random, width);
+    const auto expected = trained_here<T, Rule, Fields>(rule, by, width);
+    const ferry::path::direct path;
+    bits_on<T, ferry::mapped_space, Kokkos::DefaultHostExecutionSpace>(rule, by, width, expected, path);
+#ifdef KOKKOS_ENABLE_SERIAL
+    bits_on<T, ferry::mapped_space, Kokkos::Serial>(rule, by, width, expected, path);
+#endif
+#ifdef KOKKOS_ENABLE_THREADS
+    bits_on<T, ferry::mapped_space, Kokkos::Threads>(rule, by, width, expected, path);
+#endif
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 /// Steps on tables of 8-bit rows: the bytes of every record against a decoding, the rule in float, and an encoding by
@@ -73,10 +74,17 @@ TEMPLATE_TEST_CASE("a step on 8-bit rows decodes, updates and encodes", "[optim]
     for (const std::size_t width : {1u, 4u, 30u, 128u, 131u}) {
       const ferry::rounding::nearest nearest;
       const ferry::rounding::stochastic stochastic;
-      train<TestType, ferry::optim::sgd, 0>({.lr = 0.3, .weight_decay = 0.01}, width, path, nearest);
-      train<TestType, ferry::optim::sgd, 0>({.lr = 0.3}, width, path, stochastic);
-      train<TestType, ferry::optim::adam, 2>({.lr = 0.02}, width, path, nearest);
-      train<TestType, ferry::optim::adam, 2>({.lr = 0.02}, width, path, stochastic);
+      // Both roundings with and without state, in device and in host memory.
+      if constexpr (std::is_same_v<TestType, ferry::mapped_space> ||
+                    std::is_same_v<TestType, ferry::pageable_space>)
+        train<TestType, ferry::optim::sgd, 0>({.lr = 0.3, .weight_decay = 0.01}, width, path, nearest);
+      if constexpr (std::is_same_v<TestType, ferry::device_space>)
+        train<TestType, ferry::optim::sgd, 0>({.lr = 0.3}, width, path, stochastic);
+      if constexpr (std::is_same_v<TestType, ferry::device_space> ||
+                    std::is_same_v<TestType, ferry::pinned_space>)
+        train<TestType, ferry::optim::adam, 2>({.lr = 0.02}, width, path, nearest);
+      if constexpr (std::is_same_v<TestType, ferry::mapped_space>)
+        train<TestType, ferry::optim::adam, 2>({.lr = 0.02}, width, path, stochastic);
     }
   });
 }

@@ -5,6 +5,7 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 /// Training of records gives the bits of training a table and its state, in every space and on every path.
@@ -14,13 +15,14 @@ namespace {
 
 constexpr std::size_t rows = 19, n = 23;
 
+/// The table stays in device_space and leaves the path to ferry: its own tests take it everywhere.
 template <class T, class Space, class Rule, class Path>
 void train_both(const Rule& rule, std::size_t width, Path path) {
   CAPTURE(Rule::name, Space::name, path.name, width);
   auto random = generator(1400 + width);
   const exec_space exec;
   const auto start = values<T>(random, rows * width);
-  auto table = make<Space>("weights", rows, width, start);
+  auto table = make<ferry::device_space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
   auto records = ferry::optim::make_records<T, Space>(rule, "weights", rows, width);
   put_part(records, records.table(), start);
@@ -33,14 +35,14 @@ void train_both(const Rule& rule, std::size_t width, Path path) {
       const auto few = make<ferry::device_space>("few", unique.size(), width,
                                                  values<float>(random, unique.size() * width));
       const ferry::duplicates::assume_unique promised;
-      ferry::step(exec, rule, table, state, unique, few, path, promised).wait();
+      ferry::step(exec, rule, table, state, unique, few, promised).wait();
       ferry::step(exec, rule, records, unique, few, path, promised).wait();
     } else if (step % 3 == 1) {
       const auto plan = ferry::make_plan(exec, which, rows);
-      ferry::step(exec, rule, table, state, plan, grads, path).wait();
+      ferry::step(exec, rule, table, state, plan, grads).wait();
       ferry::step(exec, rule, records, plan, grads, path).wait();
     } else {
-      ferry::step(exec, rule, table, state, which, grads, path).wait();
+      ferry::step(exec, rule, table, state, which, grads).wait();
       ferry::step(exec, rule, records, which, grads, path).wait();
     }
   }
@@ -73,15 +75,22 @@ void padding_stays_zero(const Rule& rule, std::size_t width) {
 
 }  // namespace
 
+// Each rule on every path in one or two spaces: element by element where the rows are in device or host memory, by whole rows.
 TEMPLATE_TEST_CASE("records train as table and state do", "[optim][records]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   using namespace ferry::optim;
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     for (const std::size_t width : {1u, 4u, 35u, 130u}) {
-      train_both<float, TestType>(adam{.lr = 0.1}, width, path);
-      train_both<ferry::half_t, TestType>(adam{.lr = 0.1}, width, path);
-      train_both<float, TestType>(rowwise_adagrad{.lr = 0.1, .initial_accumulator_value = 0.5}, width, path);
-      train_both<float, TestType>(sgd{.lr = 0.1}, width, path);
+      if constexpr (std::is_same_v<TestType, ferry::device_space> ||
+                    std::is_same_v<TestType, ferry::pageable_space>)
+        train_both<float, TestType>(adam{.lr = 0.1}, width, path);
+      if constexpr (std::is_same_v<TestType, ferry::mapped_space>) {
+        train_both<ferry::half_t, TestType>(adam{.lr = 0.1}, width, path);
+        train_both<float, TestType>(rowwise_adagrad{.lr = 0.1, .initial_accumulator_value = 0.5}, width,
+                                    path);
+      }
+      if constexpr (std::is_same_v<TestType, ferry::pinned_space>)
+        train_both<float, TestType>(sgd{.lr = 0.1}, width, path);
     }
   });
 }

@@ -12,7 +12,9 @@ TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]"
   const ferry::path::direct path;
   const auto check = [&]<class Rule, int Fields>(const Rule& rule, std::integral_constant<int, Fields>) {
     catching_up_is_dense_training<double, space, Rule, Fields>(rule, path, 1e-12);
-    catching_up_is_dense_training<float, space, Rule, Fields>(rule, path, 2e-5);
+    // In float one rule of each number of fields.
+    if constexpr (std::is_same_v<Rule, ferry::optim::sgd> || std::is_same_v<Rule, ferry::optim::adam>)
+      catching_up_is_dense_training<float, space, Rule, Fields>(rule, path, 2e-5);
   };
   using namespace ferry::optim;
   const std::integral_constant<int, 0> none;

@@ -7,6 +7,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
@@ -55,7 +56,8 @@ TEMPLATE_TEST_CASE("rows that count for themselves", "[optim][step_count]", ferr
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     per_row_is_each_rows_own<TestType, ferry::optim::adam, 2>({.lr = 0.1}, path);
-    per_row_is_each_rows_own<TestType, ferry::optim::adagrad, 1>({.lr = 0.1, .lr_decay = 0.1}, path);
+    if constexpr (std::is_same_v<TestType, ferry::mapped_space>)
+      per_row_is_each_rows_own<TestType, ferry::optim::adagrad, 1>({.lr = 0.1, .lr_decay = 0.1}, path);
   });
 }
 

@@ -192,9 +192,12 @@ TEST_CASE("tables without columns", "[optim][step]") {
     ferry::step(exec, staged, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();
     ferry::step(exec, staged, codes, of_codes, which, grads, path, ferry::nonfinite::skip{}).wait();
     ferry::step(exec, staged, records, which, grads, path, ferry::nonfinite::skip{}).wait();
-    CHECK_THROWS_AS(ferry::step(exec, staged, table, state, bad, two, path).wait(), ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, staged, codes, of_codes, bad, two, path).wait(), ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, staged, records, bad, two, path).wait(), ferry::out_of_range);
+    const ferry::nonfinite::skip skip;
+    CHECK_THROWS_AS(ferry::step(exec, staged, table, state, bad, two, path, skip).wait(),
+                    ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, staged, codes, of_codes, bad, two, path, skip).wait(),
+                    ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, staged, records, bad, two, path, skip).wait(), ferry::out_of_range);
   });
   CHECK(state.steps() == 4);
   CHECK(of_codes.steps() == 4);
