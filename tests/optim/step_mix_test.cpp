@@ -120,6 +120,46 @@ TEST_CASE("rows catch up whatever the type of the gradients", "[optim][step_coun
   CHECK(farthest_apart(take(table), dense.weights) < 2e-5);
 }
 
+// Between two visits a row's weights are numbers of its narrow format: what it missed is computed in float, and the whole
+// rounded once, with the random bits of the step that comes.
+TEST_CASE("rows that catch up are rounded at random where they are stored", "[optim][step_count][rounding]") {
+  using ferry::half_t;
+  auto random = generator(1715);
+  const exec_space exec;
+  const ferry::optim::adamw rule{.lr = 0.01, .weight_decay = 0.1};
+  auto weights = values<half_t>(random, rows * width);
+  auto table = make<space>("weights", rows, width, weights);
+  auto state = ferry::optim::make_state(rule, table);
+  state.set_seed(random());
+  std::vector<float> first(rows * width, 0.0f), second(rows * width, 0.0f);
+  std::vector<std::int64_t> done(rows, 0);
+  for (std::int64_t step = 1; step <= 30; ++step) {
+    const auto which = unique_indices<std::int64_t>(random, 3, rows);
+    const auto gradients = values<float>(random, 3 * width);
+    ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 3, width, gradients),
+                ferry::step_count::catch_up{}, ferry::rounding::stochastic{})
+        .wait();
+    const ferry::kernels::step_randomness bits{state.seed(), static_cast<std::uint64_t>(step)};
+    for (std::size_t i = 0; i < which.size(); ++i) {
+      const auto row = static_cast<std::size_t>(which[i]);
+      for (std::size_t c = 0; c < width; ++c) {
+        const std::size_t at = row * width + c;
+        float weight = weights[at], own[2] = {first[at], second[at]};
+        for (auto s = done[row] + 1; s <= step; ++s)
+          rule.coefficients<float>(s).apply(weight, s == step ? gradients[i * width + c] : 0.0f, own);
+        const auto column = static_cast<std::int64_t>(c);
+        weights[at] = half_t::at_random(weight, bits.of(which[i], column / 4).word[column % 4]);
+        first[at] = own[0];
+        second[at] = own[1];
+      }
+      done[row] = step;
+    }
+  }
+  CHECK(same_bits(take(table), weights));
+  CHECK(same_bits(take(state.field(0)), first));
+  CHECK(same_bits(take(state.field(1)), second));
+}
+
 TEST_CASE("stages see what the duplicates policy makes of a row's gradients", "[optim][stages]") {
   const exec_space exec;
   const ferry::optim::staged staged{ferry::optim::sgd{.lr = 0.1}, ferry::optim::clip_norm{20.0},

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/kernels/tile.hpp>
+
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
@@ -53,6 +55,24 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Pace& pace, const Stages& stages
         now.apply(of[e].weight, Compute(0), of[e].state);
         of[e].weight = stages.changed(before, of[e].weight, row);
       }
+  }
+}
+
+/// The same for a tile whose weights and fields lie apart; `field` has Fields of its rooms in use.
+template <class Tile, int Fields, class Pace, class Stages, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Pace& pace, const Stages& stages, std::int64_t row,
+                                               Compute (&weight)[Tile::elements],
+                                               Compute (&field)[Room][Tile::elements], int count) {
+  element<Compute, Room> all[Tile::elements];
+  for (int e = 0; e < live<Tile>(count); ++e) {
+    all[e].weight = weight[e];
+    all[e].state[0] = Compute(0);
+    for (int f = 0; f < Fields; ++f) all[e].state[f] = field[f][e];
+  }
+  catch_up(pace, stages, row, all, live<Tile>(count));
+  for (int e = 0; e < live<Tile>(count); ++e) {
+    weight[e] = all[e].weight;
+    for (int f = 0; f < Fields; ++f) field[f][e] = all[e].state[f];
   }
 }
 

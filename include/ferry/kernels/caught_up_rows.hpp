@@ -50,25 +50,15 @@ struct caught_up_rows {
  private:
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, std::int64_t row, std::int64_t column,
                                        int count) const {
-    Compute number[Tile::elements];
-    element<Compute, room> all[Tile::elements];
-    load_tile<Tile>(number, table + row * stride + column, count);
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      all[e].weight = number[e];
-      all[e].state[0] = Compute(0);
-    }
-    for (int f = 0; f < Fields; ++f) {
-      load_tile<Tile>(number, state[f] + row * state_stride + column, count);
-      for (int e = 0; e < live<Tile>(count); ++e) all[e].state[f] = number[e];
-    }
-    catch_up(pace, stages, row, all, live<Tile>(count));
-    for (int e = 0; e < live<Tile>(count); ++e) number[e] = all[e].weight;
-    store_tile<Tile>(number, out + source.position(item) * out_stride + column, count);
+    Compute weight[Tile::elements];
+    Compute field[room][Tile::elements];
+    load_tile<Tile>(weight, table + row * stride + column, count);
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+    catch_up_tile<Tile, Fields>(pace, stages, row, weight, field, count);
+    store_tile<Tile>(weight, out + source.position(item) * out_stride + column, count);
     if (!own) return;
-    for (int f = 0; f < Fields; ++f) {
-      for (int e = 0; e < live<Tile>(count); ++e) number[e] = all[e].state[f];
-      store_tile<Tile>(number, state[f] + row * state_stride + column, count);
-    }
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
   }
 };
 

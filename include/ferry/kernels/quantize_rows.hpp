@@ -39,21 +39,13 @@ struct quantize_rows {
     if (source.row(position, false) < 0) return;
     const Value* from = values + position * values_stride;
     std::byte* record = records + position * record_bytes;
-    // Several ranges side by side, so that the compiler may vectorise the loop.
-    constexpr int side_by_side = 16;
-    range partial[side_by_side];
-    for (auto& one : partial) one = row_range::nothing();
-    std::int64_t column = 0;
-    for (; column + side_by_side <= width; column += side_by_side)
-      for (int e = 0; e < side_by_side; ++e) row_range::widen(partial[e], convert<float>(from[column + e]));
-    for (; column < width; ++column) row_range::widen(partial[0], convert<float>(from[column]));
-    for (const auto& one : partial) {
-      partial[0].min_val = one.min_val < partial[0].min_val ? one.min_val : partial[0].min_val;
-      partial[0].max_val = one.max_val > partial[0].max_val ? one.max_val : partial[0].max_val;
-    }
-    const auto code = rowwise_int8_code::of(partial[0].min_val, partial[0].max_val);
+    row_range::side_by_side ranges;
+    ranges.widen(from, width);
+    const auto whole = ranges.whole();
+    const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
     auto* codes = reinterpret_cast<std::uint8_t*>(record);
-    for (column = 0; column < width; ++column) codes[column] = code.encode(convert<float>(from[column]));
+    for (std::int64_t column = 0; column < width; ++column)
+      codes[column] = code.encode(convert<float>(from[column]));
     code.store(record, width, record_bytes);
   }
 

@@ -44,13 +44,13 @@ struct thread_walk {
   }
   template <class Measure>
   KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
-    auto all = row_range::nothing();
+    row_range::side_by_side all;
     each([&](std::int64_t column, int count) {
       float value[Tile::elements];
       measure(column, count, value);
-      for (int e = 0; e < count; ++e) row_range::widen(all, value[e]);
+      all.widen(value, count);
     });
-    return all;
+    return all.whole();
   }
   template <class Act>
   KOKKOS_FORCEINLINE_FUNCTION void once(const Act& act) const {

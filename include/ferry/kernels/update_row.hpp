@@ -54,7 +54,8 @@ struct update_row {
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!stages.takes(row)) return;
-    if constexpr (Pace::catches_up) make_up<Tile>(row, of.weight, of.field, count);
+    if constexpr (Pace::catches_up)
+      catch_up_tile<Tile, Fields>(pace, stages, row, of.weight, of.field, count);
     const typename Pace::update now = pace.of(row);
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute own[room];
@@ -68,23 +69,6 @@ struct update_row {
     table.template store<Tile>(of.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
       store_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
-  }
-
- private:
-  template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void make_up(std::int64_t row, Compute (&weight)[Tile::elements],
-                                           Compute (&field)[room][Tile::elements], int count) const {
-    element<Compute, room> all[Tile::elements];
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      all[e].weight = weight[e];
-      all[e].state[0] = Compute(0);
-      for (int f = 0; f < Fields; ++f) all[e].state[f] = field[f][e];
-    }
-    catch_up(pace, stages, row, all, live<Tile>(count));
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      weight[e] = all[e].weight;
-      for (int f = 0; f < Fields; ++f) field[f][e] = all[e].state[f];
-    }
   }
 };
 

@@ -78,9 +78,21 @@ struct update_whole_rows {
     row_sums<Compute, measures_of<update>> total;
     Compute weight_factor;
   };
+  /// Each of them by itself, so that a host's compiler loads and stores vectors of them.
   struct tile {
     Compute gradient[Tile::elements];
-    element<Compute, field_room> of[Tile::elements];
+    Compute weight[Tile::elements];
+    Compute field[field_room][Tile::elements];
+
+    struct state_of_one {
+      Compute field[field_room];
+    };
+    KOKKOS_FORCEINLINE_FUNCTION state_of_one state(int e) const {
+      state_of_one of;
+      of.field[0] = Compute(0);  // never used where there are no fields
+      for (int f = 0; f < Fields; ++f) of.field[f] = field[f][e];
+      return of;
+    }
   };
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
@@ -117,7 +129,8 @@ struct update_whole_rows {
             load(here, with, column, count);
             for (int e = 0; e < live<Tile>(count); ++e) {
               Compute own[update::sums];
-              with.now.measure(here.of[e].weight, here.gradient[e], here.of[e].state, with.row, own);
+              auto of = here.state(e);
+              with.now.measure(here.weight[e], here.gradient[e], of.field, with.row, own);
               for (int s = 0; s < update::sums; ++s) part[s][e] = own[s];
             }
           });
@@ -128,7 +141,7 @@ struct update_whole_rows {
           walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
             tile here;
             stepped(here, with, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.of[e].weight * here.of[e].weight;
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
           });
       with.weight_factor = stages.weight_factor(squares.value[0]);
     }
@@ -137,21 +150,16 @@ struct update_whole_rows {
       const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
         tile here;
         stepped(here, with, column, count);
-        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.of[e].weight);
+        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.weight[e]);
       });
       to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
     }
     walk.each([&](std::int64_t column, int count) {
       tile here;
       stepped(here, with, column, count);
-      Compute weight[Tile::elements];
-      for (int e = 0; e < live<Tile>(count); ++e) weight[e] = here.of[e].weight;
-      to.template store<Tile>(weight, column, count);
-      for (int f = 0; f < Fields; ++f) {
-        Compute field[Tile::elements];
-        for (int e = 0; e < live<Tile>(count); ++e) field[e] = here.of[e].state[f];
-        store_tile<Tile>(field, state[f] + rows.row * state_stride + column, count);
-      }
+      to.template store<Tile>(here.weight, column, count);
+      for (int f = 0; f < Fields; ++f)
+        store_tile<Tile>(here.field[f], state[f] + rows.row * state_stride + column, count);
     });
     walk.once([&] {
       for (int f = 0; f < RowFields; ++f)
@@ -164,18 +172,13 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
                                         int count) const {
     combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
-    Compute plain[Tile::elements];
-    with.weights.template load<Tile>(plain, column, count);
-    for (int e = 0; e < live<Tile>(count); ++e) {
+    for (int e = 0; e < live<Tile>(count); ++e)
       here.gradient[e] = stages.gradient(here.gradient[e], with.gradient_factor);
-      here.of[e].weight = plain[e];
-      here.of[e].state[0] = Compute(0);
-    }
-    for (int f = 0; f < Fields; ++f) {
-      load_tile<Tile>(plain, state[f] + with.rows.row * state_stride + column, count);
-      for (int e = 0; e < live<Tile>(count); ++e) here.of[e].state[f] = plain[e];
-    }
-    if constexpr (Pace::catches_up) catch_up(pace, stages, with.rows.row, here.of, live<Tile>(count));
+    with.weights.template load<Tile>(here.weight, column, count);
+    for (int f = 0; f < Fields; ++f)
+      load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
+    if constexpr (Pace::catches_up)
+      catch_up_tile<Tile, Fields>(pace, stages, with.rows.row, here.weight, here.field, count);
   }
 
   /// The same after it.
@@ -183,14 +186,17 @@ struct update_whole_rows {
                                            int count) const {
     load(here, with, column, count);
     for (int e = 0; e < live<Tile>(count); ++e) {
-      auto& of = here.of[e];
-      const Compute before = of.weight;
+      const Compute before = here.weight[e];
+      Compute weight = before;
+      auto of = here.state(e);
       if constexpr (measures)
-        with.now.apply(of.weight, here.gradient[e], of.state, with.total.value);
+        with.now.apply(weight, here.gradient[e], of.field, with.total.value);
       else
-        with.now.apply(of.weight, here.gradient[e], of.state);
-      of.weight = stages.changed(before, of.weight, with.rows.row);
-      if constexpr (Stages::norm_limits != 0) of.weight *= with.weight_factor;
+        with.now.apply(weight, here.gradient[e], of.field);
+      weight = stages.changed(before, weight, with.rows.row);
+      if constexpr (Stages::norm_limits != 0) weight *= with.weight_factor;
+      here.weight[e] = weight;
+      for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
     }
   }
 };

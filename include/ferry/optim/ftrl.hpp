@@ -3,6 +3,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
+#include <ferry/optim/sign_of.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -42,8 +43,11 @@ struct ftrl {
       const Compute root = Kokkos::sqrt(state[0]);
       state[1] += g - (root - before) * inverse_lr * weight;
       const Compute z = state[1];
-      const Compute beyond = z > l1 ? z - l1 : z < -l1 ? z + l1 : Compute(0);
-      weight = beyond == Compute(0) ? Compute(0) : -beyond / ((beta + root) * inverse_lr + l2);
+      Compute within = z > l1 ? l1 : z;
+      within = within < -l1 ? -l1 : within;
+      const Compute divisor = (beta + root) * inverse_lr + l2;
+      // Zero where no gradient ever came and neither beta nor l2 are: there is nothing to divide, so one will do.
+      weight = (within - z) / (divisor + (Compute(1) - sign_of(divisor)));
     }
   };
 

@@ -3,6 +3,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
+#include <ferry/optim/sign_of.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -35,7 +36,7 @@ struct lion {
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
       const Compute g = sign * gradient;
       const Compute direction = beta1 * state[0] + fresh1 * g;
-      weight = keep * weight - (direction > Compute(0) ? lr : direction < Compute(0) ? -lr : Compute(0));
+      weight = keep * weight - lr * sign_of(direction);
       state[0] = beta2 * state[0] + fresh2 * g;
     }
   };

@@ -3,6 +3,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
+#include <ferry/optim/sign_of.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -34,13 +35,16 @@ struct rprop {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      Compute g = sign * gradient;
-      const Compute turn = g * state[0];
-      Compute size = state[1] * (turn > Compute(0) ? grow : turn < Compute(0) ? shrink : Compute(1));
-      size = size < least ? least : size > most ? most : size;
-      if (turn < Compute(0)) g = Compute(0);
-      weight -= (g > Compute(0) ? size : g < Compute(0) ? -size : Compute(0));
-      state[0] = g;
+      const Compute g = sign * gradient;
+      const Compute turn = sign_of(g * state[0]);
+      // 1 or 0 each: products by them are exact, and take the place of choices, see sign_of.
+      const Compute goes_on = Compute(0.5f) * (turn * turn + turn);
+      const Compute turned = Compute(0.5f) * (turn * turn - turn);
+      Compute size = state[1] * (goes_on * grow + turned * shrink + (Compute(1) - turn * turn));
+      size = size < least ? least : size;
+      size = size > most ? most : size;
+      weight -= size * (sign_of(g) * (Compute(1) - turned));
+      state[0] = turned > Compute(0) ? Compute(0) : g;
       state[1] = size;
     }
     /// Without a gradient nothing changes, once the last one has been forgotten.

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Fails unless the compiler has vectorised every function of an assembly listing (GCC or Clang, x86-64) that is named."""
+
+import re
+import subprocess
+import sys
+
+ARITHMETIC = re.compile(r"\s+v?(?:add|sub|mul|div|sqrt|max|min|fn?m(?:add|sub)\d*)(ps|ss)\b")
+
+
+def arithmetic_of(listing, function):
+    """Packed and scalar float instructions of each function whose demangled name holds the word."""
+    counts, name = {}, None
+    for line in listing.splitlines():
+        if match := re.match(r"(_Z\w+):", line):
+            name = match[1] if function in match[1] else None
+            if name:
+                counts[name] = {"ps": 0, "ss": 0}
+        elif ".cfi_endproc" in line:
+            name = None
+        elif name and (match := ARITHMETIC.match(line)):
+            counts[name][match[1]] += 1
+    demangled = subprocess.run(["c++filt"], input="\n".join(counts), capture_output=True, text=True, check=True).stdout
+    return dict(zip(demangled.splitlines(), counts.values()))
+
+
+def is_vectorised(count):
+    """Scalar instructions may prepare what a loop needs; a loop that was unrolled or not vectorised has more of them."""
+    return count["ps"] > 4 * count["ss"]
+
+
+def self_test():
+    packed = "_Z4stepv:\n\tmulps\t%xmm0, %xmm1\n\tvsqrtps\t%xmm0, %xmm1\n\t.cfi_endproc\n"
+    assert all(map(is_vectorised, arithmetic_of(packed, "step").values()))
+    assert len(arithmetic_of(packed, "other")) == 0
+    scalar = packed.replace("sqrtps", "sqrtss")
+    assert not any(map(is_vectorised, arithmetic_of(scalar, "step").values()))
+    assert not is_vectorised({"ps": 0, "ss": 0})
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        self_test()
+        return
+    compiler, function, *arguments = sys.argv[1:]
+    listing = subprocess.run([compiler, *arguments, "-S", "-o", "-"], capture_output=True, text=True)
+    if listing.returncode:
+        sys.exit(listing.stderr)
+    counts = arithmetic_of(listing.stdout, function)
+    for name, count in counts.items():
+        verdict = "vectorised" if is_vectorised(count) else "NOT VECTORISED"
+        print(f"{verdict}: {count['ps']} packed, {count['ss']} scalar: {name[:100]}")
+    if not counts or not all(map(is_vectorised, counts.values())):
+        sys.exit("some of them are not")
+
+
+main()
