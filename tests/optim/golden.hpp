@@ -1,6 +1,7 @@
 #pragma once
 
 #include "support/arrays.hpp"
+#include "support/folder.hpp"
 
 #include <algorithm>
 #include <array>
@@ -170,7 +171,7 @@ void follow(const golden& from) {
 /// Every file of the rule; there must be one.
 template <class T, class Rule>
 void follow_all() {
-  const auto directory = std::filesystem::path(__FILE__).parent_path().parent_path() / "reference" / "golden";
+  const auto directory = std::filesystem::path(tests_folder()) / "reference" / "golden";
   int files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     if (entry.path().extension() != ".txt") continue;

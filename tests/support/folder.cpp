@@ -17,6 +17,8 @@ temporary_folder::~temporary_folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
+std::string tests_folder() { return FERRY_TESTS_FOLDER; }
+
 int entries_of(const std::string& path) {
   std::error_code failed;
   int count = 0;

@@ -18,6 +18,9 @@ class temporary_folder {
   std::string path_;
 };
 
+/// The folder tests of this checkout. Not by __FILE__, which ccache may make relative.
+std::string tests_folder();
+
 /// Files and folders directly in the folder `path`; 0 where there is no such folder.
 int entries_of(const std::string& path);
 
