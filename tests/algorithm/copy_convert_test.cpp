@@ -7,24 +7,28 @@
 namespace ferry_test {
 namespace {
 
-template <class From, class To, class FromSpace, class ToSpace>
-void convert_copies(std::mt19937_64& random, std::size_t rows, std::size_t width,
-                    const std::size_t (&offset)[2]) {
-  CAPTURE(FromSpace::name, ToSpace::name, rows, width, offset[0], offset[1]);
+template <class From, class To, class FromSpace, class ToSpace, class Path>
+void convert_copy(std::mt19937_64& random, Path path, std::size_t rows, std::size_t width,
+                  const std::size_t (&offset)[2]) {
+  CAPTURE(FromSpace::name, ToSpace::name, path.name, rows, width, offset[0], offset[1]);
   const auto content = awkward_values<To, From>(random, rows * width + 8);
   const auto poison = values<To>(random, rows * width + 8);
   auto source = make<FromSpace>("from", content);
   const exec_space exec;
-  for_each_path<FromSpace, ToSpace, work::copies>([&](auto path) {
-    CAPTURE(path.name);
-    auto sink = make<ToSpace>("to", poison);
-    ferry::copy(exec, view_at(source, offset[0], rows, width), view_at(sink, offset[1], rows, width), path)
-        .wait();
-    auto expected = poison;
-    for (std::size_t i = 0; i < rows * width; ++i)
-      expected[offset[1] + i] = converted_once<To>(content[offset[0] + i]);
-    CHECK(same_values(take(sink), expected));
-  });
+  auto sink = make<ToSpace>("to", poison);
+  ferry::copy(exec, view_at(source, offset[0], rows, width), view_at(sink, offset[1], rows, width), path)
+      .wait();
+  auto expected = poison;
+  for (std::size_t i = 0; i < rows * width; ++i)
+    expected[offset[1] + i] = converted_once<To>(content[offset[0] + i]);
+  CHECK(same_values(take(sink), expected));
+}
+
+template <class From, class To, class FromSpace, class ToSpace>
+void convert_copies(std::mt19937_64& random, std::size_t rows, std::size_t width,
+                    const std::size_t (&offset)[2]) {
+  for_each_path<FromSpace, ToSpace, work::copies>(
+      [&](auto path) { convert_copy<From, To, FromSpace, ToSpace>(random, path, rows, width, offset); });
 }
 
 }  // namespace
@@ -34,12 +38,12 @@ TEMPLATE_LIST_TEST_CASE("copy converts arrays of every size and alignment", "[co
                         copy_convert_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
+  using device = ferry::device_space;
   auto random = generator(72);
   for (const std::size_t width : conversion_widths)
-    for (const auto& offset : conversion_offsets) {
-      convert_copies<from, to, ferry::device_space, ferry::device_space>(random, 1, width, offset);
-      convert_copies<from, to, ferry::device_space, ferry::device_space>(random, 67, width, offset);
-    }
+    for (const auto& offset : conversion_offsets)
+      for (const std::size_t rows : {1u, 67u})
+        convert_copy<from, to, device, device>(random, ferry::path::direct{}, rows, width, offset);
 }
 
 TEST_CASE("copy converts through the ring in several slots, whatever the alignment", "[copy][convert]") {

@@ -20,19 +20,23 @@ std::vector<To> converted(const std::vector<From>& from) {
   return made;
 }
 
-template <class From, class To, class FromSpace, class ToSpace>
-void copy_everywhere(std::size_t rows, std::size_t width) {
+template <class From, class To, class FromSpace, class ToSpace, class Path>
+void copy_by(Path path, std::size_t rows, std::size_t width) {
+  CAPTURE(FromSpace::name, ToSpace::name, path.name, rows, width);
   auto random = generator(51);
   const auto content = values<From>(random, rows * width);
   const auto poison = values<To>(random, rows * width);
   const auto from = make<FromSpace>("from", rows, width, content);
   const exec_space exec;
-  for_each_path<FromSpace, ToSpace, work::copies>([&](auto path) {
-    CAPTURE(FromSpace::name, ToSpace::name, path.name, rows, width);
-    auto to = make<ToSpace>("to", rows, width, poison);
-    ferry::copy(exec, from, to, path).wait();
-    CHECK(same_bits(take(to), converted<To>(content)));
-  });
+  auto to = make<ToSpace>("to", rows, width, poison);
+  ferry::copy(exec, from, to, path).wait();
+  CHECK(same_bits(take(to), converted<To>(content)));
+}
+
+template <class From, class To, class FromSpace, class ToSpace>
+void copy_everywhere(std::size_t rows, std::size_t width) {
+  for_covering_paths<FromSpace, ToSpace, work::copies>(
+      [&](auto path) { copy_by<From, To, FromSpace, ToSpace>(path, rows, width); });
 }
 
 }  // namespace
@@ -45,15 +49,19 @@ TEMPLATE_LIST_TEST_CASE("copy between every two spaces", "[copy]", copy_points) 
   copy_everywhere<float, float, from, to>(1, 1);
   copy_everywhere<float, float, from, to>(37, 129);
   copy_everywhere<float, float, from, to>(3001, 1024);  // three slots of the ring
-  copy_everywhere<float, ferry::half_t, from, to>(37, 129);
-  copy_everywhere<double, std::int32_t, from, to>(2000, 700);
+  // Every space on either side of a conversion.
+  if constexpr ((place_of<from> + 1) % 4 == place_of<to>)
+    copy_everywhere<float, ferry::half_t, from, to>(37, 129);
+  if constexpr ((place_of<from> + 3) % 4 == place_of<to>)
+    copy_everywhere<double, std::int32_t, from, to>(2000, 700);
 }
 
-using copy_type_points = product<decltype(elements), decltype(elements)>;
+// All pairs of types are converted in copy_convert_test.cpp; here every type is on both sides of the ring.
+using copy_type_points = zipped<decltype(elements), decltype(elements), 0, 1>;
 TEMPLATE_LIST_TEST_CASE("copy converts between all number types", "[copy]", copy_type_points) {
   using from = at<0, TestType>;
   using to = at<1, TestType>;
-  copy_everywhere<from, to, ferry::device_space, ferry::mapped_space>(11, 13);
+  copy_by<from, to, ferry::device_space, ferry::mapped_space>(ferry::path::staged{}, 11, 13);
 }
 
 TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
@@ -85,7 +93,7 @@ TEST_CASE("copy of N-d tensors, spans and vectors", "[copy]") {
 
 namespace {
 
-template <class Layout, class FromSpace>
+template <class Layout, class FromSpace, class... DenseSpaces>
 void copy_from_strided() {
   const std::size_t a = 7, b = 33, c = 5;
   const exec_space exec;
@@ -129,19 +137,21 @@ void copy_from_strided() {
         }
     CHECK(right);
   };
-  check(ferry::device_space{});
-  check(ferry::pinned_space{});
-  check(ferry::mapped_space{});
-  check(ferry::pageable_space{});
+  (check(DenseSpaces{}), ...);
 }
 
 }  // namespace
 
 TEST_CASE("copy takes every stride, on both sides", "[copy]") {
-  copy_from_strided<Kokkos::LayoutRight, Kokkos::HostSpace>();
-  copy_from_strided<Kokkos::LayoutLeft, Kokkos::HostSpace>();
-  copy_from_strided<Kokkos::LayoutRight, exec_space::memory_space>();
-  copy_from_strided<Kokkos::LayoutLeft, exec_space::memory_space>();
+  using ferry::device_space, ferry::pageable_space;
+  using here = Kokkos::HostSpace;
+  using there = exec_space::memory_space;
+  copy_from_strided<Kokkos::LayoutRight, here, device_space, ferry::pinned_space, ferry::mapped_space,
+                    pageable_space>();
+  copy_from_strided<Kokkos::LayoutRight, there, device_space, ferry::pinned_space, ferry::mapped_space,
+                    pageable_space>();
+  copy_from_strided<Kokkos::LayoutLeft, here, device_space, pageable_space>();
+  copy_from_strided<Kokkos::LayoutLeft, there, device_space, pageable_space>();
 }
 
 }  // namespace ferry_test

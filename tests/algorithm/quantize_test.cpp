@@ -9,24 +9,28 @@
 namespace ferry_test {
 namespace {
 
-template <class V, class FromSpace, class Space>
-void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t width) {
+template <class V, class FromSpace, class Space, class Path>
+void quantize_by(Path path, std::mt19937_64& random, std::size_t rows, std::size_t width) {
+  CAPTURE(FromSpace::name, Space::name, path.name, rows, width);
   const auto content = uneven_rows<V>(random, rows, width);
   const auto from = make<FromSpace>("weights", rows, width, content);
   const auto expected = records_of(content, width);
   const exec_space exec;
-  for_each_path<FromSpace, Space, work::copies>([&](auto path) {
-    CAPTURE(FromSpace::name, Space::name, path.name, rows, width);
-    ferry::rowwise_int8_tensor<Space> table("codes", rows, width);
-    put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
-    ferry::quantize(exec, from, table, path).wait();
-    CHECK(take(table.records()) == expected);
+  ferry::rowwise_int8_tensor<Space> table("codes", rows, width);
+  put(table.records(), std::vector<std::byte>(expected.size(), std::byte{0xEE}));
+  ferry::quantize(exec, from, table, path).wait();
+  CHECK(take(table.records()) == expected);
 
-    ferry::tensor<V, FromSpace> back("back", rows, width);
-    ferry::dequantize(exec, table, back, path).wait();
-    const auto got = take(back);
-    CHECK(same_values(got, as<V>(values_of(expected, width))));
-  });
+  ferry::tensor<V, FromSpace> back("back", rows, width);
+  ferry::dequantize(exec, table, back, path).wait();
+  const auto got = take(back);
+  CHECK(same_values(got, as<V>(values_of(expected, width))));
+}
+
+template <class FromSpace, class Space>
+void quantize_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t width) {
+  for_covering_paths<FromSpace, Space, work::copies>(
+      [&](auto path) { quantize_by<float, FromSpace, Space>(path, random, rows, width); });
 }
 
 }  // namespace
@@ -37,20 +41,22 @@ TEMPLATE_LIST_TEST_CASE("quantize and dequantize between every two spaces", "[in
   using to = at<1, TestType>;
   auto random = generator(91);
   for (const std::size_t width : {1u, 3u, 16u, 33u, 128u}) {
-    quantize_everywhere<float, from, to>(random, 0, width);
-    quantize_everywhere<float, from, to>(random, 1, width);
-    quantize_everywhere<float, from, to>(random, 300, width);
+    quantize_everywhere<from, to>(random, 0, width);
+    quantize_everywhere<from, to>(random, 1, width);
+    quantize_everywhere<from, to>(random, 300, width);
   }
-  quantize_everywhere<float, from, to>(random, 70000, 128);  // two chunks
+  quantize_everywhere<from, to>(random, 70000, 128);  // two chunks
 }
 
 TEMPLATE_TEST_CASE("quantize of every element type and width", "[int8]", float, double, ferry::half_t,
                    ferry::bhalf_t) {
   auto random = generator(92);
-  for (std::size_t width = 1; width <= 40; ++width)
-    quantize_everywhere<TestType, ferry::device_space, ferry::device_space>(random, 67, width);
-  for (const std::size_t width : {64u, 127u, 129u, 1000u, 40000u})
-    quantize_everywhere<TestType, ferry::device_space, ferry::device_space>(random, 5, width);
+  const auto run = [&](std::size_t rows, std::size_t width) {
+    quantize_by<TestType, ferry::device_space, ferry::device_space>(ferry::path::direct{}, random, rows,
+                                                                    width);
+  };
+  for (std::size_t width = 1; width <= 40; ++width) run(67, width);
+  for (const std::size_t width : {64u, 127u, 129u, 1000u, 40000u}) run(5, width);
 }
 
 TEST_CASE("a quantised row is off by half a step at most, a constant one not at all", "[int8]") {

@@ -5,11 +5,15 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test {
+
+/// Whether the rows are named by the indices themselves or by a plan.
+enum class named_by { indices, plan };
+
 namespace {
 
-template <class V, class Space, class ValueSpace, class Duplicates>
-void scatter_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::size_t width, std::size_t n,
-                             Duplicates duplicates) {
+template <class V, class Space, class ValueSpace, class Duplicates, named_by How, class Path>
+void scatter_int8(std::mt19937_64& random, std::size_t rows, std::size_t width, std::size_t n, Path path) {
+  CAPTURE(Space::name, ValueSpace::name, path.name, Duplicates::name, How == named_by::plan, rows, width, n);
   const bool unique = std::is_same_v<Duplicates, ferry::duplicates::assume_unique> ||
                       std::is_same_v<Duplicates, ferry::duplicates::reject>;
   const auto records = records_of(uneven_rows<float>(random, rows, width), width);
@@ -19,16 +23,12 @@ void scatter_int8_everywhere(std::mt19937_64& random, std::size_t rows, std::siz
   const auto expected = scattered_records(records, width, which, batch, Duplicates::name);
   const auto from = make<ValueSpace>("values", n, width, batch);
   const exec_space exec;
-  const auto plan = ferry::make_plan(exec, which, rows);
-  for_each_path<Space, ValueSpace, work::moves>([&](auto path) {
-    CAPTURE(Space::name, ValueSpace::name, path.name, Duplicates::name, rows, width, n);
-    auto table = table_of<Space>(records, width);
-    ferry::scatter(exec, table, which, from, path, duplicates).wait();
-    CHECK(take(table.records()) == expected);
-    auto by_plan = table_of<Space>(records, width);
-    ferry::scatter(exec, by_plan, plan, from, path, duplicates).wait();
-    CHECK(take(by_plan.records()) == expected);
-  });
+  auto table = table_of<Space>(records, width);
+  if constexpr (How == named_by::plan)
+    ferry::scatter(exec, table, ferry::make_plan(exec, which, rows), from, path, Duplicates{}).wait();
+  else
+    ferry::scatter(exec, table, which, from, path, Duplicates{}).wait();
+  CHECK(take(table.records()) == expected);
 }
 
 }  // namespace
@@ -38,39 +38,61 @@ TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables, between every two spaces", "
                         int8_scatter_points) {
   using space = at<0, TestType>;
   using value_space = at<1, TestType>;
+  using ferry::duplicates::last, ferry::duplicates::sum;
   auto random = generator(111);
-  const auto run = [&](auto duplicates) {
+  for_covering_paths<space, value_space, work::moves>([&](auto path) {
+    const auto run = [&](std::size_t rows, std::size_t width, std::size_t n) {
+      scatter_int8<float, space, value_space, last, named_by::indices>(random, rows, width, n, path);
+      // Rows are combined where the values are, whatever the way of their records.
+      if constexpr (std::is_same_v<space, value_space>)
+        scatter_int8<float, space, value_space, sum, named_by::plan>(random, rows, width, n, path);
+    };
     for (const std::size_t width : {1u, 3u, 16u, 33u, 128u})
-      for (const std::size_t n : {0u, 1u, 130u})
-        scatter_int8_everywhere<float, space, value_space>(random, 211, width, n, duplicates);
-  };
-  run(ferry::duplicates::last{});
-  run(ferry::duplicates::sum{});
-  scatter_int8_everywhere<float, space, value_space>(random, 9000, 128, 20000, ferry::duplicates::last{});
+      for (const std::size_t n : {0u, 1u, 130u}) run(211, width, n);
+    scatter_int8<float, space, value_space, last, named_by::indices>(random, 9000, 128, 20000, path);
+  });
 }
 
-using int8_value_points =
-    product<decltype(floats), decltype(axis<ferry::duplicates::sum, ferry::duplicates::mean,
-                                            ferry::duplicates::last, ferry::duplicates::first,
-                                            ferry::duplicates::assume_unique, ferry::duplicates::reject>)>;
+template <class Duplicates, named_by How>
+struct duplicates_by {
+  using policy = Duplicates;
+  static constexpr named_by how = How;
+};
+inline constexpr auto every_duplicates =
+    axis<duplicates_by<ferry::duplicates::sum, named_by::indices>,
+         duplicates_by<ferry::duplicates::mean, named_by::plan>,
+         duplicates_by<ferry::duplicates::last, named_by::plan>,
+         duplicates_by<ferry::duplicates::first, named_by::indices>,
+         duplicates_by<ferry::duplicates::assume_unique, named_by::indices>,
+         duplicates_by<ferry::duplicates::reject, named_by::plan>>;
+
+// Every policy with two types, every type with one policy that combines: what is quantised is then of one type or of
+// that in which it adds up.
+using int8_value_points = zipped<decltype(every_duplicates), decltype(floats), 0, 2>;
 TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables of every float type, with every policy for duplicates",
                         "[int8][scatter]", int8_value_points) {
-  using value = at<0, TestType>;
-  using duplicates = at<1, TestType>;
+  using duplicates = typename at<0, TestType>::policy;
+  using value = at<1, TestType>;
+  constexpr named_by how = at<0, TestType>::how;
+  using device = ferry::device_space;
   auto random = generator(112);
-  for (const std::size_t width : {1u, 4u, 7u, 33u}) {
-    scatter_int8_everywhere<value, ferry::device_space, ferry::device_space>(random, 97, width, 90,
-                                                                             duplicates{});
-  }
+  for (const std::size_t width : {1u, 4u, 7u, 33u})
+    scatter_int8<value, device, device, duplicates, how>(random, 97, width, 90, ferry::path::direct{});
 }
 
 TEMPLATE_TEST_CASE("scatter into 8-bit tables beside the host's threads", "[int8][scatter]",
                    ferry::duplicates::mean, ferry::duplicates::first, ferry::duplicates::assume_unique,
                    ferry::duplicates::reject) {
+  using host = ferry::pageable_space;
   auto random = generator(115);
-  for (const std::size_t width : {1u, 4u, 7u, 33u})
-    scatter_int8_everywhere<float, ferry::pageable_space, ferry::pageable_space>(random, 97, width, 90,
-                                                                                 TestType{});
+  for (const std::size_t width : {1u, 4u, 7u, 33u}) {
+    scatter_int8<float, host, host, TestType, named_by::indices>(random, 97, width, 90,
+                                                                 ferry::path::staged{});
+    scatter_int8<float, host, host, TestType, named_by::plan>(random, 97, width, 90, ferry::path::staged{});
+    if (direct_runs<host>())
+      scatter_int8<float, host, host, TestType, named_by::indices>(random, 97, width, 90,
+                                                                   ferry::path::ordered{});
+  }
 }
 
 TEST_CASE("an 8-bit table: a scatter that nobody waits for, then a gather on the same instance", "[int8]") {

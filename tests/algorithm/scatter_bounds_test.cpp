@@ -25,8 +25,10 @@ std::vector<Index> with_bad_ones(std::mt19937_64& random, std::size_t n, std::si
 
 }  // namespace
 
-// A guard region on both sides of the table: nothing outside of it may change, whatever the index.
-using bounds_points = product<decltype(index_types), decltype(bounds), decltype(spaces)>;
+// A guard region on both sides of the table: nothing outside of it may change, whatever the index. An index becomes a row
+// before anyone asks where the rows are, and one of a plan before the paths part: each type and policy with one space, on
+// all of its paths where nothing is sorted, else on one of them.
+using bounds_points = rotated<decltype(index_types), decltype(bounds), decltype(spaces)>;
 TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]", bounds_points) {
   using index = at<0, TestType>;
   using policy = at<1, TestType>;
@@ -36,20 +38,24 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
   const auto whole = values<float>(random, (rows + 2 * guard) * width);
   const std::vector<float> content(whole.begin() + static_cast<std::ptrdiff_t>(guard * width),
                                    whole.end() - static_cast<std::ptrdiff_t>(guard * width));
-  const auto which = with_bad_ones<index>(random, n, rows);
+  auto which = with_bad_ones<index>(random, n, rows);
   const auto batch = values<float>(random, n * width);
-  const bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
+  constexpr bool clamps = std::is_same_v<policy, ferry::bounds::clamp>;
   [[maybe_unused]] const auto treat = clamps ? on_bad::clamp : on_bad::leave;
   const exec_space exec;
 
-  const auto run = [&](const auto& sources, auto path, auto duplicates, bool add) {
+  const auto run = [&](const auto& sources, auto path, auto duplicates, auto adds) {
+    constexpr bool add = decltype(adds)::value;
     CAPTURE(space::name, path.name, policy::name, duplicates.name, add);
     auto memory = make<space>("memory", rows + 2 * guard, width, whole);
     ferry::shape<ferry::dynamic_rank> extents = ferry::shape<ferry::dynamic_rank>::make(
         std::array<std::size_t, 2>{rows, width}, "weights", sizeof(float));
     ferry::tensor_view<float, space> table(memory.data() + guard * width, extents);
-    auto ticket = add ? ferry::scatter_add(exec, table, which, sources, policy{}, path, duplicates)
-                      : ferry::scatter(exec, table, which, sources, policy{}, path, duplicates);
+    ferry::ticket ticket;
+    if constexpr (add)
+      ticket = ferry::scatter_add(exec, table, which, sources, policy{}, path, duplicates);
+    else
+      ticket = ferry::scatter(exec, table, which, sources, policy{}, path, duplicates);
     auto expected = whole;
     if constexpr (policy::reports) {
       CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
@@ -61,17 +67,40 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
     }
     CHECK(same_bits(take(memory), expected));
   };
-  const auto run_all = [&](auto duplicates, bool add) {
-    const auto device = make<ferry::device_space>("values", n, width, batch);
-    const auto host = make<ferry::pageable_space>("values", n, width, batch);
-    if (direct_runs<space>()) run(device, ferry::path::direct{}, duplicates, add);
-    if constexpr (space::is_host_accessible) run(device, ferry::path::staged{}, duplicates, add);
-    run(host, ferry::path::staged{}, duplicates, add);
-  };
-  run_all(ferry::duplicates::last{}, false);
-  run_all(ferry::duplicates::sum{}, true);
-  // clamp makes duplicates of the first and the last row, so only the others may promise that there are none.
-  if (!clamps) run_all(ferry::duplicates::assume_unique{}, false);
+  const auto device = make<ferry::device_space>("values", n, width, batch);
+  const auto host = make<ferry::pageable_space>("values", n, width, batch);
+  const ferry::path::direct direct;
+  const ferry::path::staged staged;
+  const ferry::duplicates::last last;
+  const ferry::duplicates::sum sum;
+  const ferry::duplicates::assume_unique unique;
+  const std::false_type replace;
+  const std::true_type add;
+  if constexpr (std::is_same_v<space, ferry::device_space>) {
+    run(device, direct, last, replace);
+    run(host, staged, sum, add);
+  } else if constexpr (std::is_same_v<space, ferry::pinned_space>) {
+    run(device, staged, last, replace);
+    run(device, direct, sum, add);
+  } else if constexpr (std::is_same_v<space, ferry::mapped_space>) {
+    run(device, direct, last, replace);
+    run(host, staged, sum, add);
+  } else {
+    run(host, staged, last, replace);
+    run(device, staged, sum, add);
+  }
+  if constexpr (clamps) {
+    // clamp makes duplicates of the first and the last row, but for indices that leave each of them to one bad one.
+    which = unique_indices<index>(random, n, rows - 2);
+    for (auto& row : which) ++row;
+    which[3] = std::numeric_limits<index>::max();
+    if constexpr (std::is_signed_v<index>) which[8] = -1;
+    run(host, staged, unique, replace);
+  } else {
+    if (direct_runs<space>()) run(device, direct, unique, replace);
+    if constexpr (space::is_host_accessible) run(device, staged, unique, replace);
+    run(host, staged, unique, replace);
+  }
 }
 
 }  // namespace ferry_test

@@ -4,10 +4,12 @@
 
 namespace ferry_test {
 
-using combination_points = product<decltype(axis<float, double, std::int32_t>), decltype(combinations)>;
+// Every type and policy with both verbs, one of which goes direct and the other one staged.
+using combination_points = rotated<decltype(axis<float, double, std::int32_t>), decltype(combinations),
+                                   decltype(in_turn<goes_direct::scatter, goes_direct::scatter_add>)>;
 TEMPLATE_LIST_TEST_CASE("every duplicates policy on wide element types", "[scatter][duplicates]",
                         combination_points) {
-  check_combination<at<0, TestType>, at<1, TestType>>();
+  check_combination<at<0, TestType>, at<1, TestType>, at<2, TestType>::value>();
 }
 
 }  // namespace ferry_test

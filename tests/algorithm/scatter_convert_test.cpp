@@ -9,10 +9,25 @@
 
 namespace ferry_test {
 
-using conversion_points = product<decltype(elements), decltype(axis<float, ferry::half_t, double>)>;
+template <class TableSpace, class ValuesSpace, class Path>
+struct way {
+  using table_space = TableSpace;
+  using values_space = ValuesSpace;
+  using path = Path;
+};
+inline constexpr auto ways = axis<way<ferry::mapped_space, ferry::device_space, ferry::path::direct>,
+                                  way<ferry::pageable_space, ferry::device_space, ferry::path::staged>,
+                                  way<ferry::device_space, ferry::pageable_space, ferry::path::staged>>;
+
+// Every two types on one of the ways; a type goes all of them, with the others in turn.
+using conversion_points =
+    rotated<decltype(elements), decltype(axis<float, ferry::half_t, double>), decltype(ways)>;
 TEMPLATE_LIST_TEST_CASE("scatter converts between number types", "[scatter]", conversion_points) {
   using T = at<0, TestType>;
   using V = at<1, TestType>;
+  using table_space = typename at<2, TestType>::table_space;
+  using values_space = typename at<2, TestType>::values_space;
+  const typename at<2, TestType>::path path;
   auto random = generator(22);
   const std::size_t rows = 31, n = 40, width = 12;
   const auto content = values<T>(random, rows * width);
@@ -21,18 +36,14 @@ TEMPLATE_LIST_TEST_CASE("scatter converts between number types", "[scatter]", co
   for (auto& value : batch) value = V(std::trunc(number(value)));
   const auto which = indices<std::uint64_t>(random, n, rows);
   const exec_space exec;
-  const auto run = [&](auto table_space, auto values_space, auto path) {
-    const auto sources = make<decltype(values_space)>("values", n, width, batch);
-    auto replaced = make<decltype(table_space)>("weights", rows, width, content);
-    ferry::scatter(exec, replaced, which, sources, path).wait();
-    CHECK(close(take(replaced), scattered(content, width, which, batch, false, "duplicates::last")));
-    auto added = make<decltype(table_space)>("weights", rows, width, content);
-    ferry::scatter_add(exec, added, which, sources, path).wait();
-    CHECK(close(take(added), scattered(content, width, which, batch, true, "duplicates::sum")));
-  };
-  run(ferry::mapped_space{}, ferry::device_space{}, ferry::path::direct{});
-  run(ferry::pageable_space{}, ferry::device_space{}, ferry::path::staged{});
-  run(ferry::device_space{}, ferry::pageable_space{}, ferry::path::staged{});
+  CAPTURE(table_space::name, values_space::name, path.name);
+  const auto sources = make<values_space>("values", n, width, batch);
+  auto replaced = make<table_space>("weights", rows, width, content);
+  ferry::scatter(exec, replaced, which, sources, path).wait();
+  CHECK(close(take(replaced), scattered(content, width, which, batch, false, "duplicates::last")));
+  auto added = make<table_space>("weights", rows, width, content);
+  ferry::scatter_add(exec, added, which, sources, path).wait();
+  CHECK(close(take(added), scattered(content, width, which, batch, true, "duplicates::sum")));
 }
 
 TEST_CASE("sums and means of mixed number types keep their sign and their bits", "[scatter]") {

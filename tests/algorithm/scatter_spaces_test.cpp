@@ -18,7 +18,7 @@ void scatter_everywhere(std::size_t rows, std::size_t width, std::size_t n) {
   const exec_space exec;
   const auto sources = make<ValuesSpace>("values", n, width, batch);
   const auto plan = ferry::make_plan(exec, which, rows);
-  for_each_path<TableSpace, ValuesSpace, work::moves>([&](auto path) {
+  for_covering_paths<TableSpace, ValuesSpace, work::moves>([&](auto path) {
     CAPTURE(TableSpace::name, ValuesSpace::name, path.name, rows, width, n);
     auto replaced = make<TableSpace>("weights", rows, width, content);
     ferry::scatter(exec, replaced, which, sources, path).wait();

@@ -72,8 +72,8 @@ TEMPLATE_TEST_CASE("a step on 8-bit rows decodes, updates and encodes", "[optim]
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     for (const std::size_t width : {1u, 4u, 30u, 128u, 131u}) {
-      const ferry::rounding::nearest nearest;
-      const ferry::rounding::stochastic stochastic;
+      [[maybe_unused]] const ferry::rounding::nearest nearest;
+      [[maybe_unused]] const ferry::rounding::stochastic stochastic;
       // Both roundings with and without state, in device and in host memory.
       if constexpr (std::is_same_v<TestType, ferry::mapped_space> ||
                     std::is_same_v<TestType, ferry::pageable_space>)

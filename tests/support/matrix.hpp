@@ -7,8 +7,10 @@
 #include <boost/hana/type.hpp>
 #include <boost/hana/unpack.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <tuple>
+#include <utility>
 
 /// Type matrices for TEMPLATE_LIST_TEST_CASE, made as Hana products of the axes.
 namespace ferry_test {
@@ -50,5 +52,42 @@ using product = typename listed<std::decay_t<decltype(hana::cartesian_product(
 
 template <std::size_t I, class Point>
 using at = std::tuple_element_t<I, Point>;
+
+// Covering lists, for templates that ask for no more than two of their axes at a time: a product compiles what is the
+// same for them again and again.
+
+template <class Axis>
+using types_of = typename decltype(as_point{}(std::declval<std::decay_t<Axis>>()))::type;
+template <class Axis>
+inline constexpr std::size_t length = std::tuple_size_v<types_of<Axis>>;
+/// Behind its last element an axis starts over.
+template <class Axis, std::size_t I>
+using nth = std::tuple_element_t<I % length<Axis>, types_of<Axis>>;
+
+template <class A, class B, std::size_t... Steps>
+struct zip {
+  static constexpr std::size_t steps[] = {Steps...};
+  template <std::size_t... I>
+  static auto points(std::index_sequence<I...>)
+      -> std::tuple<std::tuple<nth<A, I>, nth<B, I % length<A> + steps[I / length<A>]>>...>;
+  using type = decltype(points(std::make_index_sequence<length<A> * sizeof...(Steps)>{}));
+};
+template <class A, class B, class C>
+struct rotation {
+  template <std::size_t... I>
+  static auto points(std::index_sequence<I...>)
+      -> std::tuple<std::tuple<nth<A, I / length<B>>, nth<B, I>, nth<C, I / length<B> + I % length<B>>>...>;
+  using type = decltype(points(std::make_index_sequence<length<A> * length<B>>{}));
+};
+
+/// zipped<decltype(a), decltype(b), steps...>: for each step all elements of a, each with the element of b that lies so
+/// many places further on.
+template <class A, class B, std::size_t... Steps>
+using zipped = typename zip<A, B, Steps...>::type;
+
+/// rotated<decltype(a), decltype(b), decltype(c)>: all points of a x b, each with one element of c in turn. An element of
+/// a meets all of c if b is as long as c, and one of b if a is.
+template <class A, class B, class C>
+using rotated = typename rotation<A, B, C>::type;
 
 }  // namespace ferry_test

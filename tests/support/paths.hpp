@@ -35,4 +35,36 @@ void for_each_path(Visit&& visit) {
   if constexpr (staged_compiles<A, B>) visit(ferry::path::staged{});
 }
 
+template <class Space>
+inline constexpr int place_of = std::is_same_v<Space, ferry::pinned_space>     ? 1
+                                : std::is_same_v<Space, ferry::mapped_space>   ? 2
+                                : std::is_same_v<Space, ferry::pageable_space> ? 3
+                                                                               : 0;
+
+/// The same, but with B in host memory fewer, since what is compiled there hardly asks where both sides are:
+/// path::staged where one side is the device's or pageable, and one of the others in turn, so that every space meets
+/// every other one, and on either side every path that differs for it.
+template <class A, class B, work Work, class Visit>
+void for_covering_paths(Visit&& visit) {
+  constexpr bool from_device = std::is_same_v<A, ferry::device_space>;
+  constexpr int pageable = (place_of<A> == 3 ? 1 : 0) + (place_of<B> == 3 ? 1 : 0);
+  constexpr int turn = (3 + place_of<A> - place_of<B>) % (Work == work::copies ? 2 : 3);
+  if constexpr (std::is_same_v<B, ferry::device_space>) {
+    for_each_path<A, B, Work>(visit);
+  } else if constexpr (pageable == 2) {
+    visit(ferry::path::automatic{});
+  } else {
+    if constexpr (from_device || pageable == 1) visit(ferry::path::staged{});
+    if constexpr (from_device || pageable == 0) {
+      if constexpr (turn == 0) {
+        if (direct_runs<A, B>()) visit(ferry::path::direct{});
+      } else if constexpr (turn == 1 && Work != work::copies) {
+        if (direct_runs<A, B>()) visit(ferry::path::ordered{});
+      } else {
+        visit(ferry::path::automatic{});
+      }
+    }
+  }
+}
+
 }  // namespace ferry_test
