@@ -3,6 +3,7 @@
 #include "support/random.hpp"
 
 #include "../../docs/examples/own_rule/normalized_sgd.hpp"
+#include "../../docs/examples/own_rule/sign_only.hpp"
 #include "../../docs/examples/own_rule/signum.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
@@ -99,6 +100,32 @@ TEMPLATE_TEST_CASE("a rule of one's own that looks at whole rows", "[optim][own]
           steps[row] += 1.0;
         },
         [&](const auto& state) { CHECK(take(state.row_field_at(0)) == steps); });
+  });
+}
+
+TEST_CASE("a stage of one's own", "[optim][own]") {
+  using space = ferry::mapped_space;
+  const exec_space exec;
+  auto random = generator(18);
+  auto start = values<float>(random, rows * width);
+  const std::vector<int> which{3, 0, 12};
+  const auto gradients = values<float>(random, which.size() * width);
+  const auto grads = make<ferry::device_space>("grads", which.size(), width, gradients);
+  const ferry::optim::staged stepped{ferry::optim::sgd{.lr = 0.25}, own::sign_only{}};
+  for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
+    CAPTURE(path.name);
+    auto expected = start;
+    auto table = make<space>("weights", rows, width, start);
+    auto state = ferry::optim::make_state(stepped, table);
+    ferry::step(exec, stepped, table, state, which, grads, path).wait();
+    for (std::size_t p = 0; p < which.size(); ++p)
+      for (std::size_t c = 0; c < width; ++c) {
+        const float g = gradients[p * width + c];
+        expected[static_cast<std::size_t>(which[p]) * width + c] -= g > 0.0f   ? 0.25f
+                                                                    : g < 0.0f ? -0.25f
+                                                                               : 0.0f;
+      }
+    CHECK(take(table) == expected);
   });
 }
 

@@ -12,13 +12,28 @@ namespace ferry {
 
 namespace detail {
 
-template <class Exec, class Rule, class T, class Space, class State>
+/// Rounding alone is a choice here.
+template <class T, class Chosen>
+consteval void require_catch_up_policies() {
+  require_policies<Chosen, false, false, true>();
+  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
+                  Chosen::template names<nonfinite_category>),
+                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
+  static_assert(
+      !Chosen::template get<rounding_category, rounding::nearest>::is_random || !std::is_floating_point_v<T>,
+      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not "
+      "rounded to a narrower format.");
+}
+
+template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
                      State& state) {
   using stages = typename update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
                                      step_count::catch_up, rounding::nearest,
                                      nonfinite::keep>::template stages_type<float>;
   require_catch_up<Exec, Rule, State, stages>();
+  require_catch_up_policies<T, Chosen>();
+  using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_dense_rows("catch_up", table);
   call<Exec> of(exec, "catch_up");
   if (may_be_behind("catch_up", state, table) && table.size() != 0) {
@@ -26,7 +41,8 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
     const kernels::every_row all;
     const auto on = [&](const auto& where) {
       const std::string label = "ferry::catch_up";
-      run_caught_up(of, where, label, optimizer, table, state, all, table.rows(), table, true);
+      run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
+                                     true);
       launch(where, label + "::count", table.rows(),
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
@@ -72,7 +88,8 @@ ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T,
     of.reads_from(array);
   });
   const auto go = [&](const auto& source) {
-    run_caught_up(of, exec, label, optimizer, table, state, source, out.rows(), out, false);
+    run_caught_up<rounding::nearest>(of, exec, label, optimizer, table, state, source, out.rows(), out,
+                                     false);
   };
   if constexpr (is_plan<Indices>) {
     of.use(indices);
@@ -126,23 +143,28 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
 
 /// Under step_count::catch_up: gives every row of the table the steps that it missed, so that table and state are what
 /// dense training would have made of them: before they are saved, or used by code that does not go through the gather
-/// below. The history of steps that rows need begins anew, and its memory with it. Enqueued on `exec`; where that can't
-/// reach the memory, done by the host before the call returns.
-template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace>
+/// below. The history of steps that rows need begins anew, and its memory with it. `rule` is the one of the steps, with
+/// its stages. The one policy is rounding::*, as in step: called often, rounding::nearest (the default) loses what is below
+/// half a unit in the last place of half_t and bhalf_t. Enqueued on `exec`; where that can't reach the memory, done by the
+/// host before the call returns.
+template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
+          class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, Table&& table,
-    optim::state<StateRule, StateType, StateSpace>& state) {
+    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
+    Policies...) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Table>();
   detail::require_mutable<Table>();
   detail::require_reach<Exec, Table>();
-  return detail::catch_up_rows(exec, rule, make_ref(table), state);
+  return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
 }
-template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space>
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
+          class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
-    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records) {
+    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
+    Policies...) {
   detail::require_execution_space<Exec>();
-  return detail::catch_up_rows(exec, rule, records.table(), records);
+  return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
 }
 
 /// out[p] = row indices[p] of the table as it is after all steps so far, those that the row missed included: what a model

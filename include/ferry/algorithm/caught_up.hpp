@@ -8,6 +8,7 @@
 #include <ferry/algorithm/update_job.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/kernels/caught_up_rows.hpp>
+#include <ferry/kernels/row_weights.hpp>
 #include <ferry/optim/staged.hpp>
 #include <ferry/optim/step_count.hpp>
 
@@ -30,15 +31,15 @@ consteval void require_catch_up() {
 }
 
 /// Launches caught_up_rows on `on`, the verb's own execution space or the host's: with `own` in place, else to `out`.
-template <class Compute, int Fields, class Rule, class Exec, class On, class T, class Space, class State,
-          class Source, class Out, class OutSpace>
+template <class Rounding, class Compute, int Fields, class Rule, class Exec, class On, class T, class Space,
+          class State, class Source, class Out, class OutSpace>
 void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
                       const array_ref<T, Space>& table, State& state, const Source& source,
                       std::int64_t items, const array_ref<Out, OutSpace>& out, bool own) {
   if constexpr (Fields < State::max_fields)
     if (state.fields() != Fields)
-      return launch_caught_up<Compute, Fields + 1>(of, on, label, optimizer, table, state, source, items, out,
-                                                   own);
+      return launch_caught_up<Rounding, Compute, Fields + 1>(of, on, label, optimizer, table, state, source,
+                                                             items, out, own);
   using job =
       update_job<std::remove_const_t<T>, Space, typename State::value_type, typename State::memory_space,
                  Rule, step_count::catch_up, rounding::nearest, nonfinite::keep>;
@@ -61,14 +62,17 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
   const auto stages = job::template stages_in<number>(optimizer);
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));
+  // A row that is behind was not named by the last step, so that step's random bits for it are unused.
+  const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step)};
+  const auto to = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
   const auto with_tile = [&]<class Tile>(Tile) {
     const std::int64_t tiles = Tile::partial ? 1 : table.width() / Tile::elements;
     using value = typename State::value_type;
     kernels::caught_up_rows<number, Tile, Source, std::remove_const_t<T>, value,
-                            kernels::catch_up_pace<update>, std::remove_const_t<decltype(stages)>, Out,
-                            Fields>
-        kernel{source,           table.data,    table.row_stride(),  {},   0,      out.data,
-               out.row_stride(), table.width(), fast_divisor(tiles), pace, stages, own};
+                            kernels::catch_up_pace<update>, std::remove_const_t<decltype(stages)>,
+                            std::remove_const_t<decltype(to)>, Fields>
+        kernel{source, table.data, table.row_stride(), {}, 0, to, table.width(), fast_divisor(tiles), pace,
+               stages, own};
     for (int f = 0; f < Fields; ++f) {
       const auto field = state.field_ref(f);
       kernel.state[f] = field.data;
@@ -85,8 +89,8 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
 }
 
 /// The same in the type in which the steps were computed.
-template <class Rule, class Exec, class On, class T, class Space, class State, class Source, class Out,
-          class OutSpace>
+template <class Rounding, class Rule, class Exec, class On, class T, class Space, class State, class Source,
+          class Out, class OutSpace>
 void run_caught_up(call<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
                    const array_ref<T, Space>& table, State& state, const Source& source, std::int64_t items,
                    const array_ref<Out, OutSpace>& out, bool own) {
@@ -94,9 +98,10 @@ void run_caught_up(call<Exec>& of, const On& on, const std::string& label, const
   constexpr bool wide = std::is_same_v<step_type<T, typename State::value_type>, double>;
   if constexpr (!wide) {
     if (!state.clock()->updates.template is_in<double>())
-      return launch_caught_up<float, least>(of, on, label, optimizer, table, state, source, items, out, own);
+      return launch_caught_up<Rounding, float, least>(of, on, label, optimizer, table, state, source, items,
+                                                      out, own);
   }
-  launch_caught_up<double, least>(of, on, label, optimizer, table, state, source, items, out, own);
+  launch_caught_up<Rounding, double, least>(of, on, label, optimizer, table, state, source, items, out, own);
 }
 
 /// Whether rows may be behind. Throws where the state counts in another way, or for another table.

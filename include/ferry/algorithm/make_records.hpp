@@ -36,11 +36,7 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   const auto sizes = ferry::detail::checked_extents(label, rows, width);
   // Overflow and negative sizes are found as a table of such rows finds them.
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
-  int active = 0;
-  boost::hana::for_each(plain.fields(), [&active](const auto& field) {
-    if constexpr (requires { field.active; }) active += field.active ? 1 : 0;
-  });
-  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1], active);
+  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1], detail::active_fields(plain));
   if constexpr (std::is_same_v<Space, device_space>)
     ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
   else

@@ -89,6 +89,7 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
       "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
   const auto& plain = detail::stages_of<Rule>::rule_in(rule);
   plain.check();
+  (void)detail::active_fields(plain);
   const auto like = detail::described(table);
   state<plain_rule, StateType, Space> made;
   const auto filled = [&](const char* name, std::int64_t width, double initial) {

@@ -20,7 +20,7 @@ namespace ferry {
 ///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites; or
 ///            optim::staged, a rule with stages around it
 ///   table    rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
-///   state    from make_state(rule, table)
+///   state    from make_state(rule, table), or for a table of the same extents
 ///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
 ///   grads    one row for each index, any number type
 ///   policies, each at most once
@@ -31,7 +31,7 @@ namespace ferry {
 ///     rounding::*          of half_t, bhalf_t and 8-bit weights; default nearest
 ///     nonfinite::*         what becomes of a step with an infinity or a NaN among its gradients; default keep
 ///
-/// Rows that the batch does not name keep weights and state. Computed in double where any operand is double, else in
+/// Rows that the batch does not name keep weights and state. An empty batch is a step as well. Computed in double where any operand is double, else in
 /// float, every operation rounded for itself. Under path::staged the gradients travel through the ring and the update
 /// runs on the host, beside the data.
 ///

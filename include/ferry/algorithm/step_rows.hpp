@@ -12,8 +12,6 @@
 #include <ferry/optim/step_count.hpp>
 #include <ferry/tensor/rowwise_int8_tensor.hpp>
 
-#include <boost/hana/for_each.hpp>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -70,16 +68,6 @@ consteval void require_step_policies() {
                 "a gradient changes.");
   static_assert(Stages::clip_norms <= 1, "ferry: at most one stage may clip the norm of the gradient.");
   static_assert(Stages::norm_limits <= 1, "ferry: at most one stage may limit the norm of the weights.");
-}
-
-/// Number of state fields that the options of a rule use.
-template <class Rule>
-int active_fields(const Rule& rule) {
-  int needed = 0;
-  boost::hana::for_each(rule.fields(), [&needed](const auto& field) {
-    if constexpr (requires { field.active; }) needed += field.active ? 1 : 0;
-  });
-  return needed;
 }
 
 inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
@@ -151,7 +139,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
     require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
-  if (const int needed = active_fields(rule); needed != state.fields())
+  if (const int needed = optim::detail::active_fields(rule); needed != state.fields())
     throw invalid_argument("ferry::step: the options of " + std::string(rule.name) + " need " +
                            std::to_string(needed) + " state fields, but the state of '" + table.label +
                            "' has " + std::to_string(state.fields()) + "; make it with the same options");

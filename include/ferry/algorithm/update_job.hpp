@@ -58,7 +58,6 @@ struct update_job {
 
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
-  static_assert(max_fields <= 8 && row_fields <= 4);
   static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
 
   template <class Compute>
@@ -220,10 +219,8 @@ struct update_job {
     const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step)};
     if constexpr (is_8_bit)
       return kernels::rowwise_int8_weights<Rounding::is_random>{table.data, table.row_stride(), randomness};
-    else if constexpr (Rounding::is_random)
-      return kernels::stochastic_weights<T>{table.data, table.row_stride(), randomness};
     else
-      return kernels::nearest_weights<T>{table.data, table.row_stride()};
+      return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);
   }
 
   template <class Exec, class Tile, class Duplicates, int Fields, class Source, class Value, class Space>

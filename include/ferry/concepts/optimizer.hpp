@@ -8,7 +8,7 @@ namespace ferry {
 
 /// An optimizer's rule: options as data, a Hana tuple of state fields, and `coefficients<Compute>(step)`, which gives
 /// the pure per-element update of one step as a small functor with
-///   apply(Compute& weight, Compute gradient, Compute (&state)[N])
+///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
 /// Inactive fields may only stand behind active ones; the update is compiled for each number of fields in
 /// [min_fields, number of fields] and finds its N that way.
 template <class Rule>

@@ -10,8 +10,8 @@
 
 namespace ferry::kernels {
 
-/// Rows of a table as they are once they have been given the steps that they missed: out[k] for each item k of the source.
-/// With Out = T and `own`, out is the table itself and the state is written as well.
+/// Rows of a table as they are once they have been given the steps that they missed: row k of `out`, see row_weights, for
+/// each item k of the source. With `own`, out is the table itself and the state is written as well.
 ///
 /// Device mapping: one thread for each (item, tile), row-major. Host mapping: one iteration for each item.
 template <class Compute, class Tile, class Source, class T, class State, class Pace, class Stages, class Out,
@@ -24,8 +24,7 @@ struct caught_up_rows {
   std::int64_t stride;
   State* state[room];
   std::int64_t state_stride;
-  Out* out;
-  std::int64_t out_stride;
+  Out out;
   std::int64_t width;
   detail::fast_divisor tiles;
   Pace pace;
@@ -55,7 +54,7 @@ struct caught_up_rows {
     load_tile<Tile>(weight, table + row * stride + column, count);
     for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
     catch_up_tile<Tile, Fields>(pace, stages, row, weight, field, count);
-    store_tile<Tile>(weight, out + source.position(item) * out_stride + column, count);
+    out.template store<Tile>(weight, source.position(item), column, count);
     if (!own) return;
     for (int f = 0; f < Fields; ++f)
       store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);

@@ -108,4 +108,12 @@ struct stochastic_weights {
   }
 };
 
+template <bool AtRandom, class T>
+auto weights_rounded(T* data, std::int64_t stride, [[maybe_unused]] const step_randomness& randomness) {
+  if constexpr (AtRandom)
+    return stochastic_weights<T>{data, stride, randomness};
+  else
+    return nearest_weights<T>{data, stride};
+}
+
 }  // namespace ferry::kernels

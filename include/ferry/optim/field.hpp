@@ -1,7 +1,12 @@
 #pragma once
 
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+
+#include <boost/hana/for_each.hpp>
 #include <boost/hana/tuple.hpp>
 
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -32,6 +37,37 @@ inline constexpr int count_fields<Kind, boost::hana::tuple<Fields...>> =
 /// How many fields of a kind a rule describes, whatever its options.
 template <class Rule, class Kind>
 inline constexpr int fields_of = count_fields<Kind, decltype(std::declval<const Rule&>().fields())>;
+
+/// Number of fields that the options of a rule use. Throws invalid_argument where they are fewer than its update is
+/// compiled for, or stand behind one that is not in use.
+template <Optimizer Rule>
+int active_fields(const Rule& rule) {
+  static_assert(Rule::min_fields >= 0 && Rule::min_fields <= fields_of<Rule, field>,
+                "ferry: min_fields of an optimizer rule must be from 0 to the number of fields that it has.");
+  static_assert(fields_of<Rule, field> <= 8 && fields_of<Rule, row_field> <= 4,
+                "ferry: an optimizer rule has at most 8 fields and 4 row_fields.");
+  static_assert(RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
+                "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and "
+                "settle.");
+  int active = 0;
+  const char* idle = nullptr;
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>) {
+      if (described.active && idle != nullptr)
+        throw invalid_argument("ferry::optim::" + std::string(Rule::name) + ": field '" + described.name +
+                               "' is active behind '" + idle + "', which is not; inactive fields stand last");
+      if (described.active)
+        ++active;
+      else
+        idle = described.name;
+    }
+  });
+  if (active < Rule::min_fields)
+    throw invalid_argument("ferry::optim::" + std::string(Rule::name) + ": its options use " +
+                           std::to_string(active) + " fields, but its min_fields is " +
+                           std::to_string(Rule::min_fields));
+  return active;
+}
 
 }  // namespace detail
 }  // namespace ferry::optim

@@ -6,6 +6,7 @@
 
 #include <Kokkos_Macros.hpp>
 
+#include <cmath>
 #include <string_view>
 
 namespace ferry::optim {
@@ -33,7 +34,9 @@ struct grad_scale {
   }
   template <class Check>
   void reach(const Check&) const {}
-  void check() const { require_option(name, "scale", scale, scale > 0.0, "> 0"); }
+  void check() const {
+    require_option(name, "scale", scale, scale > 0.0 && std::isfinite(scale), "> 0 and finite");
+  }
 };
 static_assert(Stage<grad_scale>);
 

@@ -75,13 +75,16 @@ class records {
   void name_row_field(int i, const char* name) { row_names_.at(static_cast<std::size_t>(i)) = name; }
 
   /// As those of optim::state.
-  [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
-  void set_steps(std::int64_t count) { clock_->set_steps(count); }
-  [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
-  [[nodiscard]] std::uint64_t seed() const { return clock_->seed; }
-  void set_seed(std::uint64_t seed) { clock_->seed = seed; }
-  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock_->row_steps; }
-  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const { return clock_; }
+  [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
+  void set_steps(std::int64_t count) { clock()->set_steps(count); }
+  [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }
+  [[nodiscard]] std::uint64_t seed() const { return clock()->seed; }
+  void set_seed(std::uint64_t seed) { clock()->seed = seed; }
+  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock()->row_steps; }
+  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const {
+    if (clock_ == nullptr) throw invalid_argument("ferry::optim::records: the contents were moved elsewhere");
+    return clock_;
+  }
 
  private:
   static constexpr std::size_t alignment = 32;

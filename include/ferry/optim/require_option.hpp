@@ -2,6 +2,7 @@
 
 #include <ferry/error.hpp>
 
+#include <charconv>
 #include <string>
 #include <string_view>
 
@@ -10,9 +11,11 @@ namespace ferry::optim {
 /// For a rule's check(): throws invalid_argument that names rule, option and value where `holds` is false.
 inline void require_option(std::string_view rule, const char* option, double value, bool holds,
                            const char* range) {
-  if (!holds)
-    throw invalid_argument("ferry::optim::" + std::string(rule) + ": " + option + " is " +
-                           std::to_string(value) + ", must be " + range);
+  if (holds) return;
+  char text[32];
+  const auto* end = std::to_chars(text, text + sizeof text, value).ptr;
+  throw invalid_argument("ferry::optim::" + std::string(rule) + ": " + option + " is " +
+                         std::string(static_cast<const char*>(text), end) + ", must be " + range);
 }
 
 /// Options that may be anything from zero on; a NaN is refused.

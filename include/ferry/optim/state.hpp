@@ -53,19 +53,19 @@ class state {
   [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
 
   /// Steps taken; a step whose ticket reported bad indices is taken back.
-  [[nodiscard]] std::int64_t steps() const { return clock_->steps; }
+  [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
   /// For a state that is restored. Under step_count::catch_up all rows are taken for come to this step: save behind
   /// ferry::catch_up.
-  void set_steps(std::int64_t count) { clock_->set_steps(count); }
+  void set_steps(std::int64_t count) { clock()->set_steps(count); }
   /// Steps that nonfinite::skip left out, as far as they were waited for.
-  [[nodiscard]] std::int64_t skipped() const { return clock_->skipped; }
+  [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }
   /// Of the random bits of rounding::stochastic.
-  [[nodiscard]] std::uint64_t seed() const { return clock_->seed; }
-  void set_seed(std::uint64_t seed) { clock_->seed = seed; }
+  [[nodiscard]] std::uint64_t seed() const { return clock()->seed; }
+  void set_seed(std::uint64_t seed) { clock()->seed = seed; }
   /// One number for each row: its steps under step_count::per_row, under catch_up the step up to which it has come. Empty
   /// before the first step under such a policy, unless make_state was given it.
-  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock_->row_steps; }
-  [[nodiscard]] const tensor<std::uint32_t, Space>& row_steps() const { return clock_->row_steps; }
+  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock()->row_steps; }
+  [[nodiscard]] const tensor<std::uint32_t, Space>& row_steps() const { return clock()->row_steps; }
 
   void add_field(const char* name, tensor_type&& values) {
     names_.at(static_cast<std::size_t>(fields_)) = name;
@@ -79,7 +79,10 @@ class state {
   }
 
   /// Shared with the tickets of steps in flight.
-  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const { return clock_; }
+  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const {
+    if (clock_ == nullptr) throw invalid_argument("ferry::optim::state: the contents were moved elsewhere");
+    return clock_;
+  }
 
   /// The fields as the verbs see them.
   [[nodiscard]] array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }

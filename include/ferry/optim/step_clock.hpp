@@ -35,6 +35,8 @@ struct step_clock {
 
   /// For a state that is restored: rows that catch up have come to this step, others keep their counts.
   void set_steps(std::int64_t count) {
+    if (count < 0)
+      throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
     steps = count;
     updates.begin_at(count + 1);
     if (row_policy != step_count::catch_up::name) return;
@@ -45,7 +47,8 @@ struct step_clock {
   void require_policy(std::string_view policy, const std::string& table) const {
     if (!row_policy.empty() && row_policy != policy)
       throw invalid_argument("ferry::step: the rows of '" + table + "' count their steps by " +
-                             std::string(row_policy) + "; this step asks for " + std::string(policy));
+                             std::string(row_policy) + "; this step asks for " + std::string(policy) +
+                             ". Give every step the same policy");
   }
 };
 

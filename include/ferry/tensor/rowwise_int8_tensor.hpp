@@ -17,7 +17,7 @@ namespace ferry {
 /// of 16 bytes, so that records move in 16-byte units. The first width + 8 bytes are a row of FBGEMM's fused
 /// 8-bit rowwise format (PyTorch's embedding_bag_byte), of which this is the padded form.
 ///
-/// ferry::gather and ferry::scatter take it where they take a table, ferry::quantize and ferry::dequantize
+/// ferry::gather, ferry::scatter and ferry::step take it where they take a table, ferry::quantize and ferry::dequantize
 /// convert whole tables. Its memory is not initialised. Owning and move-only, as ferry::tensor.
 template <MemorySpace Space>
 class rowwise_int8_tensor {

@@ -1,0 +1,18 @@
+// Weights of float are not rounded.
+// expected-error: rounding::stochastic is for tables of half_t or bhalf_t
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  const ferry::optim::adam rule;
+  auto state = ferry::optim::make_state(rule, table);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::catch_up(exec, rule, table, state, ferry::rounding::nearest{}).wait();
+#else
+  ferry::catch_up(exec, rule, table, state, ferry::rounding::stochastic{}).wait();
+#endif
+}
