@@ -36,7 +36,8 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   const auto sizes = ferry::detail::checked_extents(label, rows, width);
   // Overflow and negative sizes are found as a table of such rows finds them.
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
-  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1], detail::active_fields(plain));
+  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1],
+                                                detail::active_fields(plain).count);
   if constexpr (std::is_same_v<Space, device_space>)
     ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
   else

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -74,6 +75,24 @@ inline void require_made_for(const auto& field, const auto& table, std::int64_t 
   if (field.rows() != table.rows() || field.width() != width)
     throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " +
                            table.describe());
+}
+
+/// The state must be made of the fields that the rule's options use.
+template <class State>
+void require_fields(const optim::detail::field_names& needed, const State& state, std::string_view rule,
+                    const std::string& table) {
+  const auto unfit = [&](const std::string& need, const std::string& has) {
+    throw invalid_argument("ferry::step: the options of " + std::string(rule) + " need " + need +
+                           ", but the state of '" + table + "' has " + has +
+                           "; make it with the same options");
+  };
+  if (needed.count != state.fields())
+    unfit(std::to_string(needed.count) + " state fields", std::to_string(state.fields()));
+  for (int f = 0; f < needed.count; ++f) {
+    const std::string_view name = needed.name[static_cast<std::size_t>(f)];
+    if (name != state.field_name(f))
+      unfit("'" + std::string(name) + "'", "'" + std::string(state.field_name(f)) + "' in its place");
+  }
 }
 
 /// What write_rows will ask of its arguments, before anything is made for them.
@@ -139,10 +158,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
     require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
-  if (const int needed = optim::detail::active_fields(rule); needed != state.fields())
-    throw invalid_argument("ferry::step: the options of " + std::string(rule.name) + " need " +
-                           std::to_string(needed) + " state fields, but the state of '" + table.label +
-                           "' has " + std::to_string(state.fields()) + "; make it with the same options");
+  require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
   clock->require_policy(count_policy::name, table.label);
   require_batch<Exec, Chosen, bounds_policy>(indices, table, grads);

@@ -9,8 +9,8 @@ namespace ferry {
 /// An optimizer's rule: options as data, a Hana tuple of state fields, and `coefficients<Compute>(step)`, which gives
 /// the pure per-element update of one step as a small functor with
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
-/// Inactive fields may only stand behind active ones; the update is compiled for each number of fields in
-/// [min_fields, number of fields] and finds its N that way.
+/// The update is compiled for each number of active fields in [min_fields, number of fields] and finds its N that way;
+/// state[i] is the i-th of them.
 template <class Rule>
 concept Optimizer = requires(const Rule& rule, std::int64_t step) {
   { Rule::name } -> std::convertible_to<std::string_view>;

@@ -6,6 +6,8 @@
 #include <boost/hana/for_each.hpp>
 #include <boost/hana/tuple.hpp>
 
+#include <array>
+#include <cstddef>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -38,10 +40,15 @@ inline constexpr int count_fields<Kind, boost::hana::tuple<Fields...>> =
 template <class Rule, class Kind>
 inline constexpr int fields_of = count_fields<Kind, decltype(std::declval<const Rule&>().fields())>;
 
-/// Number of fields that the options of a rule use. Throws invalid_argument where they are fewer than its update is
-/// compiled for, or stand behind one that is not in use.
+/// The fields that a rule's options use, in order.
+struct field_names {
+  std::array<const char*, 8> name{};
+  int count = 0;
+};
+
+/// Throws invalid_argument where they are fewer than the rule's update is compiled for.
 template <Optimizer Rule>
-int active_fields(const Rule& rule) {
+field_names active_fields(const Rule& rule) {
   static_assert(Rule::min_fields >= 0 && Rule::min_fields <= fields_of<Rule, field>,
                 "ferry: min_fields of an optimizer rule must be from 0 to the number of fields that it has.");
   static_assert(fields_of<Rule, field> <= 8 && fields_of<Rule, row_field> <= 4,
@@ -49,22 +56,14 @@ int active_fields(const Rule& rule) {
   static_assert(RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
                 "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and "
                 "settle.");
-  int active = 0;
-  const char* idle = nullptr;
-  boost::hana::for_each(rule.fields(), [&](const auto& described) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>) {
-      if (described.active && idle != nullptr)
-        throw invalid_argument("ferry::optim::" + std::string(Rule::name) + ": field '" + described.name +
-                               "' is active behind '" + idle + "', which is not; inactive fields stand last");
-      if (described.active)
-        ++active;
-      else
-        idle = described.name;
-    }
+  field_names active;
+  boost::hana::for_each(rule.fields(), [&active](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>)
+      if (described.active) active.name[static_cast<std::size_t>(active.count++)] = described.name;
   });
-  if (active < Rule::min_fields)
+  if (active.count < Rule::min_fields)
     throw invalid_argument("ferry::optim::" + std::string(Rule::name) + ": its options use " +
-                           std::to_string(active) + " fields, but its min_fields is " +
+                           std::to_string(active.count) + " fields, but its min_fields is " +
                            std::to_string(Rule::min_fields));
   return active;
 }

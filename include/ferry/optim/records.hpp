@@ -55,6 +55,7 @@ class records {
   [[nodiscard]] array_ref<T, Space> table() { return part<T>(0, width_, ""); }
   [[nodiscard]] int fields() const { return fields_; }
   [[nodiscard]] array_ref<StateType, Space> field(int i) { return field_ref(i); }
+  [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
   /// Throws invalid_argument where the rule has no such active field.
   [[nodiscard]] array_ref<StateType, Space> field(std::string_view name) {
     for (int i = 0; i < fields_; ++i)
