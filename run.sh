@@ -173,6 +173,13 @@ find_host_kokkos() {
 find_cuda_kokkos() {
   if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then PATH=/usr/local/cuda/bin:$PATH; fi
   command -v nvcc >/dev/null || die "--cuda needs the CUDA Toolkit: no nvcc on PATH or in /usr/local/cuda/bin"
+  # A wrapper on PATH, or a link, would be another compiler to ccache: the toolkit's own, under its usual name if it has it.
+  if [ -z "${CUDACXX:-}" ]; then
+    local bin
+    bin=$(nvcc --dryrun -x cu -c /dev/null -o /dev/null 2>&1 | sed -n 's/^#\$ _HERE_=//p')
+    if [ "$bin" -ef /usr/local/cuda/bin ]; then bin=/usr/local/cuda/bin; fi
+    if [ -x "$bin/nvcc" ]; then export CUDACXX=$bin/nvcc; fi
+  fi
   local place=${FERRY_KOKKOS_CUDA_ROOT:-${Kokkos_ROOT:-$HOME/.local/kokkos-cuda}}
   probe_kokkos "$place"
   case ",$kokkos_devices," in
