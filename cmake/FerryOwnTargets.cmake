@@ -20,6 +20,9 @@ endforeach()
 
 # A tenth of a test's compile time is GCC looking for memory to give back; it is looked for from a gigabyte on.
 add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nvcc's host compiler then is, too
+  add_compile_options("$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=--param=ggc-min-heapsize=1000000>")
+endif()
 
 # Warnings are errors here and only here: a consumer's compiler may know warnings that ours does not.
 add_library(ferry_warnings INTERFACE)

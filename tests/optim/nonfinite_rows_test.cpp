@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -78,6 +79,12 @@ void types_of_gradients() {
   on_paths_for<Value>([](auto path) { only_one_is_spoiled<Value, ferry::mapped_space>(path); });
 }
 
+template <class Value>
+std::string name_of(const Value& bad) {
+  const double value = number(bad);
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 /// skip and reject for a rule, with or without stages, and for gradients of Value.
 template <class Value, class Rule, class Table, class State, class Take, class Path>
 void left_out(const Rule& rule, Table& table, State& state, const Take& bytes, Path path) {
@@ -97,7 +104,8 @@ void left_out(const Rule& rule, Table& table, State& state, const Take& bytes, P
     CHECK_THROWS_MATCHES(
         ferry::step(exec, rule, table, state, batch.rows, grads, path, ferry::nonfinite::reject{}).wait(),
         ferry::invalid_argument,
-        MessageMatches(ContainsSubstring("column 11 at position 4") && ContainsSubstring("1 of")));
+        MessageMatches(ContainsSubstring("1 of the elements of 'grads' [9 x 35]") &&
+                       ContainsSubstring("the first is " + name_of(bad) + " in column 11 at position 4")));
     CHECK(state.steps() == steps);
     CHECK(state.skipped() == skipped + 1);
     CHECK(bytes() == before);

@@ -1,5 +1,5 @@
 // A scatter takes no step.
-// expected-error: step_count::\*, rounding::\* and nonfinite::\* say how an optimizer steps, so only ferry::step takes
+// expected-error: step_count::\*, rounding::\* and nonfinite::\* say how an optimizer steps, so ferry::step takes
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -90,9 +90,8 @@ consteval void require_policies() {
   static_assert(
       TakesStep || !(Chosen::template names<step_count_category> ||
                      Chosen::template names<rounding_category> || Chosen::template names<nonfinite_category>),
-      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so only ferry::step "
-      "takes "
-      "them.");
+      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so ferry::step takes "
+      "them, and of the others ferry::catch_up a rounding.");
   static_assert(Chosen::template at_most_one<step_count_category>,
                 "ferry: at most one step_count policy may be given.");
   static_assert(Chosen::template at_most_one<rounding_category>,

@@ -191,6 +191,8 @@ class call {
   [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
 
   void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
+  /// What an error calls the values that are not finite.
+  void name_values(std::string values) { values_ = std::move(values); }
   /// What wait() does, instead of throwing, where values were found that are not finite.
   void skip_by(std::function<void(bool)> skip) { skip_ = std::move(skip); }
 
@@ -199,8 +201,9 @@ class call {
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
     if (report_ != nullptr || host_findings_ != nullptr || plan_ != nullptr)
-      flight_->verdict = verdict<backend, array_ref<T, Space>>{
-          report_, host_findings_, plan_, verb_, table, positions, signed_indices, skip_, !capturing_};
+      flight_->verdict =
+          verdict<backend, array_ref<T, Space>>{report_, host_findings_, plan_,          verb_, table,
+                                                values_, positions,      signed_indices, skip_, !capturing_};
     return finish();
   }
 
@@ -284,6 +287,7 @@ class call {
   std::shared_ptr<Exec> lane_;
   std::shared_ptr<plan_storage> plan_;
   std::function<void(bool)> skip_;
+  std::string values_;
   event_handle done_;
   std::vector<touch> touched_;
   std::vector<std::shared_ptr<void>> blocks_;

@@ -15,10 +15,11 @@ struct host_findings {
   unsigned int raised = 0;
 };
 
-/// The error that a report stands for. `table` names what the indices are rows of.
+/// The error that a report stands for. `table` names what the indices are rows of, `values` the batch's rows where the verb
+/// looked at them.
 inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                      const std::string& table, std::int64_t width, std::int64_t positions,
-                                      bool signed_indices) {
+                                      const std::string& table, const std::string& values, std::int64_t width,
+                                      std::int64_t positions, bool signed_indices) {
   if (found.out_of_range != 0) {
     const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
                                              : std::to_string(found.first_index);
@@ -29,11 +30,13 @@ inline std::exception_ptr found_error(const index_report& found, const std::stri
   }
   if (found.duplicates == 0 && found.nonfinite != 0) {
     const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
-    return std::make_exception_ptr(invalid_argument(
-        "ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the values for rows of " + table +
-        " are infinite or not a number, which nonfinite::reject forbids; the first is in column " +
-        std::to_string(found.first_value % wide) + " at position " +
-        std::to_string(found.first_value / wide)));
+    const auto place = found.first_value / nonfinite_value::kinds;
+    return std::make_exception_ptr(
+        invalid_argument("ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the elements of " +
+                         values + " for rows of " + table +
+                         " are infinite or not a number, which nonfinite::reject forbids; the first is " +
+                         nonfinite_value::names[found.first_value % nonfinite_value::kinds] + " in column " +
+                         std::to_string(place % wide) + " at position " + std::to_string(place / wide)));
   }
   return std::make_exception_ptr(
       invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +

@@ -21,6 +21,7 @@ struct verdict {
   std::shared_ptr<plan_storage> plan;
   std::string verb;
   Table table;
+  std::string values;  ///< what the verb looked at, where that may become an error
   std::int64_t positions;
   bool signed_indices;
   std::function<void(bool)> skip;  ///< what is done, instead of an error, where values are not finite
@@ -49,7 +50,7 @@ struct verdict {
 
  private:
   [[nodiscard]] std::exception_ptr error_of(const index_report& found, bool is_signed) const {
-    return found_error(found, verb, table.describe(), table.width(), positions, is_signed);
+    return found_error(found, verb, table.describe(), values, table.width(), positions, is_signed);
   }
 };
 

@@ -16,8 +16,14 @@ struct index_report {
   std::uint64_t duplicates = 0;         ///< number of rows named more than once
   std::uint64_t first_row = none;       ///< the lowest such row
   std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
-  std::uint64_t first_value = none;     ///< the lowest place of such a value in the batch, row-major
+  std::uint64_t first_value = none;  ///< the lowest place of such a value (row-major) times 4, plus its kind
   unsigned int lock = 0;
+};
+
+/// What a value is that is not finite; travels in the two lowest bits of index_report::first_value.
+struct nonfinite_value {
+  static constexpr std::uint64_t not_a_number = 0, infinity = 1, negative_infinity = 2, kinds = 4;
+  static constexpr const char* names[] = {"nan", "inf", "-inf"};
 };
 
 /// How a kernel writes a report. `raised` is a word that the host can read without asking the device, so that
@@ -53,9 +59,16 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
-  KOKKOS_FUNCTION void nonfinite(std::int64_t place) const {
+  /// `value` is the element at this place.
+  template <class Value>
+  KOKKOS_FUNCTION void nonfinite(std::int64_t place, const Value& value) const {
+    using kind = nonfinite_value;
+    const auto what = value > Value(0)   ? kind::infinity
+                      : value < Value(0) ? kind::negative_infinity
+                                         : kind::not_a_number;
     Kokkos::atomic_inc(&findings->nonfinite);
-    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place));
+    // Place and kind in one word stay a pair.
+    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 };

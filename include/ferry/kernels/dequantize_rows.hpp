@@ -49,7 +49,7 @@ struct dequantize_rows {
       if (packed) {
         packet<Out, tile> whole;
         for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
-        *reinterpret_cast<packet<Out, tile>*>(to) = whole;
+        store_packet(to, whole);
       } else {
         for (int e = 0; e < tile; ++e)
           if (e < count) to[e] = convert<Out>(code.decode(codes.value[e]));

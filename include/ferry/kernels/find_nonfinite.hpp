@@ -21,7 +21,7 @@ struct find_nonfinite {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
     const auto value = convert<accumulation_t<Value>>(values[row * stride + i - row * width.divisor()]);
-    if (!(value - value == accumulation_t<Value>(0))) report.nonfinite(i);
+    if (!(value - value == accumulation_t<Value>(0))) report.nonfinite(i, value);
   }
 };
 

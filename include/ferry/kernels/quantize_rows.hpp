@@ -77,7 +77,7 @@ struct quantize_rows {
           if (e < count) codes.value[e] = code.encode(value[e]);
         auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
         if (count == tile)
-          *reinterpret_cast<packet<std::uint8_t, tile>*>(to) = codes;
+          store_packet(to, codes);
         else
           for (int e = 0; e < count; ++e) to[e] = codes.value[e];
       });

@@ -42,7 +42,7 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
   if constexpr (Tile::packed) {
     packet<T, Tile::elements> whole;
     for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
-    *reinterpret_cast<packet<T, Tile::elements>*>(to) = whole;
+    store_packet(to, whole);
   } else if constexpr (Tile::partial) {
     for (int e = 0; e < count; ++e) to[e] = convert<T>(tile[e]);
   } else {

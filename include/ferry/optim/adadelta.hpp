@@ -34,7 +34,7 @@ struct adadelta {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] = rho * state[0] + fresh * g * g;
       const Compute delta = Kokkos::sqrt(state[1] + eps) / Kokkos::sqrt(state[0] + eps) * g;
       state[1] = rho * state[1] + fresh * delta * delta;

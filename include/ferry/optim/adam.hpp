@@ -38,7 +38,7 @@ struct adam {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
       Compute square = state[1];

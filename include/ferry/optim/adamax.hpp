@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -35,7 +36,7 @@ struct adamax {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
       const Compute decayed = beta2 * state[1];
       const Compute now = Kokkos::fabs(g) + eps;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -38,7 +39,7 @@ struct asgd {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       weight = keep * weight - eta * g;
       state[0] = mu == Compute(1) ? weight : state[0] + mu * (weight - state[0]);
     }

@@ -18,6 +18,15 @@ KOKKOS_FUNCTION Compute decay_over(const Compute& base, std::int64_t steps) {
   return static_cast<Compute>(product);
 }
 
+/// gradient + weight_decay weight. Without a decay the term is left out, as torch.optim does: 0 times an infinite weight
+/// is not 0.
+template <class Compute>
+KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compute& weight_decay,
+                                            const Compute& weight) {
+  const Compute sum = gradient + weight_decay * weight;
+  return weight_decay == Compute(0) ? gradient : sum;
+}
+
 /// Whether a change is so small beside the weight that changes some thousand times larger would not move it either.
 template <class Compute>
 KOKKOS_FUNCTION bool is_lost_in(const Compute& change, const Compute& weight) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -41,7 +42,8 @@ struct lamb {
       const Compute g = sign * gradient;
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      return state[0] / correction1 / (Kokkos::sqrt(state[1] / correction2) + eps) + weight_decay * weight;
+      return decayed(state[0] / correction1 / (Kokkos::sqrt(state[1] / correction2) + eps), weight_decay,
+                     weight);
     }
 
     /// What an element adds to the row's sums.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -53,7 +54,7 @@ struct lars {
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
                                const Compute (&total)[sums]) const {
-      state[0] = momentum * state[0] + total[0] * (sign * gradient + weight_decay * weight);
+      state[0] = momentum * state[0] + total[0] * decayed(sign * gradient, weight_decay, weight);
       weight -= state[0];
     }
   };

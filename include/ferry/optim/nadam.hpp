@@ -41,7 +41,7 @@ struct nadam {
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
       weight *= keep;
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
       state[1] = beta2 * state[1] + fresh2 * g * g;
       const Compute root = Kokkos::sqrt(state[1] / correction2) + eps;

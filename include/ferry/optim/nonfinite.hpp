@@ -26,7 +26,8 @@ struct skip {
 };
 static_assert(NonfinitePolicy<skip>);
 
-/// It is left out, and wait() throws invalid_argument with the first such position and column.
+/// It is left out, and wait() throws invalid_argument with the gradients' name and the first such
+/// position, column and value.
 struct reject {
   using policy_category = nonfinite_category;
   static constexpr std::string_view name = "nonfinite::reject";

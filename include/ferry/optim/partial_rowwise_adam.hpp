@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -52,7 +53,7 @@ struct partial_rowwise_adam {
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
                                const Compute (&total)[sums]) const {
       state[0] = beta1 * state[0] + fresh1 * (sign * gradient);
-      weight -= lr * (state[0] / correction1 / total[0] + weight_decay * weight);
+      weight -= lr * decayed(state[0] / correction1 / total[0], weight_decay, weight);
     }
   };
 

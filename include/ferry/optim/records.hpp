@@ -3,17 +3,17 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/optim/clocked.hpp>
 #include <ferry/optim/field.hpp>
-#include <ferry/optim/step_clock.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ferry::optim {
 
@@ -25,23 +25,22 @@ namespace ferry::optim {
 ///   table()  the weights, rows x width, for every verb; rows lie row_bytes() apart
 ///   field()  the same for a field of the state, by place or by torch.optim's name
 template <Optimizer Rule, class T, class StateType, MemorySpace Space>
-class records {
+class records : public clocked<Rule, Space> {
  public:
   using rule_type = Rule;
   using value_type = StateType;
   using memory_space = Space;
-  using clock_type = step_clock<Rule, Space>;
 
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
-  records() : clock_(std::make_shared<clock_type>()) {}
+  records() : clocked<Rule, Space>("records") {}
   records(std::string label, std::size_t rows, std::size_t width, int fields)
-      : width_(width),
+      : clocked<Rule, Space>("records"),
+        width_(width),
         fields_(fields),
         label_(std::move(label)),
-        bytes_(label_, rows, row_bytes_of(width, fields)),
-        clock_(std::make_shared<clock_type>()) {}
+        bytes_(label_, rows, row_bytes_of(width, fields)) {}
 
   [[nodiscard]] std::size_t rows() const { return bytes_.rows(); }
   [[nodiscard]] std::size_t width() const { return width_; }
@@ -74,18 +73,6 @@ class records {
   }
   void name_field(int i, const char* name) { names_.at(static_cast<std::size_t>(i)) = name; }
   void name_row_field(int i, const char* name) { row_names_.at(static_cast<std::size_t>(i)) = name; }
-
-  /// As those of optim::state.
-  [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
-  void set_steps(std::int64_t count) { clock()->set_steps(count); }
-  [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }
-  [[nodiscard]] std::uint64_t seed() const { return clock()->seed; }
-  void set_seed(std::uint64_t seed) { clock()->seed = seed; }
-  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock()->row_steps; }
-  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const {
-    if (clock_ == nullptr) throw invalid_argument("ferry::optim::records: the contents were moved elsewhere");
-    return clock_;
-  }
 
  private:
   static constexpr std::size_t alignment = 32;
@@ -120,7 +107,6 @@ class records {
   tensor<std::byte, Space> bytes_;
   std::array<std::string_view, room> names_{};
   std::array<std::string_view, row_room> row_names_{};
-  std::shared_ptr<clock_type> clock_;
 };
 
 }  // namespace ferry::optim

@@ -40,7 +40,7 @@ struct rmsprop {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] = alpha * state[0] + fresh * g * g;
       Compute square = state[0];
       // Two fields: the one that the options ask for; three: both.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -38,7 +39,7 @@ struct rowwise_adagrad {
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
-      const Compute g = sign * gradient + weight_decay * weight;
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
       part[0] = g * g;
     }
     /// Once for each row: the row's state, and what its elements need to know.
@@ -50,7 +51,7 @@ struct rowwise_adagrad {
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N],
                                const Compute (&total)[sums]) const {
-      weight -= total[0] * (sign * gradient + weight_decay * weight);
+      weight -= total[0] * decayed(sign * gradient, weight_decay, weight);
     }
   };
 

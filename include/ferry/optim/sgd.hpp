@@ -40,7 +40,7 @@ struct sgd {
 
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      Compute g = sign * gradient + weight_decay * weight;
+      Compute g = decayed(sign * gradient, weight_decay, weight);
       if (momentum != Compute(0)) {
         state[0] = momentum * state[0] + fresh * g;
         g = nesterov ? g + momentum * state[0] : state[0];

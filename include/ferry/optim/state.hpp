@@ -3,15 +3,13 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/optim/clocked.hpp>
 #include <ferry/optim/field.hpp>
-#include <ferry/optim/step_clock.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,18 +21,17 @@ namespace ferry::optim {
 /// move-only. The tensors are named as torch.optim names them, and may be read and written between steps (to save and
 /// restore training).
 template <Optimizer Rule, class T, MemorySpace Space>
-class state {
+class state : public clocked<Rule, Space> {
  public:
   using rule_type = Rule;
   using value_type = T;
   using memory_space = Space;
   using tensor_type = tensor<T, Space>;
-  using clock_type = step_clock<Rule, Space>;
 
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
-  state() : clock_(std::make_shared<clock_type>()) {}
+  state() : clocked<Rule, Space>("state") {}
 
   /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }
@@ -52,21 +49,6 @@ class state {
   [[nodiscard]] tensor_type& field(std::string_view name) { return *find(*this, name); }
   [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
 
-  /// Steps taken; a step whose ticket reported bad indices is taken back.
-  [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
-  /// For a state that is restored. Under step_count::catch_up all rows are taken for come to this step: save behind
-  /// ferry::catch_up.
-  void set_steps(std::int64_t count) { clock()->set_steps(count); }
-  /// Steps that nonfinite::skip left out, as far as they were waited for.
-  [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }
-  /// Of the random bits of rounding::stochastic.
-  [[nodiscard]] std::uint64_t seed() const { return clock()->seed; }
-  void set_seed(std::uint64_t seed) { clock()->seed = seed; }
-  /// One number for each row: its steps under step_count::per_row, under catch_up the step up to which it has come. Empty
-  /// before the first step under such a policy, unless make_state was given it.
-  [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock()->row_steps; }
-  [[nodiscard]] const tensor<std::uint32_t, Space>& row_steps() const { return clock()->row_steps; }
-
   void add_field(const char* name, tensor_type&& values) {
     names_.at(static_cast<std::size_t>(fields_)) = name;
     tensors_.at(static_cast<std::size_t>(fields_)) = std::move(values);
@@ -76,12 +58,6 @@ class state {
   void add_row_field(int place, const char* name, tensor_type&& values) {
     row_names_.at(static_cast<std::size_t>(place)) = name;
     row_tensors_.at(static_cast<std::size_t>(place)) = std::move(values);
-  }
-
-  /// Shared with the tickets of steps in flight.
-  [[nodiscard]] const std::shared_ptr<clock_type>& clock() const {
-    if (clock_ == nullptr) throw invalid_argument("ferry::optim::state: the contents were moved elsewhere");
-    return clock_;
   }
 
   /// The fields as the verbs see them.
@@ -107,7 +83,6 @@ class state {
   std::array<tensor_type, room> tensors_{};
   std::array<std::string_view, row_room> row_names_{};
   std::array<tensor_type, row_room> row_tensors_{};
-  std::shared_ptr<clock_type> clock_;
 };
 
 }  // namespace ferry::optim
