@@ -1,6 +1,7 @@
 #pragma once
 
 #include "error.hpp"
+#include "grid_sort.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -14,12 +15,15 @@
 #include <cub/device/device_scan.cuh>
 #pragma GCC diagnostic pop
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace ferry::cuda {
 
-/// CUB's stable radix sort and scan; on an instance's own stream, without synchronisation.
+/// Stable radix sorts, CUB's and for keys alone one of a single launch where it is faster, and CUB's scan; on an instance's
+/// own stream, without synchronisation.
 struct sort_functions {
   /// Scratch bytes that sort_pairs needs besides its arrays.
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
@@ -52,12 +56,13 @@ struct sort_functions {
     check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
                                          bits),
           "cub::DeviceRadixSort");
-    return bytes;
+    return std::max(bytes, grid_sort::bytes(count));
   }
   /// The same of keys alone.
   static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                         std::int64_t count, int first_bit, int bits, void* workspace,
                         std::size_t workspace_bytes) {
+    if (sort_in_one_launch(exec.cuda_stream(), keys, other_keys, count, first_bit, bits, workspace)) return;
     cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
     check(
         cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
@@ -83,6 +88,40 @@ struct sort_functions {
     check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums,
                                         static_cast<std::uint32_t>(count), exec.cuda_stream()),
           "cub::DeviceScan");
+  }
+
+ private:
+  /// False where the keys are too few or too many for it, or the device has no room for its blocks at once.
+  static bool sort_in_one_launch(cudaStream_t stream, std::uint64_t*& keys, std::uint64_t* other_keys,
+                                 std::int64_t count, int first_bit, int bits, void* workspace) {
+    if (attribute(cudaDevAttrCooperativeLaunch) == 0) return false;
+    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount));
+    const int passes = grid_sort::passes_for(bits - first_bit);
+    if (items == 0 || passes == 0) return false;
+    const int width = (bits - first_bit + passes - 1) / passes;
+    const auto stride =
+        static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, items)));
+    auto* const counts = static_cast<std::uint16_t*>(workspace);
+    const auto n = static_cast<std::uint32_t>(count);
+    const auto launched = [&]() -> cudaError_t {
+      switch (items) {
+        case 1:
+          return launch_grid_sort<1>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
+        case 2:
+          return launch_grid_sort<2>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
+        case 4:
+          return launch_grid_sort<4>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
+        default:
+          return launch_grid_sort<8>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
+      }
+    }();
+    if (launched == cudaErrorCooperativeLaunchTooLarge) {
+      cudaGetLastError();
+      return false;
+    }
+    check(launched, "cudaLaunchCooperativeKernel");
+    if (passes % 2 != 0) std::swap(keys, other_keys);
+    return true;
   }
 };
 
