@@ -1,7 +1,7 @@
 #pragma once
 
+#include "detail/grid_sort.hpp"
 #include "error.hpp"
-#include "grid_sort.hpp"
 
 #include <Kokkos_Core.hpp>
 

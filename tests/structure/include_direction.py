@@ -107,9 +107,10 @@ def check_header(path, root):
 
 
 def check_backends_match(root):
-    """Every backend offers the same headers, so that a missing one shows here and not in a user's build."""
+    """Every backend offers the same headers, so that a missing one shows here and not in a user's build. Those below a
+    folder of the backend's are its own."""
     folders = sorted(folder for folder in (root / "backends").glob("*") if folder.is_dir())
-    names = {folder.name: {str(file.relative_to(folder)) for file in folder.rglob("*.hpp")} for folder in folders}
+    names = {folder.name: {file.name for file in folder.glob("*.hpp")} for folder in folders}
     everything = set().union(*names.values()) if names else set()
     return [f"backends/{backend} lacks {name}" for backend in names for name in sorted(everything - names[backend])]
 
