@@ -58,11 +58,13 @@ struct sort_functions {
           "cub::DeviceRadixSort");
     return std::max(bytes, grid_sort::bytes(count));
   }
-  /// The same of keys alone.
+  /// The same of keys alone, which have no bits from `bits` on. The workspace begins on a multiple of 16 bytes.
   static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                         std::int64_t count, int first_bit, int bits, void* workspace,
                         std::size_t workspace_bytes) {
-    if (sort_in_one_launch(exec.cuda_stream(), keys, other_keys, count, first_bit, bits, workspace)) return;
+    if (sort_in_one_launch(exec.cuda_stream(), keys, other_keys, count, first_bit, bits, workspace,
+                           workspace_bytes))
+      return;
     cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
     check(
         cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
@@ -93,7 +95,10 @@ struct sort_functions {
  private:
   /// False where the keys are too few or too many for it, or the device has no room for its blocks at once.
   static bool sort_in_one_launch(cudaStream_t stream, std::uint64_t*& keys, std::uint64_t* other_keys,
-                                 std::int64_t count, int first_bit, int bits, void* workspace) {
+                                 std::int64_t count, int first_bit, int bits, void* workspace,
+                                 std::size_t workspace_bytes) {
+    if (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
+      return false;
     if (attribute(cudaDevAttrCooperativeLaunch) == 0) return false;
     const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount));
     const int passes = grid_sort::passes_for(bits - first_bit);
@@ -115,7 +120,7 @@ struct sort_functions {
           return launch_grid_sort<8>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
       }
     }();
-    if (launched == cudaErrorCooperativeLaunchTooLarge) {
+    if (launched == cudaErrorCooperativeLaunchTooLarge || launched == cudaErrorNotSupported) {
       cudaGetLastError();
       return false;
     }

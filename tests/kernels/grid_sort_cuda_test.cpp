@@ -57,6 +57,7 @@ TEST_CASE("keys are sorted on both sides of what a thread and the device hold", 
     check_rows(static_cast<std::size_t>(few), 20);
   for (std::size_t items = 1; items <= limits::most_items; items *= 2) {
     const std::size_t most = std::min<std::size_t>(processors, limits::most_blocks) * limits::threads * items;
+    if (most < static_cast<std::size_t>(limits::fewest_keys)) continue;
     CHECK(limits::items_for(static_cast<std::int64_t>(most), static_cast<int>(processors)) ==
           static_cast<int>(items));
     for (const std::size_t count : {most - 1, most, most + 1}) check_rows(count, 20);

@@ -5,7 +5,8 @@ import re
 import sys
 
 ENTRY = re.compile(r"\.entry (\w+)\((.*?)\n\}\n", re.S)
-STORE = re.compile(r"^\s*(?:@!?%p\d+ )?st\.(?:\w+\.)*?(v4\.|v2\.)?[bfsu](\d+)\s", re.M)
+STORE = re.compile(r"^\s*(?:@!?%p\d+ )?st\.((?:[\w:]+\.)*?)(v8\.|v4\.|v2\.)?[bfsu](\d+)\s", re.M)
+ELSEWHERE = re.compile(r"\b(?:shared|local|param)\b")
 
 
 def stores_of(listing, kernel):
@@ -14,9 +15,9 @@ def stores_of(listing, kernel):
     for entry in ENTRY.finditer(listing):
         if kernel in entry[1]:
             found[entry[1]] = [
-                int(store[2]) // 8 * {None: 1, "v2.": 2, "v4.": 4}[store[1]]
+                int(store[3]) // 8 * {None: 1, "v2.": 2, "v4.": 4, "v8.": 8}[store[2]]
                 for store in STORE.finditer(entry[2])
-                if not re.match(r"\s*(?:@!?%p\d+ )?st\.(?:\w+\.)*?(?:shared|local|param)", store[0])
+                if not ELSEWHERE.search(store[1])
             ]
     return found
 
@@ -35,6 +36,8 @@ def self_test():
     single = whole.replace("}\n", "\t@%p1 st.global.f32 \t[%rd1+4], %f2;\n}\n", 1)
     assert stores_of(single, "step")["_Z4step"][-1] == 4
     assert not any(map(stores_packets, stores_of(single, "step").values()))
+    hinted = single.replace("st.global.f32", "st.global.L1::no_allocate.f32")
+    assert stores_of(hinted, "step") == stores_of(single, "step")
     assert not stores_packets([])
 
 
