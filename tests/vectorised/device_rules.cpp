@@ -1,3 +1,5 @@
+#include "each_rule.hpp"
+
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -22,23 +24,7 @@ void launch(const step_on_packet<Rule, Fields>& kernel, std::int64_t items) {
 
 #define FERRY_TEST_STEP(rule, fields)                                                                 \
   template void launch<ferry::optim::rule, fields>(const step_on_packet<ferry::optim::rule, fields>&, \
-                                                   std::int64_t)
-FERRY_TEST_STEP(sgd, 0);
-FERRY_TEST_STEP(sgd, 1);
-FERRY_TEST_STEP(adagrad, 1);
-FERRY_TEST_STEP(adam, 2);
-FERRY_TEST_STEP(adam, 3);
-FERRY_TEST_STEP(adamw, 2);
-FERRY_TEST_STEP(sparse_adam, 2);
-FERRY_TEST_STEP(nadam, 2);
-FERRY_TEST_STEP(adadelta, 2);
-FERRY_TEST_STEP(adamax, 2);
-FERRY_TEST_STEP(rmsprop, 1);
-FERRY_TEST_STEP(rmsprop, 2);
-FERRY_TEST_STEP(rmsprop, 3);
-FERRY_TEST_STEP(rprop, 2);
-FERRY_TEST_STEP(asgd, 1);
-FERRY_TEST_STEP(lion, 1);
-FERRY_TEST_STEP(ftrl, 2);
+                                                   std::int64_t);
+FERRY_TEST_EACH_RULE(FERRY_TEST_STEP)
 
 }  // namespace ferry_test

@@ -1,3 +1,5 @@
+#include "each_rule.hpp"
+
 #include <ferry/ferry.hpp>
 
 /// One full tile of each rule, compiled as programs that step on the host should be: what check.py looks at.
@@ -21,23 +23,7 @@ void step_on_tile(const operation_of<Rule, Fields>& operation, const float* grad
 
 #define FERRY_TEST_STEP(rule, fields)                                                                     \
   template void step_on_tile<ferry::optim::rule, fields>(const operation_of<ferry::optim::rule, fields>&, \
-                                                         const float*, std::int64_t)
-FERRY_TEST_STEP(sgd, 0);
-FERRY_TEST_STEP(sgd, 1);
-FERRY_TEST_STEP(adagrad, 1);
-FERRY_TEST_STEP(adam, 2);
-FERRY_TEST_STEP(adam, 3);
-FERRY_TEST_STEP(adamw, 2);
-FERRY_TEST_STEP(sparse_adam, 2);
-FERRY_TEST_STEP(nadam, 2);
-FERRY_TEST_STEP(adadelta, 2);
-FERRY_TEST_STEP(adamax, 2);
-FERRY_TEST_STEP(rmsprop, 1);
-FERRY_TEST_STEP(rmsprop, 2);
-FERRY_TEST_STEP(rmsprop, 3);
-FERRY_TEST_STEP(rprop, 2);
-FERRY_TEST_STEP(asgd, 1);
-FERRY_TEST_STEP(lion, 1);
-FERRY_TEST_STEP(ftrl, 2);
+                                                         const float*, std::int64_t);
+FERRY_TEST_EACH_RULE(FERRY_TEST_STEP)
 
 }  // namespace ferry_test
