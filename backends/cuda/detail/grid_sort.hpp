@@ -10,8 +10,8 @@
 namespace ferry::cuda {
 
 /// Sizes of a stable radix sort of keys in one launch, for batches that the device's multiprocessors hold between them. CUB
-/// takes ten launches for three digits, and for some hundred thousand keys they are what its time goes into: 44 us for 131072
-/// keys of 20 bits, of which this one needs 21 (H200).
+/// takes ten launches for three digits, and for some hundred thousand keys they are what its time goes into: a plan of 131072
+/// indices into a million rows takes 0.052 ms with this one, 0.074 with CUB's (H200).
 struct grid_sort {
   static constexpr int threads = 512;
   static constexpr int warps = threads / 32;
