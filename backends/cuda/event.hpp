@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <string>
 
 namespace ferry::cuda {
@@ -43,10 +44,15 @@ struct event_functions {
   using native_event = stream_event;
 
   static event_handle record(const Kokkos::Cuda& exec, event_pool<stream_event>& events) {
-    auto point = events.take();
-    point->record(exec.cuda_stream());
+    auto point = take_event(exec, events);
+    record_at(exec, *point);
     return point;
   }
+  /// The same in two steps, of which the second needs no memory.
+  static std::shared_ptr<stream_event> take_event(const Kokkos::Cuda&, event_pool<stream_event>& events) {
+    return events.take();
+  }
+  static void record_at(const Kokkos::Cuda& exec, stream_event& point) { point.record(exec.cuda_stream()); }
 
   /// On the device where the event is the device's own, else here.
   static void wait_for(const Kokkos::Cuda& exec, event& before) {

@@ -4,6 +4,7 @@
 #include <ferry/execution/event_pool.hpp>
 #include <ferry/memory/event.hpp>
 
+#include <memory>
 #include <string>
 
 namespace ferry::host {
@@ -22,7 +23,12 @@ struct event_functions {
   /// keep.
   template <HostExecutionSpace Exec>
   static event_handle record(const Exec& exec, event_pool<no_event>&) {
-    exec.fence("ferry::record::host");
+    static const std::string label = "ferry::record::host";
+    exec.fence(label);
+    return nullptr;
+  }
+  template <HostExecutionSpace Exec>
+  static std::shared_ptr<no_event> take_event(const Exec&, event_pool<no_event>&) {
     return nullptr;
   }
   template <HostExecutionSpace Exec>

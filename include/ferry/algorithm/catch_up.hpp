@@ -41,9 +41,10 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
     const kernels::every_row all;
     const auto on = [&](const auto& where) {
       const std::string label = "ferry::catch_up";
+      const std::string count_label = label + "::count";
       run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
                                      true);
-      launch(where, label + "::count", table.rows(),
+      launch(where, count_label, table.rows(),
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
     };

@@ -28,7 +28,7 @@ template <class Path, class Exec, class T, class TableSpace, class Out, class Ou
 void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
                    const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = out.rows();
-  const auto label = label_of("gather", Path::name);
+  const std::string& label = of.label(Path::name);
   if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
     of.settles(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
@@ -68,7 +68,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
     if constexpr (std::is_same_v<Path, path::staged>) {
       settle_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
-      resolve_on_host<Bounds>(of, "gather", indices, table.rows(), rows);
+      resolve_on_host<Bounds>(of, indices, table.rows(), rows);
       gather_staged(of, table, rows, out);
     } else {
       require_gather_reach(of, table, out);
@@ -78,11 +78,11 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
       } else {
         const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
                                                         Bounds::reports ? of.report() : report_writer{}};
-        launch_gather(exec, label_of("gather", Path::name), table, out, source, n);
+        launch_gather(exec, of.label(Path::name), table, out, source, n);
       }
     }
   }
-  if (out.width() == 0) look_at_bounds<Bounds>(of, "gather", indices, table.rows());
+  if (out.width() == 0) look_at_bounds<Bounds>(of, indices, table.rows());
   return of.finish(table, n, std::is_signed_v<plain>);
 }
 
@@ -106,8 +106,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
             kernels::sorted_places{store.sorted_rows, store.order, static_cast<std::uint64_t>(plan.rows())},
             out);
       else
-        launch_gather(exec, label_of("gather", Path::name), table, out, kernels::listed_rows{store.row_of},
-                      n);
+        launch_gather(exec, of.label(Path::name), table, out, kernels::listed_rows{store.row_of}, n);
     }
   }
   return of.finish(table, n, plan.storage()->signed_indices);

@@ -35,7 +35,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
       "duplicates::assume_unique");
 
-  auto plan = std::make_shared<plan_storage>();
+  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()));
   plan->positions = n;
   plan->rows = rows;
   plan->checked = Bounds::reports;
@@ -69,14 +69,14 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   plan->report = home->report();
   of.hold(plan->report);
-  plan->read_report = [report = plan->report] { return report_pool<backend>::read(*report); };
+  plan->report_of = [](const plan_storage& of_plan) { return report_pool<backend>::read(*of_plan.report); };
 
   const auto last_bit = at.position_bits + at.key_bits;
   if (n != 0) {
     // Indices that have to travel to the device lie where segments begin later.
     const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin));
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
-    launch(exec, "ferry::make_plan::resolve", n,
+    launch(exec, of.label("resolve"), n,
            kernels::key_indices<plain, Bounds>{loader, plan->row_of, keys, at.position_bits});
     backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
                        at.sort_bytes);
@@ -90,18 +90,18 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
       plan->run_begin, plan->inverse, plan->unique_count, plan->run_count};
   if (n != 0) {
     backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
-    launch(exec, "ferry::make_plan::segments", n, segments);
+    launch(exec, of.label("segments"), n, segments);
   } else {
-    launch(exec, "ferry::make_plan::segments", 1, kernels::close_empty_plan{segments});
+    launch(exec, of.label("segments"), 1, kernels::close_empty_plan{segments});
   }
 
   ticket made = of.finish();
   plan->made = of.done();
   plan->made_by = of.id();
-  plan->read_unique_count = [raw = plan->unique_count, made_at = plan->made] {
-    if (made_at != nullptr) made_at->wait();
+  plan->unique_count_of = [](const plan_storage& of_plan) {
+    if (of_plan.made != nullptr) of_plan.made->wait();
     std::int64_t count = 0;
-    backend::read(&count, raw, sizeof count);
+    backend::read(&count, of_plan.unique_count, sizeof count);
     return count;
   };
   made.detach();

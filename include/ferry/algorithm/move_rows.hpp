@@ -171,11 +171,11 @@ void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, c
 
 /// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(call<Exec>& of, const char* verb, const array_ref<Index, Space>& indices,
+void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices,
                      std::int64_t table_rows, std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
   const auto host = host_side(of.exec());
-  const auto label = label_of(verb, "staged") + "::resolve";
+  const std::string& label = of.label("staged", "resolve");
   const plain* at_host = indices_for_host(of, indices);
   const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
   launch(host, label, indices.rows(),
@@ -185,14 +185,14 @@ void resolve_on_host(call<Exec>& of, const char* verb, const array_ref<Index, Sp
 
 /// Rows without elements: nothing moves, but bad indices are found all the same.
 template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(call<Exec>& of, const char* verb, const array_ref<Index, Space>& indices,
+void look_at_bounds(call<Exec>& of, const array_ref<Index, Space>& indices,
                     std::int64_t table_rows) {
   using plain = std::remove_const_t<Index>;
   if constexpr (Bounds::reports) {
     if (indices.rows() == 0) return;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
                                                     of.report()};
-    launch(of.exec(), label_of(verb, "validate"), indices.rows(),
+    launch(of.exec(), of.label("validate"), indices.rows(),
            kernels::validate_indices<plain, Bounds>{source});
   }
 }

@@ -31,7 +31,7 @@ kernels::sorted_places sort_by_page(call<Exec>& of, const array_ref<Index, Space
   std::uint64_t* key_room = keys + n;
   const kernels::index_rows<plain, Bounds> loader{indices_for_kernels(of, indices), rows,
                                                   Bounds::reports ? of.report() : report_writer{}};
-  const std::string label = std::string("ferry::") + of.verb() + "::sort";
+  const std::string& label = of.label("sort");
   launch(of.exec(), label, n, kernels::resolve_indices<plain, Bounds>{loader, nullptr, keys, order});
   const int bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
   const auto rows_of_page = static_cast<std::uint64_t>(page / std::max<std::int64_t>(1, row_bytes));

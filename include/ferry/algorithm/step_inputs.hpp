@@ -77,7 +77,7 @@ struct step_inputs {
     using plain = std::remove_const_t<Value>;
     if (values.size() == 0) return;
     const auto look = [&](const auto& exec, const report_writer& report) {
-      launch(exec, label + "::find_nonfinite", values.size(),
+      launch(exec, of.label_part(label, "find_nonfinite"), values.size(),
              kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
                                             report});
     };

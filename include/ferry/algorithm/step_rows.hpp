@@ -179,13 +179,14 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   constexpr bool staged_only =
       together && !is_host_exec<Exec> && Space::is_host_accessible &&
       (std::is_same_v<state_space, pageable_space> || stage_spaces<Rule>::any_pageable);
-  const auto take_back = [clock] { --clock->steps; };
-  const auto skip = [clock](bool counted) {
-    if (counted) --clock->steps;
-    ++clock->skipped;
-  };
-  step_ends ends{take_back, nullptr};
-  if constexpr (nonfinite_policy::looks && !nonfinite_policy::reports) ends.skip = skip;
+  using clock_type = typename job_type::clock_type;
+  rollback ends{clock, [](void* owner) { --static_cast<clock_type*>(owner)->steps; }, nullptr};
+  if constexpr (nonfinite_policy::looks && !nonfinite_policy::reports)
+    ends.skip = [](void* owner, bool counted) {
+      auto& counts = *static_cast<clock_type*>(owner);
+      if (counted) --counts.steps;
+      ++counts.skipped;
+    };
   auto launched = [&] {
     if constexpr (staged_only)
       return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::direct,

@@ -121,7 +121,7 @@ struct update_job {
     // On the other ways they were looked at as the table was.
     if constexpr (Staged && !TableSpace::is_host_accessible)
       reach_stages([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
-    if constexpr (Nonfinite::reports) of.name_values(values.describe());
+    if constexpr (Nonfinite::reports) of.name_values(values.note());
     if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
     return ready;
   }

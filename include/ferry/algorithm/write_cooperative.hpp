@@ -21,6 +21,7 @@ template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                        const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
+  const auto labels = apply_labels::of<Job>(of, label);
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
   if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
@@ -36,7 +37,7 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   list_from_back<Exec, std::int64_t> list(of, items);
   meet.after(of);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
-  launch_apply<unique>(of.exec(), label, job, kernels::listed_rows{store.unique_rows}, items, batch,
+  launch_apply<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
                        in_few_teams{nullptr, meet.chunk(), meet.for_device()});
 
   list.bring(of, store.unique_rows);
@@ -47,7 +48,7 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
           const auto packed =
               dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
-          launch_apply<unique>(here, label, job, kernels::listed_rows{list.from(first)}, count, packed);
+          launch_apply<unique>(here, labels, job, kernels::listed_rows{list.from(first)}, count, packed);
         });
   });
   meet.behind(of);

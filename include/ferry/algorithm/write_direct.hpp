@@ -65,14 +65,28 @@ void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t 
   }
 }
 
+/// The labels of a job's kernels, made before any of them is launched.
+struct apply_labels {
+  const std::string& apply;
+  const std::string& count;
+
+  template <class Job, class Exec>
+  static apply_labels of(call<Exec>& owner, const std::string& label) {
+    if constexpr (requires { Job::max_fields; })
+      return {label, owner.label_part(label, "count")};
+    else
+      return {label, label};
+  }
+};
+
 /// The kernel for one source of items.
 template <class Duplicates, class Job, class Exec, class Source, class Value, class Space,
           class Order = all_at_once>
-void launch_apply(const Exec& exec, const std::string& label, const Job& job, const Source& source,
+void launch_apply(const Exec& exec, const apply_labels& labels, const Job& job, const Source& source,
                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
   if constexpr (requires { requires Job::needs_whole_rows; }) {
     job.template visit_whole_rows<Exec, Duplicates>(source, items, values, [&](const auto& kernel) {
-      launch_whole_rows(exec, label, items, kernel, order);
+      launch_whole_rows(exec, labels.apply, items, kernel, order);
     });
   } else {
     job.template visit<Exec, Duplicates>(
@@ -82,13 +96,13 @@ void launch_apply(const Exec& exec, const std::string& label, const Job& job, co
           using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
                                              std::remove_cvref_t<decltype(operation)>>;
           const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
-          order.run(exec, label, items, tiles,
+          order.run(exec, labels.apply, items, tiles,
                     kernel{source, data, stride, width, items, fast_divisor(tiles), operation});
         });
   }
   if constexpr (requires { Job::max_fields; })
     job.template visit_counting<Exec, std::remove_const_t<Value>>(
-        source, [&](const auto& kernel) { launch(exec, label + "::count", items, kernel); });
+        source, [&](const auto& kernel) { launch(exec, labels.count, items, kernel); });
 }
 
 /// The job as its kernels need it, for a path that occupies the calling thread or not.
@@ -117,7 +131,7 @@ kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label
   if constexpr (Duplicates::forbids) {
     const report_writer report = of.report();
     source.repeats = report.findings;
-    launch(of.exec(), label + "::find_duplicates", plan.positions(),
+    launch(of.exec(), of.label_part(label, "find_duplicates"), plan.positions(),
            kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
   }
   return source;
@@ -135,7 +149,7 @@ void sum_long(call<Exec>& of, const std::string& label, const row_plan& plan,
   auto* sums = of.template scratch<Sum>(slots * width);
   const auto with_tile = [&]<class Tile>(Tile) {
     const std::int64_t tiles = width / Tile::elements;
-    launch(of.exec(), label + "::sum_long", slots * tiles,
+    launch(of.exec(), of.label_part(label, "sum_long"), slots * tiles,
            kernels::sum_long_segments<Sum, Tile, plain>{from.order, from.inverse, from.segment_begin,
                                                         values.data, values.row_stride(), sums, width,
                                                         fast_divisor(tiles)});
@@ -152,11 +166,12 @@ void sum_long(call<Exec>& of, const std::string& label, const row_plan& plan,
 template <class Duplicates, bool Checked, class Exec, class Job, class Value, class Space, class Order>
 void apply_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                 std::int64_t items, const array_ref<Value, Space>& values, const Order& order) {
+  const auto labels = apply_labels::of<Job>(of, label);
   auto source = plan_source<Duplicates, Checked>(of, label, plan);
   if constexpr (Duplicates::combines && !is_host_exec<Exec>)
     sum_long<typename Job::template sum_type<Exec, std::remove_const_t<Value>>>(of, label, plan, values,
                                                                                 source);
-  launch_apply<Duplicates>(of.exec(), label, job, source, items, values, order);
+  launch_apply<Duplicates>(of.exec(), labels, job, source, items, values, order);
 }
 
 template <class Duplicates, class Exec, class Job, class Value, class Space, class Order = all_at_once>

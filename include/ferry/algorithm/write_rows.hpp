@@ -11,7 +11,6 @@
 #include <ferry/execution/call.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,23 +18,14 @@
 /// The way of scatter, scatter_add and step from their arguments to the kernels.
 namespace ferry::detail {
 
-/// What the end of a verb that turned out to write nothing does to the caller's side.
-struct step_ends {
-  std::function<void()> undo = nullptr;  ///< before wait() throws
-  /// Where values are not finite, instead of throwing; says whether the verb was counted for this time that it ran, which
-  /// those that a graph repeats are not.
-  std::function<void(bool)> skip = nullptr;
-};
-
 template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
 ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
-                     const array_ref<Value, Space>& values, const step_ends& ends) {
+                     const array_ref<Value, Space>& values, const rollback& ends) {
   call<Exec> of(exec, verb);
   if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
-  const auto label = label_of(verb, Path::name);
+  const std::string& label = of.label(Path::name);
   of.use(plan);
-  of.undo_by(ends.undo);
-  of.skip_by(ends.skip);
+  of.end_by(ends);
   if (job.table.width() != 0 && plan.positions() != 0) {
     if constexpr (!std::is_same_v<Path, path::staged>) {
       using table_space = typename decltype(job.table)::memory_space;
@@ -67,25 +57,25 @@ template <class Path, class Bounds, class Exec, class Job, class Index, class In
           class Space>
 ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
                       const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
-                      const step_ends& ends) {
+                      const rollback& ends) {
   using plain = std::remove_const_t<Index>;
   using unique = duplicates::assume_unique;
   using table_space = typename decltype(job.table)::memory_space;
   const std::int64_t n = indices.rows();
-  const std::string label = label_of(verb, Path::name);
   call<Exec> of(exec, verb);
-  of.undo_by(ends.undo);
-  of.skip_by(ends.skip);
+  const std::string& label = of.label(Path::name);
+  of.end_by(ends);
+  const auto labels = apply_labels::of<Job>(of, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
-      launch(exec, label + "::validate", n, kernels::validate_indices<plain, Bounds>{source});
+      launch(exec, of.label(Path::name, "validate"), n, kernels::validate_indices<plain, Bounds>{source});
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
     else
-      launch_apply<unique>(exec, label, ready, source, n, batch);
+      launch_apply<unique>(exec, labels, ready, source, n, batch);
   };
   if (job.table.width() != 0 && n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
@@ -101,16 +91,16 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       job.reach([&](const auto& array) { of.settles(array); });
       const auto ready = prepared<true>(of, label, job, values);
       if (is_refused(ready)) {
-        look_at_bounds<Bounds>(of, verb, indices, job.table.rows());  // a bad index is the graver finding
+        look_at_bounds<Bounds>(of, indices, job.table.rows());  // a bad index is the graver finding
       } else if constexpr (!table_space::is_host_accessible) {
         apply_here(ready, upload_values(of, label, values));
       } else {
         auto* rows = of.template pinned<std::int64_t>(n);
-        resolve_on_host<Bounds>(of, verb, indices, job.table.rows(), rows);
+        resolve_on_host<Bounds>(of, indices, job.table.rows(), rows);
         if (!of.host_found()) {
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
-            launch_apply<unique>(host, label, ready, kernels::listed_rows{rows}, n, values);
+            launch_apply<unique>(host, labels, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
             drain_rows(of, label, ready, rows, n, values.data, values.row_stride(), values.width());
@@ -119,7 +109,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       }
     }
   }
-  if (job.table.width() == 0) look_at_bounds<Bounds>(of, verb, indices, job.table.rows());
+  if (job.table.width() == 0) look_at_bounds<Bounds>(of, indices, job.table.rows());
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
@@ -127,7 +117,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
 template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, route... Without, class Exec,
           class Job, class Indices, class Value, class Space>
 ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
-                  const array_ref<Value, Space>& values, const step_ends& ends = {}) {
+                  const array_ref<Value, Space>& values, const rollback& ends = {}) {
   static constexpr const char* verb_name = name(What).data();
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>(verb_name, indices, job.table);

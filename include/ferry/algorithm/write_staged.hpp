@@ -62,6 +62,7 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
+  const auto labels = apply_labels::of<Job>(of, label);
   transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
   spin_lock adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
@@ -85,7 +86,7 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
       slots.from_device(mover, rest_of,
                         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
                           launch_apply<duplicates::assume_unique>(
-                              here, label, job, kernels::listed_rows{rows + first}, count,
+                              here, labels, job, kernels::listed_rows{rows + first}, count,
                               dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot),
                                                                     count, width, "slot"));
                         });
@@ -139,6 +140,7 @@ row_plan plan_for_host(call<Exec>& of, const Host&, const row_plan& plan) {
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_on_host(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                    const array_ref<Value, Space>& values) {
+  const auto labels = apply_labels::of<Job>(of, label);
   const auto host = host_side(of.exec());
   const row_plan here = plan_for_host(of, host, plan);
   const plan_storage& storage = *here.storage();
@@ -149,12 +151,12 @@ void write_on_host(call<Exec>& of, const std::string& label, const Job& job, con
   if constexpr (Duplicates::forbids) {
     const report_writer report = of.host_report();
     launch(
-        host, label + "::find_duplicates", here.positions(),
+        host, of.label_part(label, "find_duplicates"), here.positions(),
         kernels::find_duplicates{storage.unique_rows, storage.segment_begin, storage.unique_count, report});
     host.fence(label);
     if (of.host_found()) return;
   }
-  launch_apply<Duplicates>(host, label, job, source, here.positions(), values);
+  launch_apply<Duplicates>(host, labels, job, source, here.positions(), values);
   host.fence(label);
 }
 

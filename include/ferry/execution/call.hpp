@@ -2,7 +2,7 @@
 
 #include <ferry/execution/backend.hpp>
 #include <ferry/execution/engine.hpp>
-#include <ferry/execution/findings.hpp>
+#include <ferry/execution/flight.hpp>
 #include <ferry/execution/host_side.hpp>
 #include <ferry/execution/ticket.hpp>
 #include <ferry/execution/verdict.hpp>
@@ -20,9 +20,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -31,7 +31,34 @@
 
 namespace ferry::detail {
 
-/// One call of a verb: the resources that it takes, and the ticket that it ends with.
+/// An instance that a captured verb's ticket asks for its progress, for as long as the engine lives.
+template <class Exec>
+class captured_instance final : public kept_instance {
+ public:
+  explicit captured_instance(const Exec& exec) : exec_(exec) {}
+  void drop() noexcept override {
+    const std::lock_guard lock(guard_);
+    exec_.reset();
+  }
+  /// The point that the instance has reached; null where Kokkos was finalized, so that all work has ended.
+  event_handle mark(engine<execution_backend<Exec>>& home, const char* verb) {
+    const std::lock_guard lock(guard_);
+    if (!exec_) return nullptr;
+    if (execution_backend<Exec>::capturing(*exec_))
+      throw invalid_argument("ferry::" + std::string(verb) +
+                             ": the verb is still being captured into a graph, so there is nothing to wait "
+                             "for; end the capture and launch the graph first");
+    return home.record(*exec_);
+  }
+
+ private:
+  std::mutex guard_;
+  std::optional<Exec> exec_;
+};
+
+/// One call of a verb: the resources that it takes, and the ticket that it ends with. All that can fail for want of
+/// memory fails before finish(), and where the verb takes its labels, scratch and operands first before anything is
+/// enqueued.
 template <class Exec>
 class call {
  public:
@@ -43,24 +70,30 @@ class call {
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
         engine_(engine<backend>::get()),
-        flight_(std::make_unique<flight>()) {
-    if (!capturing_) engine_->reap();
+        flight_(engine_->flight()) {
+    if (capturing_) return;
+    end_ = engine_->event_to_record(exec_);
+    engine_->reap();
   }
 
   call(const call&) = delete;
   call& operator=(const call&) = delete;
   /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
   ~call() {
-    if (flight_ == nullptr || (flight_->resources.empty() && flight_->memory.empty())) return;
+    if (flight_ == nullptr) return;
+    if (!capturing_) withdraw();
+    if (flight_->resources.empty() && flight_->memory.empty() && flight_->touched.empty()) return;
     try {
       if (capturing_) {
         give_to_graph();  // what is already captured runs with every launch
       } else {
-        backend::fence(exec_, "ferry::abandoned");
-        if (lane_ != nullptr) backend::fence(*lane_, "ferry::abandoned");
+        static const std::string label = "ferry::abandoned";
+        backend::fence(exec_, label);
+        if (lane_ != nullptr) backend::fence(*lane_, label);
       }
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
+      if (capturing_) static_cast<void>(flight_.release());  // the graph's kernels use it: rather lost than reused
     }
   }
 
@@ -71,6 +104,27 @@ class call {
   /// the verb uses belongs to the graph.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
+
+  /// "ferry::<verb>::<path>[::<part>]". Lives as long as the call.
+  const std::string& label(std::string_view path, std::string_view part = {}) {
+    auto& labels = flight_->labels;
+    if (flight_->labels_used == labels.size()) labels.emplace_back();
+    std::string& made = labels[flight_->labels_used];
+    made.assign("ferry::").append(verb_).append("::").append(path);
+    if (!part.empty()) made.append("::").append(part);
+    ++flight_->labels_used;
+    return made;
+  }
+
+  /// The same of a label: "<whole>::<part>".
+  const std::string& label_part(const std::string& whole, std::string_view part) {
+    auto& labels = flight_->labels;
+    if (flight_->labels_used == labels.size()) labels.emplace_back();
+    std::string& made = labels[flight_->labels_used];
+    made.assign(whole).append("::").append(part);
+    ++flight_->labels_used;
+    return made;
+  }
 
   /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
   void refuse_capture(std::string_view what) const {
@@ -92,8 +146,7 @@ class call {
       return engine_->device_scratch(bytes, id_,
                                      [this](event& earlier) { backend::wait_for(exec_, earlier); });
     });
-    blocks_.push_back(lease);
-    flight_->memory.push_back(lease);
+    keep_block(lease);
     return lease;
   }
   /// Uninitialised page-locked host memory, kept until the verb ends.
@@ -129,23 +182,21 @@ class call {
   }
   /// A report for the host's share of the verb.
   report_writer host_report() {
-    if (host_findings_ == nullptr) {
-      host_findings_ = std::make_shared<host_findings>();
-      hold(host_findings_);
-    }
-    return {&host_findings_->report, &host_findings_->raised};
+    flight_->sources.host = true;
+    return {&flight_->by_host.report, &flight_->by_host.raised};
   }
-  [[nodiscard]] bool host_found() const { return host_findings_ != nullptr && host_findings_->raised != 0u; }
+  [[nodiscard]] bool host_found() const { return flight_->by_host.raised != 0u; }
 
   /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
   void use(const row_plan& plan) {
-    plan_ = plan.storage();
-    flight_->memory.push_back(plan_);
-    if (plan_->memory != nullptr) blocks_.push_back(plan_->memory);
-    hold(plan_->report);
-    reads_from(plan_->accesses);
-    if (!capturing_ && plan_->made != nullptr && plan_->made_by != id_)
-      backend::wait_for(exec_, *plan_->made);
+    const auto& store = plan.storage();
+    flight_->sources.plan = store;
+    flight_->memory.push_back(store);
+    if (store->memory != nullptr) keep_block(store->memory);
+    hold(store->report);
+    reads_from(store->accesses);
+    if (!capturing_ && store->made != nullptr && store->made_by != id_)
+      backend::wait_for(exec_, *store->made);
   }
 
   /// What is enqueued from now on reads the array, behind the writes of other instances to it.
@@ -160,7 +211,7 @@ class call {
     if constexpr (is_host_exec<Exec>)
       array.accesses->wait_for_all();
     else
-      follow(array.accesses->before_write(id_), {array.accesses, true});
+      follow(array.accesses, true);
   }
   /// One of the two, by whether the array's elements are const.
   template <class T, class Space>
@@ -190,20 +241,24 @@ class call {
   [[nodiscard]] event_handle mark() { return mark(exec_); }
   [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
 
-  void undo_by(std::function<void()> undo) { flight_->undo = std::move(undo); }
+  void end_by(const rollback& ends) { flight_->ends = ends; }
   /// What an error calls the values that are not finite.
-  void name_values(std::string values) { values_ = std::move(values); }
-  /// What wait() does, instead of throwing, where values were found that are not finite.
-  void skip_by(std::function<void(bool)> skip) { skip_ = std::move(skip); }
+  void name_values(const array_note& values) { flight_->sources.values = values; }
 
   /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
   /// of.
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
-    if (report_ != nullptr || host_findings_ != nullptr || plan_ != nullptr)
-      flight_->verdict =
-          verdict<backend, array_ref<T, Space>>{report_, host_findings_, plan_,          verb_, table,
-                                                values_, positions,      signed_indices, skip_, !capturing_};
+    finding_sources& from = flight_->sources;
+    if (report_ != nullptr || from.host || from.plan != nullptr) {
+      flight_->find_error = &find_error<backend>;
+      from.device = std::move(report_);
+      from.verb = verb_;
+      from.table = table.note();
+      from.width = table.width();
+      from.positions = positions;
+      from.signed_indices = signed_indices;
+    }
     return finish();
   }
 
@@ -212,19 +267,18 @@ class call {
     if (capturing_) {
       give_to_graph();
     } else {
-      std::unique_lock<std::mutex> order;  // on a host backend recording blocks, and notes nothing
-      if constexpr (!is_host_exec<Exec>) order = engine_->lock_order();
-      done_ = engine_->record(exec_);
-      for (const auto& each : touched_)
-        if (each.written)
-          each.accesses->add_write(done_, id_);
-        else
-          each.accesses->add_read(done_, id_);
-      for (const auto& each : blocks_) note_use(each, done_, id_);
+      if constexpr (is_host_exec<Exec>) {
+        done_ = engine_->record(exec_);  // blocks, and notes nothing
+        note_end();
+      } else {
+        const auto order = engine_->lock_order();
+        backend::record_at(exec_, *end_);
+        done_ = end_;
+        note_end();
+      }
       flight_->done = done_;
-      flight_->keep = [shared = engine_, who = id_](event_handle done, std::shared_ptr<void> resources) {
-        shared->keep(std::move(done), who, std::move(resources));
-      };
+      flight_->who = id_;
+      flight_->keeper = engine_;
     }
     return ticket(std::move(flight_));
   }
@@ -232,42 +286,59 @@ class call {
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
-  struct touch {
-    std::shared_ptr<access_tracker> accesses;
-    bool written;
-  };
   void reads_from(const std::shared_ptr<access_tracker>& accesses) {
     if (capturing_ || accesses == nullptr) return;
     if constexpr (is_host_exec<Exec>)
       accesses->wait_for_writes();
     else
-      follow(accesses->before_read(id_), {accesses, false});
+      follow(accesses, false);
   }
-  void follow(const std::vector<event_handle>& earlier, touch now) {
+  void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+    auto& earlier = flight_->earlier;
+    earlier.clear();
+    if (writes)
+      accesses->before_write(id_, earlier);
+    else
+      accesses->before_read(id_, earlier);
     for (const auto& each : earlier) backend::wait_for(exec_, *each);
-    touched_.push_back(std::move(now));
+    flight_->touched.push_back({nullptr, writes});
+    accesses->promise(writes);
+    flight_->touched.back().accesses = accesses;
+  }
+  void keep_block(const std::shared_ptr<void>& lease) {
+    flight_->memory.push_back(nullptr);
+    if (block_loan* const loan = loan_of(lease); loan != nullptr && !capturing_) loan->promise();
+    flight_->memory.back() = lease;
+  }
+
+  /// Makes good what follow() and keep_block() promised.
+  void note_end() noexcept {
+    for (const auto& each : flight_->touched) each.accesses->note(each.writes, done_, id_);
+    flight_->touched.clear();
+    for (const auto& each : flight_->memory)
+      if (block_loan* const loan = loan_of(each)) loan->used_as_promised(done_, id_);
+  }
+  void withdraw() noexcept {
+    for (const auto& each : flight_->touched)
+      if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
+    for (const auto& each : flight_->memory)
+      if (block_loan* const loan = loan_of(each)) loan->withdraw();
   }
 
   /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread
   /// that may not call the device's functions. The ticket shares it.
   void give_to_graph() {
-    flight_->mark = [shared = engine_, exec = exec_, verb = verb_] {
-      if (backend::capturing(exec))
-        throw invalid_argument("ferry::" + std::string(verb) +
-                               ": the verb is still being captured into a graph, so there is nothing to wait "
-                               "for; end the capture and launch the graph first");
-      return shared->record(exec);
+    auto instance = std::make_shared<captured_instance<Exec>>(exec_);
+    engine_->watch(instance);
+    flight_->mark = [home = std::weak_ptr(engine_), instance = std::move(instance),
+                     verb = verb_]() -> event_handle {
+      const auto alive = home.lock();
+      return alive == nullptr ? nullptr : instance->mark(*alive, verb);
     };
     if (flight_->resources.empty() && flight_->memory.empty()) return;
     auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(flight_->resources);
     kept->insert(kept->end(), flight_->memory.begin(), flight_->memory.end());
-    // Where the engine has gone, so has the device: the process is about to end.
-    auto last = [home = std::weak_ptr(engine_)](std::shared_ptr<void>* bundle) {
-      if (const auto shared = home.lock()) {
-        shared->drop_later(std::move(*bundle));
-        delete bundle;
-      }
-    };
+    const auto last = [box = engine_->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
     backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
   }
 
@@ -281,16 +352,11 @@ class call {
   bool capturing_;
   instance_id id_;
   std::shared_ptr<engine<backend>> engine_;
-  std::unique_ptr<flight> flight_;
+  flight_handle flight_;
+  std::shared_ptr<typename backend::native_event> end_;
   std::shared_ptr<report_writer> report_;
-  std::shared_ptr<host_findings> host_findings_;
   std::shared_ptr<Exec> lane_;
-  std::shared_ptr<plan_storage> plan_;
-  std::function<void(bool)> skip_;
-  std::string values_;
   event_handle done_;
-  std::vector<touch> touched_;
-  std::vector<std::shared_ptr<void>> blocks_;
 };
 
 }  // namespace ferry::detail

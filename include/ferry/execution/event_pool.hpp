@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/memory/node_pool.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -16,14 +18,16 @@ template <class NativeEvent, std::size_t Batch = 1024>
 class event_pool {
   struct shelf {
     std::mutex guard;
-    std::vector<std::unique_ptr<NativeEvent>> free;
+    std::vector<std::unique_ptr<NativeEvent>> free;  // has room for all events
+    std::size_t made = 0;
     bool closed = false;
   };
 
  public:
   using lease = std::shared_ptr<NativeEvent>;
 
-  event_pool() : shelf_(std::make_shared<shelf>()) {}
+  explicit event_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
   event_pool(const event_pool&) = delete;
   event_pool& operator=(const event_pool&) = delete;
   /// Events that are still out destroy themselves when they are dropped.
@@ -39,19 +43,24 @@ class event_pool {
     {
       const std::lock_guard lock(shelf_->guard);
       auto& free = shelf_->free;
-      if (free.empty())
-        for (std::size_t i = 0; i < Batch; ++i) free.push_back(std::make_unique<NativeEvent>());
+      if (free.empty()) {
+        free.reserve(shelf_->made + Batch);
+        for (std::size_t i = 0; i < Batch; ++i, ++shelf_->made)
+          free.push_back(std::make_unique<NativeEvent>());
+      }
       made = std::move(free.back());
       free.pop_back();
     }
-    return {made.release(), [home = shelf_](NativeEvent* dropped) {
-              std::unique_ptr<NativeEvent> back(dropped);
-              const std::lock_guard lock(home->guard);
-              if (!home->closed) home->free.push_back(std::move(back));
-            }};
+    const auto give_back = [home = shelf_](NativeEvent* dropped) noexcept {
+      std::unique_ptr<NativeEvent> back(dropped);
+      const std::lock_guard lock(home->guard);
+      if (!home->closed) home->free.push_back(std::move(back));
+    };
+    return {made.release(), give_back, detail::node_allocator<NativeEvent>(nodes_)};
   }
 
  private:
+  std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<shelf> shelf_;
 };
 

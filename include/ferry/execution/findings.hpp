@@ -2,6 +2,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/index/report.hpp>
+#include <ferry/tensor/array_ref.hpp>
 
 #include <cstdint>
 #include <exception>
@@ -15,11 +16,12 @@ struct host_findings {
   unsigned int raised = 0;
 };
 
-/// The error that a report stands for. `table` names what the indices are rows of, `values` the batch's rows where the verb
-/// looked at them.
-inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                      const std::string& table, const std::string& values, std::int64_t width,
-                                      std::int64_t positions, bool signed_indices) {
+/// The error that a report stands for. `of` is what the indices are rows of, `width` elements wide, and `batch` the
+/// rows of the batch, where the verb looked at them.
+inline std::exception_ptr found_error(const index_report& found, const std::string& verb, const array_note& of,
+                                      const array_note& batch, std::int64_t width, std::int64_t positions,
+                                      bool signed_indices) {
+  const std::string table = of.describe();
   if (found.out_of_range != 0) {
     const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
                                              : std::to_string(found.first_index);
@@ -33,7 +35,7 @@ inline std::exception_ptr found_error(const index_report& found, const std::stri
     const auto place = found.first_value / nonfinite_value::kinds;
     return std::make_exception_ptr(
         invalid_argument("ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the elements of " +
-                         values + " for rows of " + table +
+                         batch.describe() + " for rows of " + table +
                          " are infinite or not a number, which nonfinite::reject forbids; the first is " +
                          nonfinite_value::names[found.first_value % nonfinite_value::kinds] + " in column " +
                          std::to_string(place % wide) + " at position " + std::to_string(place / wide)));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/memory/node_pool.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <memory>
@@ -9,45 +11,58 @@
 
 namespace ferry {
 
-/// Further instances of an execution space, for work that must not wait behind an instance's kernels. Made
-/// at first need, kept for the next taker.
+/// Further instances of an execution space, for work that must not wait for an instance's kernels. Made at
+/// first need, kept for the next taker, and destroyed with the pool: no instance may outlive Kokkos, so a lease
+/// does not own one.
 class lane_pool {
  public:
-  lane_pool() : shelf_(std::make_shared<shelf>()) {}
+  explicit lane_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
 
-  /// An instance of the kind of `exec` that nobody else uses while the lease lives. A pool serves one kind.
+  /// An instance of the kind of `exec` that nobody else uses while the lease lives. A pool serves one kind. A
+  /// lease that outlives the pool may only be dropped.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
-    std::shared_ptr<void> lane;
+    Exec* lane = nullptr;
     {
       const std::lock_guard lock(shelf_->guard);
       if (!shelf_->idle.empty()) {
-        lane = std::move(shelf_->idle.back());
+        lane = static_cast<Exec*>(shelf_->idle.back());
         shelf_->idle.pop_back();
       }
     }
-    if (lane == nullptr) lane = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
-    auto* instance = static_cast<Exec*>(lane.get());
-    return {instance, [home = shelf_, lane = std::move(lane)](Exec*) mutable {
-              const std::lock_guard lock(home->guard);
-              if (!home->closed) home->idle.push_back(std::move(lane));
-            }};
+    if (lane == nullptr) {
+      auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
+      const std::lock_guard lock(shelf_->guard);
+      shelf_->idle.reserve(shelf_->all.size() + 1);
+      lane = made.get();
+      shelf_->all.push_back(std::move(made));
+    }
+    const auto give_back = [home = shelf_](Exec* dropped) noexcept {
+      const std::lock_guard lock(home->guard);
+      if (!home->closed) home->idle.push_back(dropped);
+    };
+    return {lane, give_back, detail::node_allocator<Exec>(nodes_)};
   }
 
   lane_pool(const lane_pool&) = delete;
   lane_pool& operator=(const lane_pool&) = delete;
   ~lane_pool() {
+    std::vector<std::shared_ptr<void>> dying;
     const std::lock_guard lock(shelf_->guard);
     shelf_->closed = true;
     shelf_->idle.clear();
+    dying.swap(shelf_->all);
   }
 
  private:
   struct shelf {
     std::mutex guard;
-    std::vector<std::shared_ptr<void>> idle;
+    std::vector<std::shared_ptr<void>> all;
+    std::vector<void*> idle;  // has room for all
     bool closed = false;
   };
+  std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<shelf> shelf_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ferry/index/report.hpp>
 #include <ferry/memory/allocation.hpp>
+#include <ferry/memory/node_pool.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <algorithm>
@@ -18,29 +19,37 @@ template <class Backend>
 class report_pool {
   struct state {
     std::mutex guard;
-    std::vector<report_writer> free;
+    std::vector<report_writer*> free;  // has room for all reports
+    std::vector<std::unique_ptr<report_writer[]>> slots;
     std::vector<std::pair<allocation<typename Backend::scratch_space>, allocation<pinned_space>>> memory;
   };
 
  public:
   using lease = std::shared_ptr<report_writer>;
 
+  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)) {}
+
   [[nodiscard]] lease take() {
-    const std::lock_guard lock(state_->guard);
-    if (state_->free.empty()) grow();
-    const report_writer slot = state_->free.back();
-    state_->free.pop_back();
-    // The lease shares the memory, so it may outlive the pool.
-    return {new report_writer(slot), [owner = state_](report_writer* lent) {
-              const std::unique_ptr<report_writer> dropped(lent);
-              try {
-                clean(*lent);
-                const std::lock_guard inner(owner->guard);
-                owner->free.push_back(*lent);
-              } catch (...) {
-                // A device that fails was reported to whoever waited for it; this report is not used again.
-              }
-            }};
+    report_writer* slot = nullptr;
+    {
+      const std::lock_guard lock(state_->guard);
+      if (state_->free.empty()) grow();
+      slot = state_->free.back();
+      state_->free.pop_back();
+    }
+    // Not under the lock: where there is no memory for the lease, the slot comes back at once. The lease shares the
+    // memory, so it may outlive the pool.
+    const auto give_back = [owner = state_](report_writer* lent) noexcept {
+      try {
+        clean(*lent);
+        const std::lock_guard lock(owner->guard);
+        owner->free.push_back(lent);
+      } catch (...) {
+        // A device that fails was reported to whoever waited for it; this report is not used again.
+      }
+    };
+    return {slot, give_back, detail::node_allocator<report_writer>(nodes_)};
   }
 
   /// Only meaningful once the kernels that write the report have ended.
@@ -65,20 +74,28 @@ class report_pool {
 
  private:
   /// More at once than a device's queue holds kernels (about a thousand), so that a host that runs ahead of
-  /// its device makes the pool grow once at most.
+  /// its device makes the pool grow once at most. All or nothing.
   void grow() {
     constexpr std::size_t batch = 1024;
     allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
     allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
     const std::vector<index_report> clean(batch);
+    auto slots = std::make_unique<report_writer[]>(batch);
+    state_->free.reserve((state_->slots.size() + 1) * batch);
+    state_->slots.reserve(state_->slots.size() + 1);
+    state_->memory.reserve(state_->memory.size() + 1);
     Backend::write(findings.data(), clean.data(), batch * sizeof(index_report));
     auto* flags = static_cast<unsigned int*>(raised.data());
     std::fill_n(flags, batch, 0u);
-    for (std::size_t i = 0; i < batch; ++i)
-      state_->free.push_back({static_cast<index_report*>(findings.data()) + i, flags + i});
+    for (std::size_t i = 0; i < batch; ++i) {
+      slots[i] = {static_cast<index_report*>(findings.data()) + i, flags + i};
+      state_->free.push_back(&slots[i]);
+    }
+    state_->slots.push_back(std::move(slots));
     state_->memory.emplace_back(std::move(findings), std::move(raised));
   }
 
+  std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 

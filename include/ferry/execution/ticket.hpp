@@ -1,43 +1,14 @@
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/execution/backend.hpp>
-#include <ferry/index/report.hpp>
+#include <ferry/execution/flight.hpp>
 #include <ferry/memory/event.hpp>
 
-#include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <functional>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace ferry {
-
-namespace detail {
-
-/// One verb's work in flight: when it ends, what it needs until then, and what may have gone wrong.
-struct flight {
-  event_handle done;
-  /// Kept until the work has ended.
-  std::vector<std::shared_ptr<void>> resources;
-  /// Memory that notes the work in flight itself, so it may be let go of before that.
-  std::vector<std::shared_ptr<void>> memory;
-  /// Composes the error from what the kernels found; null where nothing is checked. Called once the work has
-  /// ended.
-  std::function<std::exception_ptr()> verdict;
-  /// Takes back what the caller's side recorded for a verb that then wrote nothing.
-  std::function<void()> undo;
-  /// Hands resources and event to the backend's engine.
-  std::function<void(event_handle, std::shared_ptr<void>)> keep;
-  /// Of a verb that became part of a graph: the point that its instance has reached now. Throws while the
-  /// capture goes on.
-  std::function<event_handle()> mark;
-};
-
-}  // namespace detail
 
 /// Handle of work in flight. Waits in its destructor unless it was waited for or detached; an error found
 /// there can't be thrown and goes to stderr.
@@ -51,7 +22,7 @@ class ticket {
  public:
   /// Of work that has ended without findings.
   ticket() = default;
-  explicit ticket(std::unique_ptr<detail::flight> flight) : flight_(std::move(flight)) {}
+  explicit ticket(detail::flight_handle flight) : flight_(std::move(flight)) {}
   ticket(ticket&&) noexcept = default;
   ticket& operator=(ticket&& other) noexcept {
     if (this != &other) {
@@ -74,15 +45,15 @@ class ticket {
     if (flight_ == nullptr) return;
     if (flight_->mark) {
       if (const auto now = flight_->mark()) now->wait();
-      if (flight_->verdict == nullptr) return;
-      if (const auto found = flight_->verdict()) std::rethrow_exception(found);
+      if (flight_->find_error == nullptr) return;
+      if (const auto found = flight_->find_error(*flight_)) std::rethrow_exception(found);
       return;
     }
     const auto flight = std::move(flight_);
     if (flight->done != nullptr) flight->done->wait();
-    if (flight->verdict == nullptr) return;
-    if (const auto found = flight->verdict()) {
-      if (flight->undo) flight->undo();
+    if (flight->find_error == nullptr) return;
+    if (const auto found = flight->find_error(*flight)) {
+      if (flight->ends.undo != nullptr) flight->ends.undo(flight->ends.owner.get());
       std::rethrow_exception(found);
     }
   }
@@ -110,10 +81,11 @@ class ticket {
   /// graph.
   void detach() {
     if (flight_ == nullptr) return;
-    const auto flight = std::move(flight_);
+    auto flight = std::move(flight_);
     if (flight->mark || flight->resources.empty() || flight->done == nullptr || flight->done->ready()) return;
-    auto held = std::make_shared<std::vector<std::shared_ptr<void>>>(std::move(flight->resources));
-    flight->keep(flight->done, std::move(held));
+    flight->memory.clear();
+    // Without an engine Kokkos was finalized, so the work has ended.
+    if (const auto keeper = flight->keeper.lock()) keeper->keep(std::move(flight));
   }
 
  private:
@@ -128,7 +100,7 @@ class ticket {
     }
   }
 
-  std::unique_ptr<detail::flight> flight_;
+  detail::flight_handle flight_;
 };
 
 }  // namespace ferry

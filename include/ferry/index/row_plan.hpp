@@ -6,7 +6,6 @@
 #include <ferry/memory/event.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -38,8 +37,12 @@ struct plan_storage {
   instance_id made_by = 0;
   std::shared_ptr<void> memory;  ///< of all the arrays: a lease that notes the work that uses them
   std::shared_ptr<access_tracker> accesses;  ///< of the tensor that is the caller's workspace
-  std::function<std::int64_t()> read_unique_count;
-  std::function<index_report()> read_report;
+  /// How the backend that made the plan reads what lies in its memory. The first waits until the plan is made.
+  std::int64_t (*unique_count_of)(const plan_storage&) = nullptr;
+  index_report (*report_of)(const plan_storage&) = nullptr;
+
+  [[nodiscard]] std::int64_t read_unique_count() const { return unique_count_of(*this); }
+  [[nodiscard]] index_report read_report() const { return report_of(*this); }
 };
 
 /// The indices of a batch, sorted once, for all verbs of that batch; made by make_plan. Its bounds policy was

@@ -9,8 +9,8 @@
 
 namespace ferry {
 
-/// The reads and writes of a tensor that are still in flight, so that later work comes behind just these:
-/// readers behind writes, writers behind both. Kept by the tensor, filled in by the verbs. Thread-safe.
+/// The reads and writes of a tensor that are still in flight, so that later work comes after just these:
+/// readers after writes, writers after both. Kept by the tensor, filled in by the verbs. Thread-safe.
 class access_tracker {
  public:
   /// Work of instance `who` until `done` reads the tensor.
@@ -24,19 +24,41 @@ class access_tracker {
     writes_.add(std::move(done), who);
   }
 
-  /// What a read by instance `who` must be ordered behind; its own work needs no order.
+  /// The same in two steps: promise() before the work is enqueued, then either note(), which can't fail, or
+  /// withdraw().
+  void promise(bool writes) {
+    const std::lock_guard lock(guard_);
+    (writes ? writes_ : reads_).promise();
+  }
+  void note(bool writes, event_handle done, instance_id who) noexcept {
+    const std::lock_guard lock(guard_);
+    (writes ? writes_ : reads_).add_promised(std::move(done), who);
+  }
+  void withdraw(bool writes) noexcept {
+    const std::lock_guard lock(guard_);
+    (writes ? writes_ : reads_).withdraw();
+  }
+
+  /// Appends what a read by instance `who` must be ordered after; its own work needs no order.
+  void before_read(instance_id who, std::vector<event_handle>& to) const {
+    const std::lock_guard lock(guard_);
+    writes_.others(who, to);
+  }
+  /// Appends what a write by instance `who` must be ordered after.
+  void before_write(instance_id who, std::vector<event_handle>& to) const {
+    const std::lock_guard lock(guard_);
+    writes_.others(who, to);
+    reads_.others(who, to);
+  }
+
   [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const {
     std::vector<event_handle> found;
-    const std::lock_guard lock(guard_);
-    writes_.others(who, found);
+    before_read(who, found);
     return found;
   }
-  /// What a write by instance `who` must be ordered behind.
   [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const {
     std::vector<event_handle> found;
-    const std::lock_guard lock(guard_);
-    writes_.others(who, found);
-    reads_.others(who, found);
+    before_write(who, found);
     return found;
   }
 

@@ -4,12 +4,12 @@
 #include <ferry/memory/block_lease.hpp>
 #include <ferry/memory/block_shelf.hpp>
 #include <ferry/memory/event.hpp>
+#include <ferry/memory/node_pool.hpp>
 #include <ferry/memory/registry.hpp>
 
 #include <bit>
 #include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -26,11 +26,14 @@ class block_cache {
  public:
   using lease = std::shared_ptr<void>;
 
-  /// So many blocks of about one size may be in flight before a taker gets behind one of them rather than that
-  /// another one is made. Up to there, instances stay independent of each other.
+  /// So many blocks of about one size may be in flight before a taker is ordered after one of them rather than given
+  /// another one. Up to there, instances stay independent of each other.
   static constexpr std::size_t in_flight_limit = 8;
 
-  block_cache() : shelf_(std::make_shared<shelf>()), registry_(detail::memory_registry::get()) {
+  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)),
+        shelf_(std::make_shared<shelf>()),
+        registry_(detail::memory_registry::get()) {
     registry_->of<Space>().add_pool(shelf_);
   }
   block_cache(const block_cache&) = delete;
@@ -48,11 +51,11 @@ class block_cache {
 
   /// At least `bytes` bytes for work of instance `who` alone, which may still be used by earlier work: of `who`,
   /// whose order they are then in, or, where in_flight_limit blocks of this size are in flight, of other
-  /// instances; order_behind(event&) is called for each of these and must put all later work of `who` behind
+  /// instances; order_after(event&) is called for each of these and must order all later work of `who` after
   /// the event. Never waits by itself.
-  template <class OrderBehind>
-  [[nodiscard]] lease take(std::size_t bytes, instance_id who, OrderBehind&& order_behind) {
-    return hand_out(bytes, &who, order_behind);
+  template <class OrderAfter>
+  [[nodiscard]] lease take(std::size_t bytes, instance_id who, OrderAfter&& order_after) {
+    return hand_out(bytes, &who, order_after);
   }
 
   /// The size of the block that is made where none fits: eight sizes to each power of two, from 4096 bytes on. So
@@ -74,38 +77,57 @@ class block_cache {
  private:
   class loan final : public detail::block_loan {
    public:
-    loan(std::shared_ptr<shelf> home, allocation<Space> what)
-        : home_(std::move(home)), memory_(std::move(what)) {}
+    loan(std::shared_ptr<shelf> home, typename shelf::node block, const instance_id* who)
+        : home_(std::move(home)), block_(std::move(block)) {
+      inherited.swap(block_.mapped().uses);
+      uses.swap(block_.mapped().spare);
+      ordered = who != nullptr;
+      if (ordered) taker = *who;
+    }
     loan(const loan&) = delete;
     loan& operator=(const loan&) = delete;
     ~loan() override {
-      if (!uses.empty()) inherited.insert(inherited.end(), uses.begin(), uses.end());
-      home_->put({std::move(memory_), std::move(inherited)});
+      inherited.insert(inherited.end(), uses.begin(), uses.end());
+      uses.clear();
+      inherited.swap(block_.mapped().uses);
+      uses.swap(block_.mapped().spare);
+      home_->put(std::move(block_));
     }
-    [[nodiscard]] void* data() const { return memory_.data(); }
+    [[nodiscard]] void* data() const { return block_.mapped().memory.data(); }
+
+    template <class OrderAfter>
+    void order_after_inherited(const instance_id* who, OrderAfter&& order_after) const {
+      for (const auto& use : inherited)
+        if (who == nullptr || use.who != *who) order_after(*use.done);
+    }
 
    private:
     std::shared_ptr<shelf> home_;
-    allocation<Space> memory_;
+    typename shelf::node block_;
   };
 
-  template <class OrderBehind>
-  lease hand_out(std::size_t bytes, const instance_id* who, OrderBehind&& order_behind) {
+  template <class OrderAfter>
+  lease hand_out(std::size_t bytes, const instance_id* who, OrderAfter&& order_after) {
     const std::size_t size = block_bytes(bytes);
     auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
-    if (!found) found.emplace().memory = allocation<Space>("scratch::" + std::string(Space::name), size);
-    auto out = std::make_unique<loan>(shelf_, std::move(found->memory));
-    out->inherited = std::move(found->uses);
-    out->ordered = who != nullptr;
-    out->taker = out->ordered ? *who : 0;
-    void* const data = out->data();
-    detail::block_loan* const held = out.release();
-    lease made(data, detail::block_return{held});
-    for (const auto& use : held->inherited)
-      if (who == nullptr || use.who != *who) order_behind(*use.done);
+    if (found.empty())
+      found = shelf::node_of(allocation<Space>("scratch::" + std::string(Space::name), size));
+    const auto out = lend(std::move(found), who);
+    lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
+    out->order_after_inherited(who, order_after);
     return made;
   }
 
+  std::shared_ptr<loan> lend(typename shelf::node block, const instance_id* who) {
+    try {
+      return std::allocate_shared<loan>(detail::node_allocator<loan>(nodes_), shelf_, std::move(block), who);
+    } catch (...) {  // no memory for the loan itself: work in flight may still use the block
+      shelf_->put(std::move(block));
+      throw;
+    }
+  }
+
+  std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<shelf> shelf_;
   std::shared_ptr<detail::memory_registry> registry_;
 };

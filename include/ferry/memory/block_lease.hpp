@@ -19,7 +19,7 @@ struct block_use {
 };
 
 /// A block on loan. It goes back to its pool when it is destroyed, together with the uses that may not have
-/// ended.
+/// ended. Thread-safe: verbs of several threads may share a block.
 class block_loan {
  public:
   block_loan() = default;
@@ -27,29 +27,63 @@ class block_loan {
   block_loan& operator=(const block_loan&) = delete;
   virtual ~block_loan() = default;
 
-  /// An event of this instance that is behind all of its uses so far. The taker's is behind the inherited uses
-  /// as well, because the taker was put behind them. Thread-safe: verbs of several threads may share a block.
+  /// Makes room for a use that used_as_promised() will note: taken before work is enqueued, so that noting it
+  /// can't fail afterwards. withdraw() gives the room back.
+  void promise() {
+    const std::lock_guard lock(guard_);
+    make_room();
+    ++promised_;
+  }
+  void withdraw() noexcept {
+    const std::lock_guard lock(guard_);
+    --promised_;
+  }
+  /// `done` is an event of instance `who` after all of its uses so far; null where they have ended. The taker's
+  /// comes after the inherited uses as well, because the taker was ordered after them.
+  void used_as_promised(event_handle done, instance_id who) noexcept {
+    const std::lock_guard lock(guard_);
+    --promised_;
+    note(std::move(done), who);
+  }
   void used_until(event_handle done, instance_id who) {
     const std::lock_guard lock(guard_);
-    if (ordered && taker == who) inherited.clear();
-    std::erase_if(uses, [who](const block_use& use) { return use.who == who; });
-    if (done != nullptr) uses.push_back({std::move(done), who});
+    make_room();
+    note(std::move(done), who);
   }
 
+ protected:
   std::vector<block_use> inherited;  ///< from before this loan
   std::vector<block_use> uses;       ///< of this loan
   instance_id taker = 0;
   bool ordered = false;  ///< whether `taker` is known
 
  private:
+  // The uses join the inherited ones when the loan ends, which must not fail either.
+  void make_room() {
+    uses.reserve(uses.size() + promised_ + 1);
+    inherited.reserve(inherited.size() + uses.size() + promised_ + 1);
+  }
+  void note(event_handle done, instance_id who) noexcept {
+    if (ordered && taker == who) inherited.clear();
+    std::erase_if(uses, [who](const block_use& use) { return use.who == who; });
+    if (done != nullptr) uses.push_back({std::move(done), who});
+  }
+
   std::mutex guard_;
+  std::size_t promised_ = 0;
 };
 
 /// The deleter of a lease, by which a lease is told from other resources.
 struct block_return {
-  block_loan* loan;
-  void operator()(void*) const noexcept { delete loan; }
+  std::shared_ptr<block_loan> loan;
+  void operator()(void*) noexcept { loan.reset(); }
 };
+
+/// The loan of a lease; null where `resource` is no lease of a block_cache.
+inline block_loan* loan_of(const std::shared_ptr<void>& resource) noexcept {
+  const auto* lease = std::get_deleter<block_return>(resource);
+  return lease == nullptr ? nullptr : lease->loan.get();
+}
 
 }  // namespace detail
 
@@ -57,9 +91,9 @@ struct block_return {
 /// last owner drops it, the block goes back to its cache at once, and from there to others as
 /// block_cache::take says. False, and nothing is done, where `resource` is no such lease.
 inline bool note_use(const std::shared_ptr<void>& resource, event_handle done, instance_id who) {
-  const auto* lease = std::get_deleter<detail::block_return>(resource);
-  if (lease == nullptr) return false;
-  lease->loan->used_until(std::move(done), who);
+  detail::block_loan* const loan = detail::loan_of(resource);
+  if (loan == nullptr) return false;
+  loan->used_until(std::move(done), who);
   return true;
 }
 

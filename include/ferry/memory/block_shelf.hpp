@@ -11,7 +11,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,6 +21,7 @@ template <MemorySpace Space>
 struct shelved_block {
   allocation<Space> memory;
   std::vector<block_use> uses;
+  std::vector<block_use> spare;  ///< empty; keeps its capacity for the next loan
 
   /// Whether all work of others has ended; `who` is null for a taker without an order of its own. Forgets
   /// what has ended.
@@ -52,11 +52,21 @@ template <MemorySpace Space>
 class block_shelf final : public idle_memory {
  public:
   using block = shelved_block<Space>;
+  /// A block outside of the shelf, in the node that brings it back: putting it back can't fail.
+  using node = typename std::multimap<std::size_t, block>::node_type;
 
-  /// A block of [least, most] bytes that is free for the taker, if there is one: its own first, because that
+  [[nodiscard]] static node node_of(allocation<Space> memory) {
+    std::multimap<std::size_t, block> one;
+    const std::size_t bytes = memory.bytes();
+    const auto at = one.emplace(bytes, block{});
+    at->second.memory = std::move(memory);
+    return one.extract(at);
+  }
+
+  /// A block of [least, most] bytes that is free for the taker, or an empty node: its own first, because that
   /// asks no event and leaves the others to others. Else, where `limit` blocks of such sizes are in flight,
   /// the smallest, of equal ones the first to come back: the taker has to get behind its uses.
-  std::optional<block> take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit) {
+  [[nodiscard]] node take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit) {
     const std::lock_guard lock(guard_);
     const auto first = blocks_.lower_bound(least);
     const auto last = blocks_.upper_bound(most);
@@ -68,24 +78,21 @@ class block_shelf final : public idle_memory {
     if (found == last)
       found = std::find_if(first, last, [who](auto& each) { return each.second.is_free_for(who); });
     if (found == last && std::distance(first, last) >= static_cast<std::ptrdiff_t>(limit)) found = first;
-    if (found == last) return std::nullopt;
+    if (found == last) return {};
     return remove(found);
   }
 
   /// After close(), waits for the block's work and frees it.
-  void put(block back) noexcept {
-    try {
+  void put(node back) noexcept {
+    {
       const std::lock_guard lock(guard_);
       if (!closed_) {
-        const std::size_t bytes = back.memory.bytes();
-        const auto node = blocks_.emplace(bytes, block{});
-        node->second = std::move(back);
-        idle_bytes_ += bytes;
+        idle_bytes_ += back.key();
+        blocks_.insert(std::move(back));
         return;
       }
-    } catch (...) {  // no memory for the list's node
     }
-    back.end();
+    back.mapped().end();
   }
 
   void close() noexcept {
@@ -106,7 +113,7 @@ class block_shelf final : public idle_memory {
 
   /// Largest blocks first.
   std::size_t trim(std::size_t enough, in_flight effort) override {
-    std::vector<block> dying;
+    std::multimap<std::size_t, block> dying;
     std::size_t freed = 0;
     {
       const std::lock_guard lock(guard_);
@@ -115,19 +122,17 @@ class block_shelf final : public idle_memory {
         if (effort == in_flight::skip && !at->second.is_free_for(nullptr)) continue;
         freed += at->first;
         const auto which = at++;
-        dying.push_back(remove(which));
+        dying.insert(remove(which));
       }
     }
-    for (auto& each : dying) each.end();
+    for (auto& [bytes, each] : dying) each.end();
     return freed;
   }
 
  private:
-  block remove(typename std::multimap<std::size_t, block>::iterator which) {
-    block taken = std::move(which->second);
+  node remove(typename std::multimap<std::size_t, block>::iterator which) {
     idle_bytes_ -= which->first;
-    blocks_.erase(which);
-    return taken;
+    return blocks_.extract(which);
   }
 
   mutable std::mutex guard_;

@@ -5,37 +5,82 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
-/// Kokkos keeps its hooks without a lock of its own.
-inline std::mutex& finalize_hooks_guard() {
-  static std::mutex guard;
-  return guard;
-}
+/// The one hook by which everything of ferry's leaves with Kokkos::finalize, the latest arrival first. Kokkos
+/// keeps its hooks without a lock, so nothing else of ferry's pushes one. Thread-safe.
+class finalize_list {
+ public:
+  static finalize_list& get() {
+    // Never destroyed: objects with static storage may use ferry after any other static has gone.
+    static finalize_list& one = *new finalize_list;
+    return one;
+  }
+
+  /// Calls leave() when Kokkos is finalized. Only while Kokkos is initialized.
+  void add(void (*leave)()) {
+    const std::lock_guard lock(guard_);
+    if (!hooked_) {
+      Kokkos::push_finalize_hook([] { get().run(); });
+      hooked_ = true;
+    }
+    leaving_.push_back(leave);
+  }
+
+ private:
+  finalize_list() = default;
+
+  void run() {
+    for (;;) {
+      void (*leave)() = nullptr;
+      {
+        const std::lock_guard lock(guard_);
+        if (leaving_.empty()) {
+          hooked_ = false;
+          return;
+        }
+        leave = leaving_.back();
+        leaving_.pop_back();
+      }
+      leave();
+    }
+  }
+
+  std::mutex guard_;
+  std::vector<void (*)()> leaving_;
+  bool hooked_ = false;
+};
 
 /// The one T of the program: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
-/// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the hook is left for
-/// the first call after it, because Kokkos' own statics may not have been made yet. Thread-safe.
+/// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the first call after it
+/// enters the T in the list. Thread-safe.
 template <class T>
 std::shared_ptr<T> until_finalize() {
   struct residence {
     std::mutex guard;
     std::shared_ptr<T> instance;
-    bool hooked = false;
+    bool listed = false;
+
+    static residence& get() {
+      static residence& one = *new residence;  // never destroyed, see finalize_list
+      return one;
+    }
+    static void leave() {
+      std::shared_ptr<T> last;  // destroyed after the lock is released
+      residence& home = get();
+      const std::lock_guard lock(home.guard);
+      last.swap(home.instance);
+      home.listed = false;
+    }
   };
-  // Never destroyed: objects with static storage may allocate after any other static has gone.
-  static residence& home = *new residence;
+  residence& home = residence::get();
   const std::lock_guard lock(home.guard);
   if (home.instance == nullptr) home.instance = std::make_shared<T>();
-  if (!home.hooked && Kokkos::is_initialized()) {
-    const std::lock_guard hooks(finalize_hooks_guard());
-    Kokkos::push_finalize_hook([] {
-      std::shared_ptr<T> last;  // destroyed after the lock is released
-      const std::lock_guard inner(home.guard);
-      last.swap(home.instance);
-    });
-    home.hooked = true;
+  if (!home.listed && Kokkos::is_initialized()) {
+    finalize_list::get().add(&residence::leave);
+    home.listed = true;
   }
   return home.instance;
 }

@@ -3,6 +3,7 @@
 #include <ferry/memory/event.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 #include <vector>
 
@@ -15,12 +16,25 @@ class work_in_flight {
  public:
   /// The work of instance `who` until `done`; null has already ended.
   void add(event_handle done, instance_id who) {
+    promise();
+    add_promised(std::move(done), who);
+  }
+
+  /// Makes room for a point that add_promised() will bring: taken before work is enqueued, so that noting the
+  /// work can't fail afterwards. withdraw() gives the room back.
+  void promise() {
+    points_.reserve(points_.size() + promised_ + 1);
+    ++promised_;
+  }
+  void withdraw() noexcept { --promised_; }
+  void add_promised(event_handle done, instance_id who) noexcept {
+    --promised_;
     if (done == nullptr) return;
-    std::erase_if(points_, [who](const point& each) { return each.who == who || each.done->ready(); });
+    std::erase_if(points_, [who](const point& each) { return each.who == who || has_ended(*each.done); });
     points_.push_back({std::move(done), who});
   }
 
-  /// Appends the points that work of instance `who` does not come behind by itself.
+  /// Appends the points that work of instance `who` does not come after by itself.
   void others(instance_id who, std::vector<event_handle>& to) const {
     for (const auto& each : points_)
       if (each.who != who) to.push_back(each.done);
@@ -30,7 +44,7 @@ class work_in_flight {
     for (const auto& each : points_) to.push_back(each.done);
   }
   /// Drops points that somebody has waited for.
-  void drop(const std::vector<event_handle>& waited) {
+  void drop(const std::vector<event_handle>& waited) noexcept {
     std::erase_if(points_, [&waited](const point& each) {
       return std::find(waited.begin(), waited.end(), each.done) != waited.end();
     });
@@ -41,7 +55,18 @@ class work_in_flight {
     event_handle done;
     instance_id who;
   };
+
+  /// A device that can't answer says so to whoever waits.
+  static bool has_ended(event& done) noexcept {
+    try {
+      return done.ready();
+    } catch (...) {
+      return false;
+    }
+  }
+
   std::vector<point> points_;
+  std::size_t promised_ = 0;
 };
 
 }  // namespace ferry

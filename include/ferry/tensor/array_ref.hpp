@@ -3,6 +3,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/access_tracker.hpp>
+#include <ferry/tensor/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <array>
@@ -10,8 +11,27 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace ferry {
+
+/// What an error message says of an array. Made without heap memory, put into words where there is an error.
+struct array_note {
+  array_label label;
+  std::string_view space;
+  std::size_t rank = 0;
+  std::array<std::int64_t, max_rank> extents{};
+
+  [[nodiscard]] std::string shape_text() const {
+    std::string text = "[";
+    for (std::size_t i = 0; i < rank; ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
+    return text + "]";
+  }
+  /// "'weights' [1000 x 128] in mapped_space"
+  [[nodiscard]] std::string describe() const {
+    return "'" + label + "' " + shape_text() + " in " + std::string(space);
+  }
+};
 
 /// What every verb makes of its array arguments: a host-side description of a strided N-d array, the same
 /// type for tensors, views and containers, so that a verb is compiled once for each element type and space.
@@ -24,7 +44,7 @@ struct array_ref {
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> extents{};
   std::array<std::int64_t, max_rank> strides{};  ///< in elements
-  std::string label;
+  array_label label;
   std::shared_ptr<access_tracker> accesses;
 
   [[nodiscard]] std::int64_t rows() const { return rank == 0 ? 0 : extents[0]; }
@@ -50,15 +70,9 @@ struct array_ref {
     return has_dense_rows() && (rows() <= 1 || strides[0] == width() || size() == 0);
   }
 
-  [[nodiscard]] std::string shape_text() const {
-    std::string text = "[";
-    for (std::size_t i = 0; i < rank; ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
-    return text + "]";
-  }
-  /// "'weights' [1000 x 128] in mapped_space"
-  [[nodiscard]] std::string describe() const {
-    return "'" + label + "' " + shape_text() + " in " + std::string(Space::name);
-  }
+  [[nodiscard]] array_note note() const { return {label, Space::name, rank, extents}; }
+  [[nodiscard]] std::string shape_text() const { return note().shape_text(); }
+  [[nodiscard]] std::string describe() const { return note().describe(); }
 
   /// Row-major strides from the extents.
   void make_dense() {

@@ -45,7 +45,10 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
   made.rank = observed.rank();
   for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(observed.extent(i));
   made.make_dense();
-  made.label = observed.label();
+  if constexpr (requires { observed.shared_label(); })
+    made.label = observed.shared_label();
+  else
+    made.label = observed.label();
   return made;
 }
 

@@ -48,15 +48,15 @@ class tensor {
 
   template <std::size_t N>
   tensor(std::string label, const std::array<std::size_t, N>& sizes)
-      : label_(std::move(label)),
-        shape_(shape<Extents>::make(sizes, label_, sizeof(T))),
-        memory_(std::make_shared<allocation<Space>>("tensor::" + label_, shape_.size() * sizeof(T))),
+      : label_(std::make_shared<const std::string>(std::move(label))),
+        shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
+        memory_(std::make_shared<allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T))),
         data_(static_cast<T*>(memory_->data())),
         accesses_(std::make_shared<access_tracker>()) {}
 
   /// A tensor over memory of somebody else; `owner` is dropped with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
-      : label_(std::move(label)),
+      : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
@@ -90,7 +90,12 @@ class tensor {
   [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
   [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
   [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
-  [[nodiscard]] const std::string& label() const noexcept { return label_; }
+  [[nodiscard]] const std::string& label() const noexcept {
+    static const std::string none;
+    return label_ ? *label_ : none;
+  }
+  /// The same, shared; null for an empty tensor.
+  [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
 
   [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_}; }
   [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept { return {data_, shape_}; }
@@ -100,14 +105,14 @@ class tensor {
     const std::string where = memory_            ? memory_->describe()
                               : data_ != nullptr ? std::string(Space::name) + ": adopted memory"
                                                  : std::string(Space::name) + ": no memory";
-    return "'" + label_ + "' " + shape_.to_string() + " in " + where;
+    return "'" + label() + "' " + shape_.to_string() + " in " + where;
   }
 
   /// Reads and writes in flight; null for an empty tensor. Verbs keep it up to date.
   [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
-  std::string label_;
+  std::shared_ptr<const std::string> label_;
   shape<Extents> shape_;
   std::shared_ptr<allocation<Space>> memory_;
   std::shared_ptr<void> owner_;

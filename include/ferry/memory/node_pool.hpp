@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Memory for the small objects that each verb makes, control blocks of its leases among them. What comes back
+/// is kept for the next verb, so that a steady loop leaves the heap alone. Thread-safe.
+class node_pool {
+ public:
+  node_pool() = default;
+  node_pool(const node_pool&) = delete;
+  node_pool& operator=(const node_pool&) = delete;
+  ~node_pool() {
+    for (free_node* first : free_)
+      while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+  }
+
+  [[nodiscard]] void* take(std::size_t bytes) {
+    if (bytes > largest) return ::operator new(bytes);
+    {
+      const std::lock_guard lock(guard_);
+      free_node*& first = free_[size_class(bytes)];
+      if (first != nullptr) return std::exchange(first, first->next);
+    }
+    return ::operator new((size_class(bytes) + 1) * granule);
+  }
+
+  void give_back(void* node, std::size_t bytes) noexcept {
+    if (bytes > largest) return ::operator delete(node);
+    const std::lock_guard lock(guard_);
+    free_node*& first = free_[size_class(bytes)];
+    first = ::new (node) free_node{first};
+  }
+
+ private:
+  struct free_node {
+    free_node* next;
+  };
+  static constexpr std::size_t granule = 64;
+  static constexpr std::size_t classes = 16;
+  static constexpr std::size_t largest = granule * classes;
+
+  static std::size_t size_class(std::size_t bytes) noexcept { return bytes == 0 ? 0 : (bytes - 1) / granule; }
+
+  std::mutex guard_;
+  free_node* free_[classes] = {};
+};
+
+/// A standard allocator over a node_pool, which it keeps alive.
+template <class T>
+class node_allocator {
+  static_assert(alignof(T) <= alignof(std::max_align_t));
+
+ public:
+  using value_type = T;
+
+  explicit node_allocator(std::shared_ptr<node_pool> pool) noexcept : pool_(std::move(pool)) {}
+  template <class Other>
+  node_allocator(const node_allocator<Other>& other) noexcept : pool_(other.pool()) {}
+
+  [[nodiscard]] T* allocate(std::size_t count) { return static_cast<T*>(pool_->take(count * sizeof(T))); }
+  void deallocate(T* node, std::size_t count) noexcept { pool_->give_back(node, count * sizeof(T)); }
+
+  [[nodiscard]] const std::shared_ptr<node_pool>& pool() const noexcept { return pool_; }
+  template <class Other>
+  [[nodiscard]] bool operator==(const node_allocator<Other>& other) const noexcept {
+    return pool_ == other.pool();
+  }
+
+ private:
+  std::shared_ptr<node_pool> pool_;
+};
+
+}  // namespace ferry::detail

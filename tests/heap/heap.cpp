@@ -1,0 +1,51 @@
+#include "heap/heap.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace {
+
+std::atomic<std::int64_t> allocations{0};
+thread_local std::int64_t left = 0;
+thread_local bool failed = false;
+
+void* take(std::size_t bytes, std::size_t alignment) {
+  if (left > 0 && --left == 0) {
+    failed = true;
+    throw std::bad_alloc();
+  }
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  void* taken = nullptr;
+  if (alignment <= alignof(std::max_align_t))
+    taken = std::malloc(bytes == 0 ? 1 : bytes);
+  else
+    taken = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (taken == nullptr) throw std::bad_alloc();
+  return taken;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take(bytes, 1); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return take(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* taken) noexcept { std::free(taken); }
+void operator delete(void* taken, std::size_t) noexcept { std::free(taken); }
+void operator delete(void* taken, std::align_val_t) noexcept { std::free(taken); }
+void operator delete(void* taken, std::size_t, std::align_val_t) noexcept { std::free(taken); }
+
+namespace ferry_test {
+
+std::int64_t heap_allocations() { return allocations.load(std::memory_order_relaxed); }
+
+bool fail_allocation(std::int64_t k) {
+  const bool had_failed = failed;
+  failed = false;
+  left = k;
+  return had_failed;
+}
+
+}  // namespace ferry_test

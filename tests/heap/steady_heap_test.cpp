@@ -1,0 +1,88 @@
+#include "heap/heap.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+constexpr std::int64_t rows = 500, n = 64, width = 24;
+
+/// What a training loop works on, under labels that are longer than a short string.
+struct loop {
+  Kokkos::DefaultExecutionSpace exec;
+  ferry::tensor<float, ferry::device_space> table{"a table with a label of more than thirty letters", rows, width};
+  ferry::tensor<float, ferry::device_space> batch{"a batch with a label of more than thirty letters", n, width};
+  ferry::tensor<std::int64_t, ferry::device_space> indices{"indices with a label of more than thirty letters", n};
+
+  loop() {
+    std::vector<std::int64_t> drawn(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = static_cast<std::int64_t>(i * 37 % 100);
+    ferry::copy(exec, drawn, indices).wait();
+    ferry::init::uniform(exec, table, -1.0f, 1.0f, 7);
+    ferry::init::uniform(exec, batch, -1.0f, 1.0f, 8);
+  }
+
+  /// Heap allocations of so many calls, once pools and lists have grown to what they need.
+  template <class Call>
+  [[nodiscard]] std::int64_t allocations_of(const Call& call) const {
+    for (int warm = 0; warm < 20; ++warm) call();
+    exec.fence("steady loop");
+    const std::int64_t before = heap_allocations();
+    for (int i = 0; i < 50; ++i) call();
+    return heap_allocations() - before;
+  }
+};
+
+using direct = ferry::path::direct;
+
+}  // namespace
+
+TEST_CASE("the program counts its heap allocations", "[steady_heap]") {
+  const std::int64_t before = heap_allocations();
+  { const std::vector<int> taken(1000); }
+  CHECK(heap_allocations() == before + 1);
+}
+
+TEST_CASE("a steady gather takes nothing from the heap", "[steady_heap]") {
+  loop of;
+  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
+  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, plan, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).detach(); }) ==
+        0);
+  CHECK(of.allocations_of([&] { static_cast<void>(ferry::make_plan(of.exec, of.indices, rows)); }) == 0);
+}
+
+TEST_CASE("a steady scatter takes nothing from the heap", "[steady_heap]") {
+  loop of;
+  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
+  CHECK(of.allocations_of([&] { ferry::scatter(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::scatter(of.exec, of.table, plan, of.batch).detach(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::scatter_add(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::scatter_add(of.exec, of.table, plan, of.batch).wait(); }) == 0);
+}
+
+TEST_CASE("a steady step takes nothing from the heap", "[steady_heap]") {
+  loop of;
+  const auto plan = ferry::make_plan(of.exec, of.indices, rows);
+  auto adam = ferry::optim::adam{.lr = 1e-3};
+  auto state = ferry::optim::make_state(adam, of.table);
+  CHECK(of.allocations_of([&] { ferry::step(of.exec, adam, of.table, state, plan, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] { ferry::step(of.exec, adam, of.table, state, of.indices, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of([&] {
+          ferry::step(of.exec, adam, of.table, state, of.indices, of.batch, ferry::nonfinite::skip{}).detach();
+        }) == 0);
+  CHECK(of.allocations_of([&] {
+          adam.lr *= 0.999;
+          ferry::step(of.exec, adam, of.table, state, plan, of.batch, ferry::nonfinite::reject{}).wait();
+        }) == 0);
+}
+
+}  // namespace ferry_test
