@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 /// Stable parallel radix sort of keys, alone or with values, 11 bits a pass: each pass counts the digits of each
 /// chunk, lays out the chunks' shares of each digit one behind the other, and moves the keys there. One
@@ -83,14 +84,15 @@ struct sort_functions {
                          int bits, void* workspace, std::size_t) {
     if (count <= 1) return;
     const std::int64_t chunks =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(exec.concurrency()), 1, most_chunks(count));
+        std::clamp<std::int64_t>(detail::concurrency_of(exec), 1, most_chunks(count));
     auto* places = static_cast<std::int64_t*>(workspace);
     using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
     for (int shift = first_bit; shift < bits; shift += radix_pass::digit_bits) {
       const int width = std::min(bits - shift, radix_pass::digit_bits);
       const radix_pass pass{keys, values, other_keys, other_values, count, chunks, shift, width, places};
-      Kokkos::parallel_for("ferry::make_plan::sort::count", range(exec, 0, chunks), count_digits{pass});
-      exec.fence("ferry::make_plan::sort::count");
+      static const std::string count_label = "ferry::make_plan::sort::count";
+      Kokkos::parallel_for(count_label, detail::host_range<range>(exec, chunks), count_digits{pass});
+      exec.fence(count_label);
       std::int64_t sum = 0;
       for (std::size_t b = 0; b < radix_pass::buckets; ++b)
         for (std::int64_t c = 0; c < chunks; ++c) {
@@ -99,8 +101,9 @@ struct sort_functions {
           place = sum;
           sum += amount;
         }
-      Kokkos::parallel_for("ferry::make_plan::sort::move", range(exec, 0, chunks), move_pairs{pass});
-      exec.fence("ferry::make_plan::sort::move");
+      static const std::string move_label = "ferry::make_plan::sort::move";
+      Kokkos::parallel_for(move_label, detail::host_range<range>(exec, chunks), move_pairs{pass});
+      exec.fence(move_label);
       std::swap(keys, other_keys);
       std::swap(values, other_values);
     }
@@ -123,9 +126,9 @@ struct sort_functions {
   template <HostExecutionSpace Exec, class Term>
   static void inclusive_sum(const Exec& exec, const Term& term, std::uint64_t* sums, std::int64_t count,
                             void*, std::size_t) {
-    Kokkos::parallel_scan("ferry::make_plan::sum",
-                          Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, count),
-                          running_sum<Term>{term, sums});
+    static const std::string label = "ferry::make_plan::sum";
+    using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_scan(label, detail::host_range<range>(exec, count), running_sum<Term>{term, sums});
   }
 
  private:

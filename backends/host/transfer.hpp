@@ -32,7 +32,8 @@ struct transfer_functions {
       return;
     }
     const auto blocks = static_cast<std::int64_t>((bytes + copy_block::bytes - 1) / copy_block::bytes);
-    Kokkos::parallel_for(label, Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>(exec, 0, blocks),
+    using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+    Kokkos::parallel_for(label, detail::host_range<range>(exec, blocks),
                          copy_block{static_cast<char*>(to), static_cast<const char*>(from), bytes});
   }
   template <HostExecutionSpace Exec>

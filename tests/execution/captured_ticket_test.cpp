@@ -20,10 +20,9 @@ struct captured_work {
   bool capturing = false;
   bool found = false;
   int undone = 0;
-  int kept = 0;
 
   ferry::ticket capture() {
-    auto flight = std::make_unique<ferry::detail::flight>();
+    ferry::detail::flight_handle flight(new ferry::detail::flight);
     flight->resources.push_back(resource);
     flight->mark = [this]() -> ferry::event_handle {
       if (capturing) throw ferry::invalid_argument("still being captured");
@@ -31,15 +30,23 @@ struct captured_work {
       marks.back()->end();
       return marks.back();
     };
-    flight->verdict = [this]() -> std::exception_ptr {
-      if (!found) return nullptr;
-      found = false;
+    flight->ends = {std::shared_ptr<void>(this, [](void*) {}),
+                    [](void* of) { ++static_cast<captured_work*>(of)->undone; }, nullptr};
+    flight->find_error = [](ferry::detail::flight& of) -> std::exception_ptr {
+      auto& work = *static_cast<captured_work*>(of.ends.owner.get());
+      if (!work.found) return nullptr;
+      work.found = false;
       return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
     };
-    flight->undo = [this] { ++undone; };
-    flight->keep = [this](ferry::event_handle, std::shared_ptr<void>) { ++kept; };
+    flight->keeper = keeper;
     return ferry::ticket(std::move(flight));
   }
+
+  struct counting_keeper final : ferry::detail::flight_keeper {
+    void keep(ferry::detail::flight_handle) noexcept override { ++kept; }
+    int kept = 0;
+  };
+  std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
 };
 
 }  // namespace
@@ -73,7 +80,7 @@ TEST_CASE("a captured verb can't be waited for before its graph is there", "[cap
   }
   CHECK(work.resource.use_count() == 1);
   work.capture().detach();
-  CHECK(work.kept == 0);
+  CHECK(work.keeper->kept == 0);
   auto ticket = work.capture();
   ticket = work.capture();
   CHECK(work.marks.empty());

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 
 namespace ferry_test {
 
@@ -21,7 +22,13 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   void* const block = scratch.get();
   note_use(scratch, work, who);
   scratch.reset();
-  engine->keep(work, who, other);
+  {
+    auto detached = engine->flight();
+    detached->done = work;
+    detached->who = who;
+    detached->resources.push_back(other);
+    engine->keep(std::move(detached));
+  }
   CHECK(engine->device_scratch(size).get() != block);
   CHECK(engine->device_scratch(size, who, never).get() == block);
   engine->reap();

@@ -30,11 +30,13 @@ struct scripted {
 
   /// Work that ends as soon as it is waited for.
   ferry::future<watched> start(bool fails = false) {
-    auto flight = std::make_unique<ferry::detail::flight>();
+    ferry::detail::flight_handle flight(new ferry::detail::flight);
     work->end();
     flight->done = work;
     if (fails)
-      flight->verdict = [] { return std::make_exception_ptr(ferry::out_of_range("row 7 is not there")); };
+      flight->find_error = [](ferry::detail::flight&) {
+        return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
+      };
     return {ferry::ticket(std::move(flight)), watched(work, &freed_in_flight)};
   }
 };

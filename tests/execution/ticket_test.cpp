@@ -32,28 +32,38 @@ class scripted_event final : public ferry::event {
   int waits = 0;
 };
 
+/// What takes detached work, as an engine does.
+struct scripted_keeper final : ferry::detail::flight_keeper {
+  void keep(ferry::detail::flight_handle work) noexcept override { kept.push_back(std::move(work)); }
+  std::vector<ferry::detail::flight_handle> kept;
+};
+
 /// The pieces of a ticket, kept by the test.
 struct scripted_work {
   std::shared_ptr<scripted_event> done = std::make_shared<scripted_event>();
   std::shared_ptr<int> resource = std::make_shared<int>(0);
+  bool fails = false;
   int verdicts = 0;
   int undone = 0;
-  std::vector<std::pair<ferry::event_handle, std::shared_ptr<void>>> kept;
+  std::shared_ptr<scripted_keeper> keeper = std::make_shared<scripted_keeper>();
 
-  ferry::ticket start(bool fails) {
-    auto flight = std::make_unique<ferry::detail::flight>();
+  ferry::ticket start(bool with_error) {
+    fails = with_error;
+    ferry::detail::flight_handle flight(new ferry::detail::flight);
     flight->done = done;
     flight->resources.push_back(resource);
-    flight->verdict = [this, fails]() -> std::exception_ptr {
-      ++verdicts;
-      return fails ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there")) : nullptr;
+    flight->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
+    flight->find_error = [](ferry::detail::flight& of) -> std::exception_ptr {
+      ++self(of.ends.owner.get()).verdicts;
+      return self(of.ends.owner.get()).fails
+                 ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there"))
+                 : nullptr;
     };
-    flight->undo = [this] { ++undone; };
-    flight->keep = [this](ferry::event_handle event, std::shared_ptr<void> resources) {
-      kept.emplace_back(std::move(event), std::move(resources));
-    };
+    flight->keeper = keeper;
     return ferry::ticket(std::move(flight));
   }
+
+  static scripted_work& self(void* of) { return *static_cast<scripted_work*>(of); }
 };
 
 /// What is written to stderr while it lives.
@@ -182,20 +192,29 @@ TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
   ticket.detach();
   CHECK(work.done->waits == 0);
   CHECK(work.verdicts == 0);
-  CHECK(work.kept.size() == 1);
+  REQUIRE(work.keeper->kept.size() == 1);
   CHECK(work.resource.use_count() == 2);
-  CHECK(work.kept[0].first == work.done);
+  CHECK(work.keeper->kept[0]->done == work.done);
   CHECK(ticket.ready());
   ticket.wait();
   CHECK(work.done->waits == 0);
-  work.kept.clear();
+  work.keeper->kept.clear();
   CHECK(work.resource.use_count() == 1);
   // Nothing needs to be kept of work that has ended.
   scripted_work over;
   over.done->ended = true;
   over.start(false).detach();
-  CHECK(over.kept.empty());
+  CHECK(over.keeper->kept.empty());
   CHECK(over.resource.use_count() == 1);
+}
+
+TEST_CASE("work that is detached after its engine has gone lets go of its resources", "[ticket]") {
+  scripted_work work;
+  auto ticket = work.start(false);
+  work.keeper = nullptr;
+  ticket.detach();
+  CHECK(work.resource.use_count() == 1);
+  CHECK(work.done->waits == 0);
 }
 
 TEST_CASE("then orders without taking the errors away", "[ticket]") {

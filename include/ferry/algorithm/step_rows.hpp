@@ -80,7 +80,7 @@ inline void require_made_for(const auto& field, const auto& table, std::int64_t 
 /// The state must be made of the fields that the rule's options use.
 template <class State>
 void require_fields(const optim::detail::field_names& needed, const State& state, std::string_view rule,
-                    const std::string& table) {
+                    const array_label& table) {
   const auto unfit = [&](const std::string& need, const std::string& has) {
     throw invalid_argument("ferry::step: the options of " + std::string(rule) + " need " + need +
                            ", but the state of '" + table + "' has " + has +

@@ -2,6 +2,9 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <type_traits>
 
 namespace ferry {
@@ -14,5 +17,32 @@ concept ExecutionSpace = Kokkos::is_execution_space<std::remove_cvref_t<T>>::val
 template <class T>
 concept HostExecutionSpace = ExecutionSpace<T> &&
     static_cast<bool>(Kokkos::SpaceAccessibility<std::remove_cvref_t<T>, Kokkos::HostSpace>::accessible);
+
+namespace detail {
+
+/// Threads of a host's instance. Kokkos 4 makes an instance on the heap for this question's default argument.
+template <HostExecutionSpace Exec>
+std::int64_t concurrency_of(const Exec& exec) {
+  if constexpr (requires { exec.concurrency(exec); })
+    return std::max(1, exec.concurrency(exec));
+  else
+    return std::max(1, exec.concurrency());
+}
+
+/// A range of [0, count) with the chunks that Kokkos would choose, which asks for the concurrency on the heap.
+template <class Range, HostExecutionSpace Exec>
+Range host_range(const Exec& exec, std::int64_t count) {
+  const std::int64_t threads = concurrency_of(exec);
+  const auto chunk_for = [&](std::int64_t chunks) {
+    const std::int64_t shares = threads * chunks;
+    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((count + shares - 1) / shares)));
+  };
+  std::int64_t chunk = chunk_for(100);
+  if (chunk < 128) chunk = std::min<std::int64_t>(128, chunk_for(40));
+  return Range(exec, std::int64_t{0}, count,
+               Kokkos::ChunkSize(static_cast<int>(std::min<std::int64_t>(chunk, std::int64_t{1} << 30))));
+}
+
+}  // namespace detail
 
 }  // namespace ferry

@@ -30,7 +30,10 @@ void launch(const Exec& exec, const std::string& label, std::int64_t count, cons
   static_assert(sizeof(Functor) + sizeof(range) < 512,
                 "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
   if (count <= 0) return;
-  Kokkos::parallel_for(label, range(exec, 0, count), functor);
+  if constexpr (is_host_exec<Exec>)
+    Kokkos::parallel_for(label, host_range<range>(exec, count), functor);
+  else
+    Kokkos::parallel_for(label, range(exec, 0, count), functor);
 }
 
 template <class Functor>

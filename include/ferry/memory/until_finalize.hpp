@@ -53,33 +53,37 @@ class finalize_list {
   bool hooked_ = false;
 };
 
+/// Where the one T of the program lives.
+template <class T>
+struct residence {
+  std::mutex guard;
+  std::shared_ptr<T> instance;
+  bool listed = false;
+
+  static residence& get() {
+    static residence& one = *new residence;  // never destroyed, see finalize_list
+    return one;
+  }
+  /// Lets go of the T, as Kokkos::finalize does.
+  static void leave() {
+    std::shared_ptr<T> last;  // destroyed after the lock is released
+    residence& home = get();
+    const std::lock_guard lock(home.guard);
+    last.swap(home.instance);
+    home.listed = false;
+  }
+};
+
 /// The one T of the program: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
 /// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the first call after it
 /// enters the T in the list. Thread-safe.
 template <class T>
 std::shared_ptr<T> until_finalize() {
-  struct residence {
-    std::mutex guard;
-    std::shared_ptr<T> instance;
-    bool listed = false;
-
-    static residence& get() {
-      static residence& one = *new residence;  // never destroyed, see finalize_list
-      return one;
-    }
-    static void leave() {
-      std::shared_ptr<T> last;  // destroyed after the lock is released
-      residence& home = get();
-      const std::lock_guard lock(home.guard);
-      last.swap(home.instance);
-      home.listed = false;
-    }
-  };
-  residence& home = residence::get();
+  residence<T>& home = residence<T>::get();
   const std::lock_guard lock(home.guard);
   if (home.instance == nullptr) home.instance = std::make_shared<T>();
   if (!home.listed && Kokkos::is_initialized()) {
-    finalize_list::get().add(&residence::leave);
+    finalize_list::get().add(&residence<T>::leave);
     home.listed = true;
   }
   return home.instance;

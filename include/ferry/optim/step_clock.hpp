@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/optim/step_count.hpp>
 #include <ferry/optim/update_log.hpp>
+#include <ferry/tensor/array_label.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>
@@ -44,7 +45,7 @@ struct step_clock {
     row_policy = {};
   }
 
-  void require_policy(std::string_view policy, const std::string& table) const {
+  void require_policy(std::string_view policy, const array_label& table) const {
     if (!row_policy.empty() && row_policy != policy)
       throw invalid_argument("ferry::step: the rows of '" + table + "' count their steps by " +
                              std::string(row_policy) + "; this step asks for " + std::string(policy) +
