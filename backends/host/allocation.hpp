@@ -8,6 +8,7 @@
 #include <ferry/memory/spaces.hpp>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -23,13 +25,17 @@
 /// page-locked memory on it.
 namespace ferry::host {
 
-inline constexpr std::size_t page_bytes = 4096;
+/// The system's smallest page: 4 KiB on most machines, 64 KiB on some of 64-bit Arm.
+inline std::size_t page_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
 /// The pages that a block of `bytes` bytes lies in. Blocks of a huge page and more start on a huge page's
 /// boundary.
-inline std::size_t mapped_bytes(std::size_t bytes) {
-  return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+inline std::size_t mapped_bytes(std::size_t bytes, std::size_t page = page_bytes()) {
+  return (bytes + page - 1) / page * page;
 }
 
 inline void* map_pages(const char* space, const std::string& label, std::size_t bytes) {
@@ -55,19 +61,30 @@ inline void* map_pages(const char* space, const std::string& label, std::size_t 
 
 inline void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data, mapped_bytes(bytes)); }
 
+/// A thread of the system for `work`.
+struct start_thread {
+  template <class Work>
+  std::jthread operator()(const Work& work) const {
+    return std::jthread(work);
+  }
+};
+
 /// Makes every page present, with all of the machine's threads: page faults are the larger part of pinning a
 /// table. The calling thread takes its share, and reports between its pieces; what its observer throws comes
-/// out of here once the others have stopped.
-inline void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter) {
+/// out of here once the others have stopped. Where the system starts no more threads, those that there are do all.
+template <class StartThread = start_thread>
+void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
+                 const StartThread& start = StartThread{}) {
   auto* first = static_cast<volatile char*>(data);
   // Some two hundred pieces, of whole huge pages.
   const std::size_t piece = (bytes / 200 / huge_page_bytes + 1) * huge_page_bytes;
+  const std::size_t page = page_bytes();
   std::atomic<std::size_t> next{0}, done{0};
   const auto touch_one = [&] {
     const std::size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
     if (begin >= bytes) return false;
     const std::size_t end = std::min(bytes, begin + piece);
-    for (std::size_t at = begin; at < end; at += page_bytes) first[at] = 0;
+    for (std::size_t at = begin; at < end; at += page) first[at] = 0;
     done.fetch_add(end - begin, std::memory_order_relaxed);
     return true;
   };
@@ -75,11 +92,14 @@ inline void touch_pages(void* data, std::size_t bytes, detail::progress_meter& m
       std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), (bytes + piece - 1) / piece);
   std::vector<std::jthread> crew;
   crew.reserve(threads);
-  for (std::size_t t = 1; t < threads; ++t)
-    crew.emplace_back([&] {
-      while (touch_one()) {
-      }
-    });
+  try {
+    for (std::size_t t = 1; t < threads; ++t)
+      crew.push_back(start([&] {
+        while (touch_one()) {
+        }
+      }));
+  } catch (const std::system_error&) {  // a limit on threads is no lack of memory
+  }
   try {
     while (touch_one()) meter.advance(done.load(std::memory_order_relaxed));
   } catch (...) {
@@ -109,9 +129,10 @@ struct allocation_functions {
 
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
-    return block.bytes >= huge_page_bytes ? "host memory in huge pages, first touched by its first user" +
-                                                numa::describe(block.placement)
-                                          : "host memory in pages of 4 KiB";
+    return block.bytes >= huge_page_bytes
+               ? "host memory in huge pages, first touched by its first user" +
+                     numa::describe(block.placement)
+               : "host memory in pages of " + std::to_string(page_bytes() / 1024) + " KiB";
   }
 };
 

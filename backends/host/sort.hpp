@@ -83,8 +83,7 @@ struct sort_functions {
                          std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
                          int bits, void* workspace, std::size_t) {
     if (count <= 1) return;
-    const std::int64_t chunks =
-        std::clamp<std::int64_t>(detail::concurrency_of(exec), 1, most_chunks(count));
+    const std::int64_t chunks = std::clamp<std::int64_t>(detail::concurrency_of(exec), 1, most_chunks(count));
     auto* places = static_cast<std::int64_t*>(workspace);
     using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
     for (int shift = first_bit; shift < bits; shift += radix_pass::digit_bits) {

@@ -109,23 +109,29 @@ void survive_all_verbs() {
     failures += survive_every_failure<Space>(what, call);
   };
   survive("gather", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch).wait(); });
-  survive("gather direct", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).wait(); });
-  survive("gather ordered", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, ordered{}).wait(); });
+  survive("gather direct",
+          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).wait(); });
+  survive("gather ordered",
+          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, ordered{}).wait(); });
   survive("gather by plan", [](auto& of) {
     ferry::gather(of.exec, of.table, ferry::make_plan(of.exec, of.indices, rows), of.batch).wait();
   });
-  survive("gather, detached", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch).detach(); });
+  survive("gather, detached",
+          [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch).detach(); });
   survive("scatter", [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch).wait(); });
-  survive("scatter by mean",
-          [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, ferry::duplicates::mean{}).wait(); });
-  survive("scatter_add", [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch).wait(); });
+  survive("scatter by mean", [](auto& of) {
+    ferry::scatter(of.exec, of.table, of.indices, of.batch, ferry::duplicates::mean{}).wait();
+  });
+  survive("scatter_add",
+          [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch).wait(); });
   survive("copy", [](auto& of) {
     const std::vector<float> ones(static_cast<std::size_t>(rows * width), 1.0f);
     const ferry::tensor_view<const float, ferry::pageable_space> from(ones.data(), rows, width);
     ferry::copy(of.exec, from, of.table).wait();
   });
   survive("init", [](auto& of) { ferry::init::normal(of.exec, of.table, 0.0f, 1.0f, 3); });
-  survive("step", [](auto& of) { ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch).wait(); });
+  survive("step",
+          [](auto& of) { ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch).wait(); });
   survive("step ordered", [](auto& of) {
     ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ordered{}).wait();
   });
@@ -133,14 +139,18 @@ void survive_all_verbs() {
     ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::nonfinite::skip{}).wait();
   });
   survive("step per_row", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::per_row{}).wait();
+    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::per_row{})
+        .wait();
   });
   survive("step catch_up", [](auto& of) {
-    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::catch_up{}).wait();
+    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, ferry::step_count::catch_up{})
+        .wait();
   });
   if constexpr (Space::is_host_accessible) {
-    survive("gather staged", [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
-    survive("scatter staged", [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
+    survive("gather staged",
+            [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
+    survive("scatter staged",
+            [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("scatter_add staged",
             [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("step staged", [](auto& of) {

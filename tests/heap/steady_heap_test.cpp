@@ -17,9 +17,12 @@ constexpr std::int64_t rows = 500, n = 64, width = 24;
 /// What a training loop works on, under labels that are longer than a short string.
 struct loop {
   Kokkos::DefaultExecutionSpace exec;
-  ferry::tensor<float, ferry::device_space> table{"a table with a label of more than thirty letters", rows, width};
-  ferry::tensor<float, ferry::device_space> batch{"a batch with a label of more than thirty letters", n, width};
-  ferry::tensor<std::int64_t, ferry::device_space> indices{"indices with a label of more than thirty letters", n};
+  ferry::tensor<float, ferry::device_space> table{"a table with a label of more than thirty letters", rows,
+                                                  width};
+  ferry::tensor<float, ferry::device_space> batch{"a batch with a label of more than thirty letters", n,
+                                                  width};
+  ferry::tensor<std::int64_t, ferry::device_space> indices{"indices with a label of more than thirty letters",
+                                                           n};
 
   loop() {
     std::vector<std::int64_t> drawn(static_cast<std::size_t>(n));
@@ -55,8 +58,8 @@ TEST_CASE("a steady gather takes nothing from the heap", "[steady_heap]") {
   const auto plan = ferry::make_plan(of.exec, of.indices, rows);
   CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, of.indices, of.batch).wait(); }) == 0);
   CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, plan, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of([&] { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).detach(); }) ==
-        0);
+  CHECK(of.allocations_of(
+            [&] { ferry::gather(of.exec, of.table, of.indices, of.batch, direct{}).detach(); }) == 0);
   CHECK(of.allocations_of([&] { static_cast<void>(ferry::make_plan(of.exec, of.indices, rows)); }) == 0);
 }
 
@@ -75,14 +78,15 @@ TEST_CASE("a steady step takes nothing from the heap", "[steady_heap]") {
   auto adam = ferry::optim::adam{.lr = 1e-3};
   auto state = ferry::optim::make_state(adam, of.table);
   CHECK(of.allocations_of([&] { ferry::step(of.exec, adam, of.table, state, plan, of.batch).wait(); }) == 0);
-  CHECK(of.allocations_of([&] { ferry::step(of.exec, adam, of.table, state, of.indices, of.batch).wait(); }) == 0);
+  CHECK(of.allocations_of(
+            [&] { ferry::step(of.exec, adam, of.table, state, of.indices, of.batch).wait(); }) == 0);
   CHECK(of.allocations_of([&] {
-          ferry::step(of.exec, adam, of.table, state, of.indices, of.batch, ferry::nonfinite::skip{}).detach();
-        }) == 0);
+    ferry::step(of.exec, adam, of.table, state, of.indices, of.batch, ferry::nonfinite::skip{}).detach();
+  }) == 0);
   CHECK(of.allocations_of([&] {
-          adam.lr *= 0.999;
-          ferry::step(of.exec, adam, of.table, state, plan, of.batch, ferry::nonfinite::reject{}).wait();
-        }) == 0);
+    adam.lr *= 0.999;
+    ferry::step(of.exec, adam, of.table, state, plan, of.batch, ferry::nonfinite::reject{}).wait();
+  }) == 0);
 }
 
 }  // namespace ferry_test

@@ -3,12 +3,14 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -24,6 +26,16 @@ struct report {
 };
 
 // Named functors here: cudafe++ 13.0 did not come to an end over this file with lambdas.
+
+/// A system that starts no threads.
+struct refusing_system {
+  int* asked;
+  template <class Work>
+  std::jthread operator()(const Work&) const {
+    ++*asked;
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  }
+};
 
 struct recorder {
   void operator()(const ferry::progress& p) const {
@@ -132,6 +144,27 @@ TEST_CASE("pages are touched all and once, with reports between that are few", "
   for (const auto page : present) absent += (page & 1u) == 0;
   CHECK(absent == 0);
   ferry::host::unmap_pages(pages, bytes);
+}
+
+TEST_CASE("where threads can't be started, those that there are touch all pages", "[progress]") {
+  constexpr std::size_t bytes = std::size_t{1} << 26;
+  int asked = 0;
+  auto* pages = static_cast<char*>(ferry::host::map_pages("test_space", "ferry::touched", bytes));
+  ferry::detail::progress_meter meter("test_space", "ferry::touched", bytes);
+  ferry::host::touch_pages(pages, bytes, meter, refusing_system{&asked});
+  std::vector<unsigned char> present(bytes / ferry::host::page_bytes());
+  REQUIRE(::mincore(pages, bytes, present.data()) == 0);
+  for (const unsigned char page : present) REQUIRE((page & 1u) != 0);
+  CHECK(asked == (std::thread::hardware_concurrency() > 1 ? 1 : 0));
+  ferry::host::unmap_pages(pages, bytes);
+}
+
+TEST_CASE("blocks consist of whole pages, whatever a page is", "[progress]") {
+  CHECK(ferry::host::page_bytes() == static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  CHECK(ferry::host::mapped_bytes(1, 65536) == 65536);
+  CHECK(ferry::host::mapped_bytes(65536, 65536) == 65536);
+  CHECK(ferry::host::mapped_bytes(65537, 65536) == 131072);
+  CHECK(ferry::host::mapped_bytes(1) == ferry::host::page_bytes());
 }
 
 TEST_CASE("reports come with another percent or after a tenth of a second", "[progress]") {

@@ -171,8 +171,8 @@ void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, c
 
 /// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices,
-                     std::int64_t table_rows, std::int64_t* rows) {
+void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows,
+                     std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
   const auto host = host_side(of.exec());
   const std::string& label = of.label("staged", "resolve");
@@ -185,15 +185,13 @@ void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices,
 
 /// Rows without elements: nothing moves, but bad indices are found all the same.
 template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(call<Exec>& of, const array_ref<Index, Space>& indices,
-                    std::int64_t table_rows) {
+void look_at_bounds(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows) {
   using plain = std::remove_const_t<Index>;
   if constexpr (Bounds::reports) {
     if (indices.rows() == 0) return;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
                                                     of.report()};
-    launch(of.exec(), of.label("validate"), indices.rows(),
-           kernels::validate_indices<plain, Bounds>{source});
+    launch(of.exec(), of.label("validate"), indices.rows(), kernels::validate_indices<plain, Bounds>{source});
   }
 }
 

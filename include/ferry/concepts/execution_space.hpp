@@ -35,7 +35,8 @@ Range host_range(const Exec& exec, std::int64_t count) {
   const std::int64_t threads = concurrency_of(exec);
   const auto chunk_for = [&](std::int64_t chunks) {
     const std::int64_t shares = threads * chunks;
-    return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((count + shares - 1) / shares)));
+    return static_cast<std::int64_t>(
+        std::bit_ceil(static_cast<std::uint64_t>((count + shares - 1) / shares)));
   };
   std::int64_t chunk = chunk_for(100);
   if (chunk < 128) chunk = std::min<std::int64_t>(128, chunk_for(40));

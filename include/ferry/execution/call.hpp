@@ -93,7 +93,8 @@ class call {
       }
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
-      if (capturing_) static_cast<void>(flight_.release());  // the graph's kernels use it: rather lost than reused
+      if (capturing_)
+        static_cast<void>(flight_.release());  // the graph's kernels use it: rather lost than reused
     }
   }
 

@@ -18,9 +18,9 @@ struct host_findings {
 
 /// The error that a report stands for. `of` is what the indices are rows of, `width` elements wide, and `batch` the
 /// rows of the batch, where the verb looked at them.
-inline std::exception_ptr found_error(const index_report& found, const std::string& verb, const array_note& of,
-                                      const array_note& batch, std::int64_t width, std::int64_t positions,
-                                      bool signed_indices) {
+inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                      const array_note& of, const array_note& batch, std::int64_t width,
+                                      std::int64_t positions, bool signed_indices) {
   const std::string table = of.describe();
   if (found.out_of_range != 0) {
     const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))

@@ -41,7 +41,7 @@ class flight_keeper {
 
 /// What the caller's side does where a verb turned out to write nothing.
 struct rollback {
-  std::shared_ptr<void> owner;           ///< what both work on
+  std::shared_ptr<void> owner;          ///< what both work on
   void (*undo)(void* owner) = nullptr;  ///< before wait() throws
   /// Where values are not finite, instead of throwing; says whether the verb was counted for this time that it
   /// ran, which those that a graph repeats are not.
