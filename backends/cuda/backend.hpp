@@ -6,6 +6,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
@@ -26,6 +27,7 @@ struct cuda_backend : cuda::allocation_functions,
                       cuda::identity_functions,
                       cuda::capture_functions,
                       cuda::link_functions,
+                      cuda::launch_functions,
                       cuda::sort_functions,
                       cuda::arithmetic_functions {
   static constexpr std::string_view name = "cuda";

@@ -6,6 +6,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
 #include "transfer.hpp"
@@ -26,6 +27,7 @@ struct host_backend : host::allocation_functions,
                       host::identity_functions,
                       host::capture_functions,
                       host::link_functions,
+                      host::launch_functions,
                       host::sort_functions,
                       host::arithmetic_functions {
   static constexpr std::string_view name = "host";

@@ -36,7 +36,7 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
   with_rows_from_slot<Exec>(out, places, [&](const auto& mover) {
     slots.to_device(claims, mover, all_by_ring{},
                     [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-                      const kernels::own_sorted source{list.from(first), places.rows};
+                      const kernels::own_sorted source{list.from(first, slots), places.rows};
                       const auto packed =
                           dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
                       launch_gather(here, label, table, packed, source, count);

@@ -4,8 +4,6 @@
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/in_chunks.hpp>
 
-#include <Kokkos_Core.hpp>
-
 #include <cstdint>
 #include <string>
 
@@ -33,13 +31,11 @@ struct in_few_teams {
     if constexpr (is_host_exec<Exec>) {
       launch(exec, label, items * per_item, functor);
     } else {
-      using kernel = kernels::in_chunks<Exec, Functor>;
-      static_assert(sizeof(kernel) <= 512, "ferry: a functor over 512 bytes would make Kokkos fence");
       if (items <= 0 || per_item <= 0) return;
       constexpr auto tuning = execution_backend<Exec>::tuning();
-      Kokkos::parallel_for(label,
-                           Kokkos::TeamPolicy<Exec>(exec, tuning.ordered_teams, tuning.ordered_team_size),
-                           kernel{functor, items, count, per_item, chunk, meeting});
+      launch_teams<tuning.ordered_team_size>(
+          exec, label, tuning.ordered_teams, 1,
+          kernels::in_chunks<Exec, Functor>{functor, items, count, per_item, chunk, meeting});
     }
   }
 };

@@ -1,13 +1,14 @@
 #pragma once
 
+#include <ferry/algorithm/ring.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/claims.hpp>
 #include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/in_chunks.hpp>
+#include <ferry/kernels/serve_ring.hpp>
 #include <ferry/memory/event.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 namespace ferry::detail {
@@ -68,43 +69,40 @@ class list_from_back {
  public:
   /// Takes the memory, so that nothing can fail for want of it once the device has begun.
   list_from_back(call<Exec>& of, std::int64_t count)
-      : here_(of.template pinned<Row>(count)), count_(count), split_(count - std::min(count, first_part)) {}
-
-  void bring(call<Exec>& of, const Row* sorted) {
-    bring(of, sorted, split_, count_);
-    back_.there = of.mark(of.lane());
-    bring(of, sorted, 0, split_);
-    front_.there = of.mark(of.lane());
+      : here_(of.template pinned<Row>(count)),
+        count_(count),
+        split_(count - std::min(count, first_part)),
+        words_(of.template pinned<std::int64_t>(2)) {
+    words_[0] = words_[1] = 0;
   }
 
-  /// Items [first, ...) of the list; blocks until they are there.
-  const Row* from(std::int64_t first) {
-    part& needed = first >= split_ ? back_ : front_;
-    if (!needed.here.load(std::memory_order_acquire)) {
-      if (needed.there != nullptr) needed.there->wait();
-      needed.here.store(true, std::memory_order_release);
-    }
+  void bring(call<Exec>& of, const Row* sorted) {
+    bring(of, sorted, split_, count_, words_);
+    bring(of, sorted, 0, split_, words_ + 1);
+    all_ = of.mark(of.lane());
+  }
+
+  /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it may block, see
+  /// ring_progress.
+  const Row* from(std::int64_t first, ring<Exec>& by) {
+    by.await(words_[first >= split_ ? 0 : 1], all_.get());
     return here_ + first;
   }
 
  private:
   static constexpr std::int64_t first_part = 1 << 15;
 
-  struct part {
-    event_handle there;
-    std::atomic<bool> here{false};  // asking the device once is enough
-  };
-
-  void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end) {
+  void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end, std::int64_t* word) {
     transfer(of.lane(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
              device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
+    execution_backend<Exec>::launch_blocks(of.lane(), 1, 1, kernels::raise_word<Exec>{word});
   }
 
   Row* here_;
   std::int64_t count_;
   std::int64_t split_;
-  part back_;
-  part front_;
+  std::int64_t* words_;  ///< not 0 when the last part, the first one has come
+  event_handle all_;
 };
 
 }  // namespace ferry::detail

@@ -15,7 +15,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <future>
 #include <string>
 #include <utility>
 
@@ -41,7 +40,7 @@ template <class Exec>
 class ring {
  public:
   /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
-  /// `workers` would not all find work. The kernel goes to `lane`.
+  /// `workers` would not all find work; with 0 the calling thread does without other threads. The kernel goes to `lane`.
   ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
        int workers)
       : call_(of), lane_(lane), items_(items), bytes_(static_cast<std::size_t>(items * item_bytes)) {
@@ -49,7 +48,11 @@ class ring {
     constexpr auto tuning = execution_backend<Exec>::tuning();
     static_assert(tuning.ring_slot_bytes <= words::depth * tuning.dma_run_bytes,
                   "ferry: what lies between the runs of one piece must fit the slots of one worker");
-    if constexpr (!is_host_exec<Exec>) workers_ = crew_size(host_side(of.exec()), workers);
+    [[maybe_unused]] int threads = 1;
+    if constexpr (!is_host_exec<Exec>) {
+      threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
+      workers_ = std::clamp(workers, 1, threads);
+    }
     const std::int64_t usual = tuning.ring_slot_bytes;
     const std::int64_t item = std::max<std::int64_t>(1, item_bytes);
     const std::int64_t fair = items / (std::int64_t{3} * workers_);
@@ -62,8 +65,13 @@ class ring {
     const std::int64_t room =
         std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
     const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
-    alone_ = found == 1;
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
+    if constexpr (!is_host_exec<Exec>) {
+      // A single worker has somebody else launch the kernel, see below.
+      if (found > 1) crew_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
+      alone_ = crew_.helpers() == 0;
+      workers_ = std::min(workers_, 1 + crew_.helpers());
+    }
     depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));
     slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     words_ = of.template pinned<words>(workers_);
@@ -73,6 +81,16 @@ class ring {
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
+  /// For the callbacks: until the device has written a number other than 0 to a word in page-locked memory. Throws
+  /// device_error where that will never be; `by` is a point in the device's work by which it is.
+  void await(std::int64_t& word, event* by) {
+    const std::atomic_ref<std::int64_t> at(word);
+    if (at.load(std::memory_order_acquire) != 0) return;
+    progress_.awaited.store(by, std::memory_order_release);
+    if (!progress_.await([&] { return at.load(std::memory_order_acquire) != 0; }))
+      throw device_error("ferry: " + progress_.label + " was given up");
+  }
+
   /// For each piece of the claims, `parts(first, count, visit)` visits what goes by way of the ring. Of that,
   /// fill(here, slot, first, count) packs the items into a slot and says whether any has no row; the mover takes them
   /// from there to the device.
@@ -80,9 +98,14 @@ class ring {
   void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
     const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_,
                                  progress_.label);
-    crew(mover, [&](int worker, ring_feed& own) {
+    share(mover, [&](int worker, ring_feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
+        if (alone_ && own.posted() == depth_) {
+          own.end();
+          serve(mover);
+          start_over(own);
+        }
         std::byte* slot = slot_of(worker, own.posted());
         if (!is_host_exec<Exec> && !own.await(own.posted() - depth_ + 1)) return;
         next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
@@ -103,23 +126,20 @@ class ring {
   void from_device(Claims& claims, const Mover& mover, const Parts& parts, const Drain& drain) {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_,
                                  progress_.label);
-    crew(mover, [&](int worker, ring_feed& own) {
+    share(mover, [&](int worker, ring_feed& own) {
       claimed_parts<Claims, Parts> rest(claims, parts);
+      if (alone_) return drain_alone(mover, rest, own, drain);
       post asked[words::depth];
       std::int64_t drained = 0;
       const auto ask = [&] {
         post& next = asked[own.posted() % depth_];
-        if (own.has_ended() || !rest.take(next)) return false;
+        if (!rest.take(next)) return false;
         std::byte* slot = slot_of(worker, own.posted());
         own.post_next(next);
         serve_here(mover, slot, next);
         return true;
       };
       while (own.posted() < depth_ && ask()) {
-      }
-      if (alone_) {
-        own.end();
-        serve_alone(mover);
       }
       for (; drained < own.posted(); ++drained) {
         if (!is_host_exec<Exec> && !own.await(drained + 1)) return;
@@ -145,48 +165,71 @@ class ring {
   static constexpr std::int64_t slot_alignment = 256;
 
   template <class Mover, class Work>
-  void crew(const Mover& mover, const Work& work) {
-    const auto as_worker = [&](int worker, [[maybe_unused]] bool launches) {
-      ring_feed own(progress_, words_[worker]);
+  void share(const Mover& mover, const Work& work) {
+    const auto as_worker = [&](int worker) {
       try {
-        if constexpr (!is_host_exec<Exec>)
-          if (launches) serve(mover);
+        ring_feed own(progress_, words_[worker]);
         if (own.begin()) work(worker, own);
       } catch (...) {
-        progress_.given_up = true;
         end_those_who_have_not_begun();
-        throw;
+        if (progress_.give_up()) throw;  // the others end because of that
       }
       end_those_who_have_not_begun();
     };
-    if constexpr (is_host_exec<Exec>) {
-      as_worker(0, false);
-    } else if (alone_) {
-      as_worker(0, false);
-      serve_alone(mover);
-    } else if (workers_ > 1) {
-      run_crew(host_side(call_.exec()), progress_.label, workers_,
-               [&](int worker) { as_worker(worker, worker == 0); });
-    } else {
-      // Launches may block until the kernel ends, so the only worker must not be the one who launches.
-      auto launched = std::async(std::launch::async, [&] {
-        try {
-          serve(mover);
-        } catch (...) {
-          progress_.given_up = true;
-          throw;
-        }
-      });
-      as_worker(0, false);
-      launched.get();
+    const auto launch_or_give_up = [&] {
+      try {
+        serve(mover);
+      } catch (...) {
+        end_those_who_have_not_begun();
+        if (progress_.give_up()) throw;
+      }
+    };
+    try {
+      if (is_host_exec<Exec> || alone_) {
+        as_worker(0);
+        if (!launched_) serve(mover);
+      } else if (workers_ == 1) {
+        // Launches may block until the kernel ends, so the only worker must not be the one who launches.
+        crew_.run([&](int thread) { thread == 0 ? as_worker(0) : launch_or_give_up(); });
+      } else {
+        crew_.run([&](int worker) {
+          if (worker == 0) launch_or_give_up();
+          as_worker(worker);
+        });
+      }
+    } catch (...) {
+      progress_.stop();
+      throw;
     }
+    crew_.dismiss();
+    progress_.end();
   }
 
-  /// For a list of one piece: launched when all is posted, so that nobody has to work meanwhile.
-  template <class Mover>
-  void serve_alone([[maybe_unused]] const Mover& mover) {
-    if constexpr (!is_host_exec<Exec>)
-      if (!launched_) serve(mover);
+  /// The calling thread alone posts what there is room for, then launches a kernel that ends with it, so that nobody has to
+  /// work meanwhile.
+  template <class Mover, class Rest, class Drain>
+  void drain_alone(const Mover& mover, Rest& rest, ring_feed& own, const Drain& drain) {
+    post asked[words::depth];
+    for (post next{0, 0, 0}; rest.take(next);) {
+      if (launched_) start_over(own);
+      do {
+        asked[own.posted()] = next;
+        own.post_next(next);
+      } while (own.posted() < depth_ && rest.take(next));
+      own.end();
+      serve(mover);
+      for (std::int64_t k = 0; k < own.posted(); ++k) {
+        if (!own.await(k + 1)) return;
+        drain(here(), slot_of(0, k), asked[k].first, asked[k].count);
+      }
+    }
+  }
+  /// Once the kernel has ended.
+  void start_over(ring_feed& own) {
+    if (end_ != nullptr) end_->wait();
+    progress_.end();
+    own.start_over();
+    launched_ = false;
   }
 
   /// A worker who has ended leaves nothing to do for those who have not begun yet, perhaps because their thread is
@@ -196,14 +239,16 @@ class ring {
   }
 
   template <class Mover>
-  void serve(const Mover& mover) {
-    using kernel = kernels::serve_ring<Exec, Mover>;
-    execution_backend<Exec>::launch_blocks(
-        lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
-        kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
-    launched_ = true;
-    end_ = call_.mark(lane_);
-    progress_.served.store(end_.get(), std::memory_order_release);
+  void serve([[maybe_unused]] const Mover& mover) {
+    if constexpr (!is_host_exec<Exec>) {
+      using kernel = kernels::serve_ring<Exec, Mover>;
+      execution_backend<Exec>::launch_blocks(
+          lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
+          kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
+      launched_ = true;
+      end_ = call_.mark(lane_);
+      progress_.served.store(end_.get(), std::memory_order_release);
+    }
   }
 
   /// A host backend's turn as the device.
@@ -240,12 +285,13 @@ class ring {
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
   std::int64_t depth_ = 1;  ///< slots of a worker
-  bool alone_ = false;      ///< one piece, which the calling thread does
+  bool alone_ = false;      ///< no helpers: one piece at most, or no thread to be had
   std::byte* slots_ = nullptr;
   words* words_ = nullptr;
   bool launched_ = false;
   event_handle end_;
   ring_progress progress_;
+  crew crew_;
 };
 
 }  // namespace ferry::detail

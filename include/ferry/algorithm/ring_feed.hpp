@@ -1,28 +1,17 @@
 #pragma once
 
+#include <ferry/algorithm/ring_progress.hpp>
 #include <ferry/kernels/serve_ring.hpp>
-#include <ferry/memory/event.hpp>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
-#include <thread>
 
 namespace ferry::detail {
-
-/// What the workers of a ring know of each other and of the kernel.
-struct ring_progress {
-  std::string label;
-  std::atomic<bool> given_up{false};    ///< a worker failed: the others stop
-  std::atomic<event*> served{nullptr};  ///< the end of the kernel, once it is launched
-};
 
 /// A worker's side of its words. Says at the end of its life that there will be no more posts.
 class ring_feed {
  public:
-  ring_feed(const ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
+  ring_feed(ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
   ring_feed(const ring_feed&) = delete;
   ring_feed& operator=(const ring_feed&) = delete;
   ~ring_feed() { end(); }
@@ -52,36 +41,23 @@ class ring_feed {
   /// Until the device has ended with so many posts; false where the list was given up meanwhile.
   [[nodiscard]] bool await(std::int64_t least) {
     const std::atomic_ref<std::int64_t> done(own_.done);
-    auto look = clock::time_point();
-    for (int looks = 1; done.load(std::memory_order_acquire) < least; ++looks) {
-      if (of_.given_up.load(std::memory_order_relaxed)) return false;
-      if (looks < patience) continue;
-      std::this_thread::yield();
-      if (looks % patience != 0) continue;
-      looks = patience;
-      // A kernel that failed answers no more; its error comes with the event. Not earlier: asking the device may block
-      // while another thread waits for it within the driver, perhaps for this very kernel.
-      const auto now = clock::now();
-      if (look == clock::time_point()) look = now + std::chrono::seconds(1);
-      if (now < look) continue;
-      look = now + std::chrono::seconds(1);
-      event* const served = of_.served.load(std::memory_order_acquire);
-      if (served != nullptr && served->ready() && done.load(std::memory_order_acquire) < least)
-        throw std::runtime_error("ferry: " + of_.label + " ended on the device before its work did");
-    }
-    return true;
+    return of_.await([&] { return done.load(std::memory_order_acquire) >= least; });
+  }
+  /// As at first, for the posts of another kernel. The one that served the last posts has ended.
+  void start_over() {
+    posted_ = 0;
+    ended_ = false;
+    own_.done = 0;
+    publish();
   }
 
  private:
-  using clock = std::chrono::steady_clock;
-  static constexpr int patience = 1 << 12;
-
   void publish() {
     std::atomic_ref<std::int64_t>(own_.posted)
         .store(2 * posted_ + (ended_ ? 1 : 0), std::memory_order_release);
   }
 
-  const ring_progress& of_;
+  ring_progress& of_;
   kernels::ring_words& own_;
   std::int64_t posted_ = 0;
   bool ended_ = false;

@@ -43,13 +43,13 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   list.bring(of, store.unique_rows);
   auto claims = meet.for_host(slots.per_slot());
   with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
-    slots.from_device(
-        claims, mover, all_by_ring{},
-        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<const wire, pinned_space>(reinterpret_cast<const wire*>(slot), count, wide, "slot");
-          launch_apply<unique>(here, labels, job, kernels::listed_rows{list.from(first)}, count, packed);
-        });
+    slots.from_device(claims, mover, all_by_ring{},
+                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                        const auto packed = dense_rows<const wire, pinned_space>(
+                            reinterpret_cast<const wire*>(slot), count, wide, "slot");
+                        launch_apply<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
+                                             count, packed);
+                      });
   });
   meet.behind(of);
 }

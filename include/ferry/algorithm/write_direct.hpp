@@ -12,8 +12,6 @@
 #include <ferry/kernels/sum_long_segments.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
-#include <Kokkos_Core.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -53,15 +51,16 @@ void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t 
   if constexpr (is_host_exec<Exec>) {
     launch(exec, label, items, kernel);
   } else {
-    static_assert(sizeof(Kernel) < 448,
-                  "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
     const int lanes = kernels::lanes_for(kernel.width);
-    constexpr bool few = !std::is_same_v<Order, all_at_once>;
-    const int threads = (few ? execution_backend<Exec>::tuning().ordered_team_size : 256) / lanes;
-    const std::int64_t teams = few ? execution_backend<Exec>::tuning().ordered_teams
-                                   : std::min<std::int64_t>((items + threads - 1) / threads, 1 << 20);
-    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, static_cast<int>(teams), threads, lanes),
-                         kernel);
+    if constexpr (std::is_same_v<Order, all_at_once>) {
+      constexpr int threads = 256;
+      const std::int64_t at_once = threads / lanes;
+      launch_teams<threads>(exec, label, std::min<std::int64_t>((items + at_once - 1) / at_once, 1 << 20),
+                            lanes, kernel);
+    } else {
+      constexpr auto tuning = execution_backend<Exec>::tuning();
+      launch_teams<tuning.ordered_team_size>(exec, label, tuning.ordered_teams, lanes, kernel);
+    }
   }
 }
 

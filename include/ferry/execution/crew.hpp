@@ -1,62 +1,94 @@
 #pragma once
 
-#include <Kokkos_Core.hpp>
+#include <ferry/execution/worker_pool.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <exception>
-#include <functional>
-#include <string>
-#include <vector>
-
-#if defined(_OPENMP)
-#include <omp.h>
-#endif
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
 
 namespace ferry::detail {
 
-/// One worker of a crew. Host code only; an exception is kept until all workers have ended.
-struct crew_member {
-  const std::function<void(int)>* work;
-  std::exception_ptr* errors;
+/// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must get done by the
+/// calling thread alone: there may be no helpers, and those that there are may be slow to begin. The helpers wake up
+/// while the crew is made; they go back to the pool with dismiss(), at the latest with the crew.
+class crew {
+ public:
+  crew() = default;  ///< of the calling thread
+  crew(int helpers, int most) { hire(helpers, most); }
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+  ~crew() { dismiss(); }
 
-  void operator()(int worker) const {
+  /// For a crew without helpers: takes at most so many of a pool of at most `most`, though one in any case where a thread
+  /// can be started.
+  void hire(int helpers, int most) {
+    if (helpers <= 0) return;
+    pool_ = worker_pool::get();
+    first_ = pool_->hire(helpers, most);
+    for (worker_thread* each = first_; each != nullptr; each = each->next) ++helpers_;
+  }
+  [[nodiscard]] int helpers() const { return helpers_; }
+
+  /// Calls work(worker) for each worker in [0, helpers()], 0 in the calling thread, and returns when all have ended.
+  /// Rethrows the error that came first.
+  template <class Work>
+  void run(const Work& work) {
+    start(work);
+    attempt(work, 0);
+    finish();
+  }
+
+  /// The helpers' part of run() alone: returns at once. `work` must live until finish().
+  template <class Work>
+  void start(const Work& work) {
+    work_ = &work;
+    int worker = 0;
+    for (worker_thread* each = first_; each != nullptr; each = each->next)
+      each->begin(
+          [](void* self, int which) noexcept {
+            auto& of = *static_cast<crew*>(self);
+            of.attempt(*static_cast<const Work*>(of.work_), which);
+          },
+          this, ++worker);
+    started_ = true;
+  }
+  void finish() {
+    wait();
+    if (first_error_ != nullptr) std::rethrow_exception(std::exchange(first_error_, nullptr));
+  }
+
+  /// Waits for the helpers' work, if any, and gives them back. What they threw is forgotten.
+  void dismiss() {
+    wait();
+    if (first_ != nullptr) pool_->give_back(std::exchange(first_, nullptr));
+    helpers_ = 0;
+    pool_ = nullptr;
+  }
+
+ private:
+  template <class Work>
+  void attempt(const Work& work, int worker) noexcept {
     try {
-      (*work)(worker);
+      work(worker);
     } catch (...) {
-      errors[worker] = std::current_exception();
+      const std::lock_guard lock(guard_);
+      if (first_error_ == nullptr) first_error_ = std::current_exception();
     }
   }
+  void wait() {
+    if (!std::exchange(started_, false)) return;
+    for (worker_thread* each = first_; each != nullptr; each = each->next) each->wait();
+  }
+
+  std::shared_ptr<worker_pool> pool_;
+  worker_thread* first_ = nullptr;
+  int helpers_ = 0;
+  bool started_ = false;
+  const void* work_ = nullptr;
+  std::mutex guard_;
+  std::exception_ptr first_error_;
 };
-
-/// Whether the caller is one of several threads already: then all of a crew would be this one thread.
-inline bool among_threads() {
-#if defined(_OPENMP)
-  return omp_in_parallel() != 0;
-#else
-  return false;
-#endif
-}
-
-/// The number of workers that `host` has for a crew of at most `wanted`.
-template <class Host>
-int crew_size(const Host& host, int wanted) {
-  if (among_threads()) return 1;
-  return std::max(1, std::min(wanted, static_cast<int>(host.concurrency())));
-}
-
-/// Calls work(worker) for each worker in [0, workers), each in a thread of its own as far as `host` has as many,
-/// and returns when all have ended. So no worker may wait for another one to begin. Rethrows the first error.
-template <class Host>
-void run_crew(const Host& host, const std::string& label, int workers, const std::function<void(int)>& work) {
-  if (workers <= 1) return work(0);
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(workers));
-  using range = Kokkos::RangePolicy<Host, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
-  Kokkos::parallel_for(label, range(host, 0, workers, Kokkos::ChunkSize(1)),
-                       crew_member{&work, errors.data()});
-  host.fence(label);
-  for (const auto& error : errors)
-    if (error != nullptr) std::rethrow_exception(error);
-}
 
 }  // namespace ferry::detail

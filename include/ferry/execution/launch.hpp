@@ -11,15 +11,26 @@
 
 namespace ferry::detail {
 
+/// Enqueues a kernel on a policy that passes it as an argument.
+template <class Exec, class Policy, class Functor>
+void enqueue(const std::string& label, const Policy& policy, const Functor& functor) {
+  static_assert(
+      execution_backend<Exec>::template launches_by_argument<Functor, Policy>(),
+      "ferry: a kernel with its options must stay below 4 KB, or each launch would wait for the device; this "
+      "rule, or one of these stages, has too many.");
+  Kokkos::parallel_for(label, policy, functor);
+}
+
 /// A range whose blocks have at most Functor::most_threads threads, where the functor asks for that.
 template <class Exec, class Functor>
 consteval auto range_for() {
   using index = Kokkos::IndexType<std::int64_t>;
+  using backend = execution_backend<Exec>;
   if constexpr (requires { Functor::most_threads; } && !is_host_exec<Exec>)
-    return std::type_identity<
-        Kokkos::RangePolicy<Exec, index, Kokkos::LaunchBounds<Functor::most_threads, 1>>>{};
+    return std::type_identity<typename backend::template by_argument<
+        Kokkos::RangePolicy<Exec, index, Kokkos::LaunchBounds<Functor::most_threads, 1>>>>{};
   else
-    return std::type_identity<Kokkos::RangePolicy<Exec, index>>{};
+    return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<Exec, index>>>{};
 }
 
 /// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
@@ -27,13 +38,21 @@ consteval auto range_for() {
 template <class Exec, class Functor>
 void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
   using range = typename decltype(range_for<Exec, Functor>())::type;
-  static_assert(sizeof(Functor) + sizeof(range) < 512,
-                "ferry: functor and policy of 512 bytes and more would make Kokkos fence");
   if (count <= 0) return;
   if constexpr (is_host_exec<Exec>)
-    Kokkos::parallel_for(label, host_range<range>(exec, count), functor);
+    enqueue<Exec>(label, host_range<range>(exec, count), functor);
   else
-    Kokkos::parallel_for(label, range(exec, 0, count), functor);
+    enqueue<Exec>(label, range(exec, 0, count), functor);
+}
+
+/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector lanes each. A
+/// device is told the number, so that no kernel takes more registers for a thread than so large a team leaves it.
+template <int Threads, class Exec, class Functor>
+void launch_teams(const Exec& exec, const std::string& label, std::int64_t teams, int lanes,
+                  const Functor& functor) {
+  using policy = typename execution_backend<Exec>::template by_argument<
+      Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<static_cast<unsigned>(Threads), 1>>>;
+  enqueue<Exec>(label, policy(exec, static_cast<int>(teams), Threads / lanes, lanes), functor);
 }
 
 template <class Functor>

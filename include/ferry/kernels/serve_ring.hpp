@@ -97,6 +97,18 @@ struct serve_ring {
   }
 };
 
+/// Tells the host by a word in page-locked memory that what was enqueued before has ended. Launched as serve_ring is.
+template <class Exec>
+struct raise_word {
+  std::int64_t* word;
+
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    execution_backend<Exec>::fence_link();
+    if (team.team_rank() == 0) *static_cast<volatile std::int64_t*>(word) = 1;
+  }
+};
+
 /// One post by all threads of an instance: how a host backend, which has no link to overlap with, does it.
 template <class Mover>
 struct serve_post {

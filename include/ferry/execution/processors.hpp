@@ -1,0 +1,58 @@
+#pragma once
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+namespace ferry::detail {
+
+/// Processors that threads may run on. Where the system does not say, nothing is changed.
+class processor_set {
+ public:
+  /// All that any thread of the process may run on now. Not those of the calling thread alone: an OpenMP library binds the
+  /// thread of main() to one place, and a thread inherits what binds its maker. The threads of a host execution space
+  /// together have what the user gave the process.
+  static processor_set of_process() {
+    struct closer {
+      void operator()(DIR* open) const { closedir(open); }
+    };
+    processor_set all;
+    const std::unique_ptr<DIR, closer> tasks(opendir("/proc/self/task"));
+    if (tasks == nullptr) return all;
+    while (const dirent* task = readdir(tasks.get())) {
+      const auto id = static_cast<pid_t>(std::strtol(task->d_name, nullptr, 10));
+      if (id > 0) all.add(of_thread(id));
+    }
+    return all;
+  }
+  /// Those of one thread, 0 for the calling one.
+  static processor_set of_thread(pid_t id = 0) {
+    processor_set own;
+    if (sched_getaffinity(id, sizeof own.bits_, reinterpret_cast<cpu_set_t*>(own.bits_.data())) != 0)
+      own.bits_ = {};  // it has just ended
+    return own;
+  }
+
+  /// Lets the calling thread run on all of them.
+  void take() const {
+    if (*this != processor_set())
+      static_cast<void>(sched_setaffinity(0, sizeof bits_, reinterpret_cast<const cpu_set_t*>(bits_.data())));
+  }
+
+  void add(const processor_set& others) {
+    for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] |= others.bits_[i];
+  }
+  [[nodiscard]] bool operator==(const processor_set&) const = default;
+
+ private:
+  // As many as any Linux is built for, and more.
+  alignas(cpu_set_t) std::array<unsigned long, 1024> bits_{};
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,213 @@
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+#include "support/watchdog.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda_runtime.h>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+/// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get what it needs.
+namespace ferry_test {
+
+namespace {
+
+void check(cudaError_t status) {
+  CAPTURE(cudaGetErrorString(status));
+  REQUIRE(status == cudaSuccess);
+}
+
+/// A stream that others do not wait for.
+class side_stream {
+ public:
+  side_stream() { check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking)); }
+  side_stream(const side_stream&) = delete;
+  side_stream& operator=(const side_stream&) = delete;
+  ~side_stream() { cudaStreamDestroy(handle_); }
+  [[nodiscard]] Kokkos::Cuda exec() const { return Kokkos::Cuda(handle_); }
+  [[nodiscard]] cudaStream_t handle() const { return handle_; }
+
+ private:
+  cudaStream_t handle_ = nullptr;
+};
+
+struct ones {
+  std::int64_t* to;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = 1; }
+};
+
+/// Adds numbers up on the default host instance.
+std::int64_t compute_on_host() {
+  const Kokkos::DefaultHostExecutionSpace host;
+  std::vector<std::int64_t> all(1000);
+  Kokkos::parallel_for("ferry_test::ones",
+                       Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace>(host, 0, 1000),
+                       ones{all.data()});
+  host.fence("ferry_test::ones");
+  std::int64_t sum = 0;
+  for (const auto one : all) sum += one;
+  return sum;
+}
+
+/// Begins late enough for a verb that was called after it was enqueued to have its workers at work.
+void CUDART_CB compute_late(void* sum) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  *static_cast<std::atomic<std::int64_t>*>(sum) = compute_on_host();
+}
+/// Waits for a word of the host's.
+void CUDART_CB wait_for_word(void* word) {
+  while (!*static_cast<std::atomic<bool>*>(word)) std::this_thread::yield();
+}
+
+constexpr std::size_t rows = 60000, width = 32, n = 100000;
+
+template <class Space>
+struct operands {
+  std::vector<float> content;
+  std::vector<std::int64_t> which;
+  std::vector<float> expected;
+  ferry::tensor<float, Space> table;
+  ferry::tensor<std::int64_t, ferry::device_space> there{"which", n};
+  ferry::tensor<float, ferry::device_space> batch{"batch", n, width};
+
+  explicit operands(std::uint64_t seed) {
+    auto random = generator(seed);
+    content = values<float>(random, rows * width);
+    which = indices<std::int64_t>(random, n, rows);
+    expected = gathered(content, width, which, std::vector<float>(n * width));
+    table = make<Space>("weights", rows, width, content);
+    put(there, which);
+    put(batch, std::vector<float>(n * width, -1.0f));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a host function that computes, before a cooperative gather of its stream",
+          "[ring][host_function]") {
+  const watchdog dog("a host function before a cooperative gather");
+  operands<ferry::pinned_space> of(91);
+  const side_stream on;
+  ferry::gather(on.exec(), of.table, of.there, of.batch, ferry::path::cooperative{}).wait();
+  for (int round = 0; round < 3; ++round) {
+    put(of.batch, std::vector<float>(n * width, -1.0f));
+    std::atomic<std::int64_t> sum{0};
+    check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
+    ferry::gather(on.exec(), of.table, of.there, of.batch, ferry::path::cooperative{}).wait();
+    CHECK(sum == 1000);
+    CHECK(same_bits(take(of.batch), of.expected));
+  }
+}
+
+TEST_CASE("a host function that computes, before a staged gather of its stream", "[ring][host_function]") {
+  const watchdog dog("a host function before a staged gather");
+  operands<ferry::pageable_space> of(92);
+  const side_stream on;
+  for (int round = 0; round < 3; ++round) {
+    put(of.batch, std::vector<float>(n * width, -1.0f));
+    std::atomic<std::int64_t> sum{0};
+    check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
+    ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+    CHECK(sum == 1000);
+    CHECK(same_bits(take(of.batch), of.expected));
+  }
+}
+
+TEST_CASE("a staged gather into what another stream reads after a host function", "[ring][host_function]") {
+  const watchdog dog("a staged gather after another stream's host function");
+  operands<ferry::pageable_space> of(93);
+  const side_stream a, b;
+  const std::vector<float> before(n * width, 2.0f);
+  ferry::tensor<float, ferry::device_space> seen("seen", n, width);
+  for (int round = 0; round < 3; ++round) {
+    put(of.batch, before);
+    std::atomic<std::int64_t> sum{0};
+    check(cudaLaunchHostFunc(b.handle(), compute_late, &sum));
+    auto read = ferry::copy(b.exec(), of.batch, seen);
+    ferry::gather(a.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+    read.wait();
+    CHECK(sum == 1000);
+    CHECK(same_bits(take(seen), before));
+    CHECK(same_bits(take(of.batch), of.expected));
+  }
+}
+
+TEST_CASE("a cooperative scatter after a host function that computes", "[ring][host_function]") {
+  const watchdog dog("a cooperative scatter after a host function");
+  operands<ferry::pinned_space> of(94);
+  const side_stream on;
+  const auto plan = ferry::make_plan(on.exec(), of.which, rows);
+  static_cast<void>(plan.unique_count());
+  put(of.batch, of.expected);
+  put(of.table, std::vector<float>(rows * width, -1.0f));
+  std::atomic<std::int64_t> sum{0};
+  check(cudaLaunchHostFunc(on.handle(), compute_late, &sum));
+  ferry::scatter(on.exec(), of.table, plan, of.batch, ferry::path::cooperative{}).wait();
+  CHECK(sum == 1000);
+  auto expected = std::vector<float>(rows * width, -1.0f);
+  for (const auto row : of.which)
+    for (std::size_t c = 0; c < width; ++c) {
+      const auto at = static_cast<std::size_t>(row) * width + c;
+      expected[at] = of.content[at];
+    }
+  CHECK(same_bits(take(of.table), expected));
+}
+
+TEST_CASE("other threads compute while a verb waits for its stream", "[ring][host_function]") {
+  const watchdog dog("host kernels beside a gather that waits");
+  operands<ferry::pageable_space> of(95);
+  const side_stream on;
+  std::atomic<bool> word{false};
+  check(cudaLaunchHostFunc(on.handle(), wait_for_word, &word));
+  std::thread computes([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    for (int kernel = 0; kernel < 100; ++kernel) static_cast<void>(compute_on_host());
+    word = true;
+  });
+  ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::staged{}).wait();
+  computes.join();
+  CHECK(same_bits(take(of.batch), of.expected));
+}
+
+// The driver may wait for the kernel of a ring, or of another stream, before it frees.
+TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels wait for workers",
+                   "[ring][host_function]", ferry::path::staged, ferry::path::cooperative) {
+  const watchdog dog("memory beside verbs", std::chrono::seconds(120));
+  operands<ferry::pinned_space> of(96);
+  const side_stream on;
+  std::atomic<bool> over{false};
+  std::atomic<int> failures{0};
+  std::thread allocates([&] {
+    while (!over) {
+      void* block = nullptr;
+      if (cudaMalloc(&block, 1 << 22) != cudaSuccess || cudaFree(block) != cudaSuccess) ++failures;
+      if (cudaMallocHost(&block, 1 << 22) != cudaSuccess || cudaFreeHost(block) != cudaSuccess) ++failures;
+    }
+  });
+  bool good = true;
+  for (int round = 0; round < 60; ++round) {
+    put(of.batch, std::vector<float>(n * width, -1.0f));
+    // Now and then the kernel waits for long enough that a thread asks about it.
+    if (round % 20 == 7)
+      check(cudaLaunchHostFunc(
+          on.handle(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(1500)); }, nullptr));
+    ferry::gather(on.exec(), of.table, of.which, of.batch, TestType{}).wait();
+    good = good && same_bits(take(of.batch), of.expected);
+  }
+  over = true;
+  allocates.join();
+  CHECK(good);
+  CHECK(failures == 0);
+}
+
+}  // namespace ferry_test

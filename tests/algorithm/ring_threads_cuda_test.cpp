@@ -1,0 +1,134 @@
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+#include "support/watchdog.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+/// Rings of many threads at once, and rings that no other thread helps with.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 5000, width = 48;
+
+/// Some staged verbs both ways, and cooperative ones.
+bool some_verbs(const exec_space& exec, std::uint64_t seed) {
+  auto random = generator(seed);
+  const auto content = values<float>(random, rows * width);
+  const auto table = make<ferry::pinned_space>("weights", rows, width, content);
+  bool good = true;
+  for (const std::size_t n : {300u, 20001u, 6007u}) {
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto expected = gathered(content, width, which, std::vector<float>(n * width));
+    ferry::tensor<float, ferry::device_space> near("near", n, width);
+    ferry::gather(exec, table, which, near, ferry::path::staged{}).wait();
+    good = good && same_bits(take(near), expected);
+    put(near, std::vector<float>(n * width, -1.0f));
+    ferry::gather(exec, table, which, near, ferry::path::cooperative{}).wait();
+    good = good && same_bits(take(near), expected);
+    ferry::tensor<float, ferry::pageable_space> back("back", n, width);
+    ferry::copy(exec, near, back, ferry::path::staged{}).wait();
+    good = good && same_bits(take(back), expected);
+  }
+  return good;
+}
+
+std::vector<exec_space> instances_for(int callers) {
+  return Kokkos::Experimental::partition_space(exec_space{},
+                                               std::vector<int>(static_cast<std::size_t>(callers), 1));
+}
+
+}  // namespace
+
+TEST_CASE("rings of several host threads, each with an instance of its own", "[ring][threads]") {
+  const watchdog dog("rings of several host threads", std::chrono::seconds(120));
+  constexpr int callers = 4;
+  const auto instances = instances_for(callers);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int caller = 0; caller < callers; ++caller)
+    threads.emplace_back([&, caller] {
+      for (std::uint64_t round = 0; round < 4; ++round)
+        if (!some_verbs(instances[static_cast<std::size_t>(caller)],
+                        1000 * static_cast<std::uint64_t>(caller) + round))
+          ++wrong;
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+#if defined(_OPENMP)
+TEST_CASE("rings of the threads of a parallel region", "[ring][threads]") {
+  const watchdog dog("rings within a parallel region", std::chrono::seconds(120));
+  constexpr int callers = 24;
+  const auto instances = instances_for(callers);
+  std::atomic<int> wrong{0};
+#pragma omp parallel for num_threads(callers) schedule(static, 1)
+  for (int caller = 0; caller < callers; ++caller)
+    if (!some_verbs(instances[static_cast<std::size_t>(caller)], 77 + static_cast<std::uint64_t>(caller)))
+      ++wrong;
+  CHECK(wrong == 0);
+}
+#endif
+
+// As where the system starts no thread: the kernel must find all of its posts at its launch.
+TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
+  using element = std::int64_t;
+  const watchdog dog("a ring of the calling thread alone");
+  const exec_space exec;
+  auto random = generator(71);
+  for (const std::size_t n : {1u, 5u, 40000u, 300001u}) {
+    CAPTURE(n);
+    const auto content = values<element>(random, n * 3);
+    ferry::tensor<element, ferry::device_space> there("there", n, 3);
+    put(there, std::vector<element>(n * 3, -1));
+    ferry::tensor<element, ferry::pageable_space> back("back", n, 3);
+    put(back, std::vector<element>(n * 3, -2));
+    const auto items = static_cast<std::int64_t>(n);
+    constexpr std::int64_t item_bytes = 3 * sizeof(element);
+    std::int64_t filled = 0, drained = 0;
+    ferry::detail::call<exec_space> of(exec, "test");
+    {
+      ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
+      ferry::detail::with_rows_from_slot<exec_space>(
+          ferry::make_ref(there), ferry::kernels::every_row{}, [&](const auto& mover) {
+            slots.to_device(mover, ferry::detail::all_by_ring{},
+                            [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
+                              std::copy_n(content.begin() + first * 3, count * 3,
+                                          reinterpret_cast<element*>(slot));
+                              filled += count;
+                              return false;
+                            });
+          });
+    }
+    {
+      ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
+      ferry::detail::with_rows_to_slot(
+          ferry::make_ref(there), ferry::kernels::every_row{}, [&](const auto& mover) {
+            slots.from_device(
+                mover, ferry::detail::all_by_ring{},
+                [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                  std::copy_n(reinterpret_cast<const element*>(slot), count * 3, back.data() + first * 3);
+                  drained += count;
+                });
+          });
+    }
+    of.finish().wait();
+    CHECK(filled == items);
+    CHECK(drained == items);
+    CHECK(same_bits(take(there), content));
+    CHECK(same_bits(take(back), content));
+  }
+}
+
+}  // namespace ferry_test

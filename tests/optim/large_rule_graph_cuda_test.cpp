@@ -1,0 +1,150 @@
+#include "optim/large_rules.hpp"
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+#include "support/watchdog.hpp"
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda_runtime.h>
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+/// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever other kernels
+/// were launched in between.
+namespace ferry_test {
+
+namespace {
+
+void check(cudaError_t status) {
+  CAPTURE(cudaGetErrorString(status));
+  REQUIRE(status == cudaSuccess);
+}
+
+constexpr std::size_t rows = 200, width = 20, n = 150;
+
+auto four_stages() {
+  return ferry::optim::staged{ferry::optim::adam{.lr = 0.1, .amsgrad = true}, ferry::optim::grad_scale{8.0},
+                              ferry::optim::clip_value{6.0}, ferry::optim::clip_norm{2.0},
+                              ferry::optim::max_norm{3.0}};
+}
+
+/// A captured step, against the same step that was not captured. In between, kernels of the same type run with other
+/// options.
+template <class Space, class Path, class Rule>
+void replay(const Rule& rule, const Rule& other) {
+  auto random = generator(61);
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreate(&stream));
+  {
+    const Kokkos::Cuda on(stream), beside;
+    const auto start = values<double>(random, rows * width);
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
+    auto table = make<Space>("weights", rows, width, start);
+    auto plain = make<Space>("plain", rows, width, start);
+    auto crowd = make<Space>("crowd", rows, width, start);
+    auto state = ferry::optim::make_state(rule, table);
+    auto crowd_state = ferry::optim::make_state(other, crowd);
+    const auto plan = ferry::make_plan(on, which, rows);
+    static_cast<void>(plan.unique_count());
+    {
+      auto plain_state = ferry::optim::make_state(rule, plain);
+      ferry::step(on, rule, plain, plain_state, plan, grads, Path{}).wait();
+    }
+    const auto expected = take(plain);
+
+    ferry::ticket ticket;
+    cudaGraph_t captured = nullptr;
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ticket = ferry::step(on, rule, table, state, plan, grads, Path{});
+    check(cudaStreamEndCapture(stream, &captured));
+    cudaGraphExec_t graph = nullptr;
+    check(cudaGraphInstantiate(&graph, captured, 0));
+    check(cudaGraphDestroy(captured));
+    // Kernels of other options, at once and between.
+    for (int launch = 0; launch < 2; ++launch)
+      ferry::step(beside, other, crowd, crowd_state, plan, grads, Path{}).detach();
+    check(cudaGraphLaunch(graph, stream));
+    ticket.wait();
+    CHECK(same_bits(take(table), expected));
+    ferry::step(beside, other, crowd, crowd_state, plan, grads, Path{}).wait();
+    check(cudaGraphExecDestroy(graph));
+  }
+  check(cudaStreamDestroy(stream));
+}
+
+template <class Space, class Path>
+void replay_all() {
+  const auto stages = four_stages();
+  auto other_stages = four_stages();
+  other_stages.rule.lr = 0.7;
+  replay<Space, Path>(stages, other_stages);
+  polynomial_rule<60> other_polynomial;
+  other_polynomial.options.fill(0.001);
+  replay<Space, Path>(polynomial_rule<60>{}, other_polynomial);
+  averages_rule<6, 24> other_averages;
+  other_averages.polynomial.options.fill(0.001);
+  replay<Space, Path>(averages_rule<6, 24>{}, other_averages);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("captured steps with large kernels", "[graph][large]", ferry::path::direct,
+                   ferry::path::ordered) {
+  replay_all<ferry::pinned_space, TestType>();
+  replay_all<ferry::mapped_space, TestType>();
+}
+
+// A launch that waits for the device would wait here for the host, for ever: it has to be told to go on.
+TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
+  const watchdog dog("steps with large kernels that must not wait");
+  auto random = generator(62);
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  {
+    const Kokkos::Cuda on(stream);
+    const auto rule = ferry::optim::adam{.amsgrad = true};
+    const auto start = values<double>(random, rows * width);
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
+    auto table = make<ferry::pinned_space>("weights", rows, width, start);
+    auto plain = make<ferry::pinned_space>("plain", rows, width, start);
+    auto state = ferry::optim::make_state(rule, table);
+    auto plain_state = ferry::optim::make_state(rule, plain);
+    const auto plan = ferry::make_plan(on, which, rows);
+    static_cast<void>(plan.unique_count());
+    const auto three_steps = [&](auto& weights, auto& of) {
+      for (int step = 0; step < 3; ++step)
+        ferry::step(on, rule, weights, of, plan, grads, ferry::path::ordered{}, ferry::step_count::catch_up{})
+            .detach();
+    };
+    // What is made once for a state is made by now.
+    three_steps(plain, plain_state);
+    three_steps(table, state);
+    three_steps(plain, plain_state);
+    on.fence("ferry_test::large");
+    const auto expected = take(plain);
+    std::atomic<bool> go{false};
+    check(cudaLaunchHostFunc(
+        stream,
+        [](void* word) {
+          while (!*static_cast<std::atomic<bool>*>(word)) std::this_thread::yield();
+        },
+        &go));
+    three_steps(table, state);
+    go = true;
+    on.fence("ferry_test::large");
+    CHECK(same_bits(take(table), expected));
+  }
+  check(cudaStreamDestroy(stream));
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,81 @@
+#include "optim/large_rules.hpp"
+#include "support/arrays.hpp"
+#include "support/paths.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+/// Rules whose kernels take many options or many registers, on every path, against plain loops.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 300, n = 500;
+
+/// `steps` steps with repeated rows; rules without fields count steps by row, too.
+template <class Space, class StepCount, class Rule, class Path>
+void train(const Rule& rule, std::size_t width, Path path) {
+  CAPTURE(Space::name, path.name, width);
+  auto random = generator(60 + width);
+  const exec_space exec;
+  auto expected = values<double>(random, rows * width);
+  std::vector<std::vector<double>> fields(rows);
+  auto table = make<Space>("weights", rows, width, expected);
+  auto state = ferry::optim::make_state(rule, table);
+  for (int step = 0; step < 4; ++step) {
+    const auto which = indices<std::int64_t>(random, n, rows);
+    const auto gradients = values<double>(random, n * width);
+    const auto there = make<ferry::device_space>("grads", n, width, gradients);
+    const auto plan = ferry::make_plan(exec, which, rows);
+    ferry::step(exec, rule, table, state, plan, there, path, StepCount{}).wait();
+    std::map<std::int64_t, std::vector<double>> summed;
+    for (std::size_t p = 0; p < n; ++p) {
+      auto& row = summed[which[p]];
+      row.resize(width);
+      for (std::size_t c = 0; c < width; ++c) row[c] += gradients[p * width + c];
+    }
+    for (const auto& [row, gradient] : summed)
+      rule.follow(fields[static_cast<std::size_t>(row)],
+                  expected.data() + static_cast<std::size_t>(row) * width, gradient);
+  }
+  const auto now = take(table);
+  double worst = 0.0;
+  for (std::size_t i = 0; i < now.size(); ++i)
+    worst = std::fmax(worst, std::fabs(now[i] - expected[i]) / std::fmax(1.0, std::fabs(expected[i])));
+  CHECK(worst < 1e-12);
+}
+
+template <class Space, class StepCount = ferry::step_count::global, class Rule>
+void train_on_every_path(const Rule& rule) {
+  for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
+    for (const std::size_t width : {3u, 40u}) train<Space, StepCount>(rule, width, path);
+  });
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("rules with many options", "[optim][own][large]", ferry::device_space, ferry::mapped_space,
+                   ferry::pinned_space) {
+  train_on_every_path<TestType>(polynomial_rule<20>{});
+  train_on_every_path<TestType, ferry::step_count::per_row>(polynomial_rule<60>{});
+}
+
+TEMPLATE_TEST_CASE("rules with many options that look at whole rows", "[optim][own][large]",
+                   ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
+  train_on_every_path<TestType>(averages_rule<1, 24>{});
+}
+
+// 512 threads with 128 registers each fill a block; what such a rule would take is more.
+TEMPLATE_TEST_CASE("rules with many arrays of state that look at whole rows", "[optim][own][large]",
+                   ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
+  train_on_every_path<TestType>(averages_rule<6, 1>{});
+  train_on_every_path<TestType>(averages_rule<8, 1>{});
+}
+
+}  // namespace ferry_test
