@@ -243,8 +243,26 @@ consteval flaw flaw_of_init() {
   return flaw::none;
 }
 
+/// Who refuses: a compiler gives a sentence once for each verb and list of arguments.
+enum class refusing {
+  gather,
+  scatter,
+  scatter_add,
+  step,
+  copy,
+  make_plan,
+  quantize,
+  dequantize,
+  catch_up,
+  zeros,
+  uniform,
+  normal,
+  custom,
+  others
+};
+
 /// One sentence, the first thing that the compiler has to say.
-template <flaw Found>
+template <flaw Found, refusing Verb, class... Arguments>
 consteval void say() {
   static_assert(Found != flaw::no_execution_space,
                 "ferry: the first argument of a verb must be an instance of a Kokkos execution space, "

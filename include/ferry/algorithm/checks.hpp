@@ -26,12 +26,12 @@ namespace ferry::detail {
 
 template <class Exec>
 consteval void require_execution_space() {
-  say<flaw_of_execution_space<Exec>()>();
+  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
 }
 
 template <class Array>
 consteval void require_rows() {
-  say<flaw_of_array<Array>()>();
+  say<flaw_of_array<Array>(), refusing::others, Array>();
   static_assert(
       is_row_major_v<std::remove_cvref_t<Array>>,
       "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
@@ -84,7 +84,7 @@ consteval void require_policies() {
 
 template <class Indices>
 consteval void require_indices() {
-  say<flaw_of_indices<Indices>()>();
+  say<flaw_of_indices<Indices>(), refusing::others, Indices>();
 }
 
 template <class Path, class... Spaces>
