@@ -1,5 +1,5 @@
 // A number is no array.
-// expected-error: copy takes tensors, views, spans, vectors, and types with ferry::array_traits
+// expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

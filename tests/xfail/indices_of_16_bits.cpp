@@ -1,5 +1,5 @@
 // Indices have 32 or 64 bits.
-// expected-error: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
+// expected-errors: 1 the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Rows are counted.
-// expected-error: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
+// expected-errors: 1 the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

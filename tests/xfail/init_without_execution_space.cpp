@@ -1,5 +1,5 @@
 // The array comes second.
-// expected-error: the first argument of a verb must be an instance of a Kokkos execution space
+// expected-errors: 1 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A number is no execution space.
-// expected-error: the first argument of a verb must be an instance of a Kokkos execution space
+// expected-errors: 1 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -7,8 +7,11 @@
 A program says how it must be refused, once or more often:
 
     // expected-error: <regular expression that the text of one of the compiler's errors matches>
+    // expected-first-error: <one that the text of the first error matches>
+    // expected-errors: <number> <one that the text of every error matches, of which there must be exactly so many>
+    // most-lines: <number of lines that the compiler may print>
 
-It passes when the compiler fails and every expression matches. A program that mentions FERRY_XFAIL_FIXED must also compile
+It passes when the compiler fails and all of these are true. A program that mentions FERRY_XFAIL_FIXED must also compile
 when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused.
 """
 
@@ -23,6 +26,9 @@ import tempfile
 from pathlib import Path
 
 EXPECTED = re.compile(r"^\s*//\s*expected-error:\s*(.+?)\s*$", re.MULTILINE)
+FIRST = re.compile(r"^\s*//\s*expected-first-error:\s*(.+?)\s*$", re.MULTILINE)
+EVERY = re.compile(r"^\s*//\s*expected-errors:\s*(\d+)\s+(.+?)\s*$", re.MULTILINE)
+MOST_LINES = re.compile(r"^\s*//\s*most-lines:\s*(\d+)\s*$", re.MULTILINE)
 # An error's text, without the file name before it and without the source lines that compilers print after it.
 ERROR = re.compile(r"\berror\b[^:\n]*:\s*(.*)$", re.MULTILINE)
 FIXED = "FERRY_XFAIL_FIXED"
@@ -67,7 +73,9 @@ def refuse(compiler, source):
     """What is wrong with one program; nothing where it is refused as it says."""
     text = Path(source).read_text(encoding="utf-8")
     expected = EXPECTED.findall(text)
-    if not expected:
+    first = FIRST.findall(text)
+    every = EVERY.findall(text)
+    if not (expected or first or every):
         return ["has no line '// expected-error: ...'"]
     status, output = compiler.compile(source)
     if status == 0:
@@ -75,7 +83,17 @@ def refuse(compiler, source):
     errors = ERROR.findall(output)
     missing = [line for line in expected if not any(re.search(line, error) for error in errors)]
     problems = [f"is refused, but not with: {line}" for line in missing]
-    if missing:
+    problems += [f"is refused, but not first of all with: {line}" for line in first
+                 if not errors or not re.search(line, errors[0])]
+    for number, line in every:
+        if len(errors) != int(number):
+            problems.append(f"is refused with {len(errors)} errors, not with {number}")
+        problems += [f"is refused with an error that is none of the expected: {error}" for error in errors
+                     if not re.search(line, error)]
+    printed = len(output.splitlines())
+    problems += [f"is refused in {printed} lines, more than {number}" for number in MOST_LINES.findall(text)
+                 if printed > int(number)]
+    if problems:
         problems.append("the compiler said:\n" + shorten(output))
     if FIXED in text:
         status, output = compiler.compile(source, FIXED)
@@ -102,6 +120,17 @@ SELF_TEST = {
                                 "not with: second"),
     "never_legal": ("// expected-error: one is not two\n// FERRY_XFAIL_FIXED mends nothing here\n"
                     "static_assert(1 == 2, \"one is not two\");\n", "does not compile with FERRY_XFAIL_FIXED"),
+    "first_of_two": ("// expected-first-error: first\nstatic_assert(false, \"first\");\n"
+                     "static_assert(false, \"second\");\n", None),
+    "second_of_two": ("// expected-first-error: second\nstatic_assert(false, \"first\");\n"
+                      "static_assert(false, \"second\");\n", "not first of all with: second"),
+    "both": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n"
+             "static_assert(false, \"one of two\");\n", None),
+    "one_of_both": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n", "with 1 errors, not with 2"),
+    "another_one": ("// expected-errors: 2 one of two\nstatic_assert(false, \"one of two\");\n"
+                    "static_assert(false, \"another\");\n", "none of the expected: .*another"),
+    "short": ("// expected-error: first\n// most-lines: 20\nstatic_assert(false, \"first\");\n", None),
+    "long": ("// expected-error: first\n// most-lines: 0\nstatic_assert(false, \"first\");\n", "more than 0"),
     "no_expectation": ("static_assert(1 == 2, \"one is not two\");\n", "has no line"),
 }
 
@@ -113,7 +142,7 @@ def self_test(compiler):
             source = Path(scratch) / f"{name}.cpp"
             source.write_text(text, encoding="utf-8")
             problems = refuse(compiler, source)
-            as_expected = any(sentence in problem for problem in problems) if sentence else not problems
+            as_expected = any(re.search(sentence, problem) for problem in problems) if sentence else not problems
             if not as_expected:
                 failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
     print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")

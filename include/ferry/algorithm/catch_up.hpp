@@ -102,6 +102,8 @@ ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T,
     if (out.size() != 0)
       go(kernels::index_rows<plain, Bounds>{indices_for_kernels(of, which), table.rows(),
                                             Bounds::reports ? of.report() : report_writer{}});
+    else
+      look_at_bounds<Bounds>(of, which, table.rows());
     return of.finish(table, which.rows(), std::is_signed_v<plain>);
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/algorithm/arguments.hpp>
+#include <ferry/algorithm/refusals.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/policy.hpp>
@@ -22,34 +24,14 @@
 /// the other, since nvcc does not explain concepts; shapes are checked before anything is launched.
 namespace ferry::detail {
 
-template <class T>
-inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
-
-template <class T>
-using traits_of = array_traits<std::remove_cvref_t<T>>;
-
-template <class T>
-consteval bool is_index_argument() {
-  if constexpr (is_plan<T>)
-    return true;
-  else if constexpr (ArrayLike<std::remove_reference_t<T>>)
-    return IndexElement<std::remove_const_t<typename traits_of<T>::value_type>>;
-  else
-    return false;
-}
-
 template <class Exec>
 consteval void require_execution_space() {
-  static_assert(ExecutionSpace<Exec>,
-                "ferry: the first argument of a verb must be an instance of a Kokkos execution space.");
+  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
 }
 
 template <class Array>
 consteval void require_rows() {
-  static_assert(
-      ArrayLike<std::remove_reference_t<Array>>,
-      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a "
-      "std::vector, or a type with ferry::array_traits.");
+  say<flaw_of_array<Array>(), refusing::others, Array>();
   static_assert(
       is_row_major_v<std::remove_cvref_t<Array>>,
       "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
@@ -102,9 +84,7 @@ consteval void require_policies() {
 
 template <class Indices>
 consteval void require_indices() {
-  static_assert(
-      is_index_argument<Indices>(),
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64.");
+  say<flaw_of_indices<Indices>(), refusing::others, Indices>();
 }
 
 template <class Path, class... Spaces>
@@ -171,8 +151,9 @@ consteval void require_row_verb() {
 
 inline void require_dense_rows(const char* verb, const auto& array) {
   if (array.rank == 0 && array.data == nullptr)
-    throw invalid_argument(std::string("ferry::") + verb + ": '" + array.label +
-                           "' is an empty handle without extents");
+    throw invalid_argument(std::string("ferry::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
   if (!array.has_dense_rows())
     throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
                            " are strided; use ferry::copy to make a dense array of them");

@@ -179,7 +179,7 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
 /// to = from, element by element, converting the element type where the two differ.
 ///
 ///   from, to
-///     arrays of the same extents in any memory spaces, with any strides; a std::span or std::vector stands
+///     arrays of the same extents in any memory spaces, with any strides; a std::span, vector or array stands
 ///     for an array of any extents with as many elements
 ///   policies
 ///     a path (default path::automatic)
@@ -189,12 +189,12 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
 /// must not overlap and must live until the ticket says that the work has ended. Throws invalid_argument for
 /// extents that differ.
 template <class Exec, class From, class To, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
+                            detail::flaw_of_array<To>()) == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
-  static_assert(ArrayLike<const From> && ArrayLike<std::remove_reference_t<To>>,
-                "ferry: copy takes tensors, views, spans, vectors, and types with ferry::array_traits.");
   detail::require_policies<chosen, false, false>();
   detail::require_mutable<To>();
   detail::require_reach<Exec, From>();

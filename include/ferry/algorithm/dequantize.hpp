@@ -58,6 +58,8 @@ void dequantize_table(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
 /// Every row of `to` = what the row of an 8-bit table stands for, computed in double and rounded once to float,
 /// double, half_t or bhalf_t. Arguments, ordering and errors as of quantize.
 template <class Exec, class Space, class To, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
+           detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

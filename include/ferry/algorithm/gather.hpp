@@ -8,11 +8,9 @@
 #include <ferry/algorithm/launch_order.hpp>
 #include <ferry/algorithm/move_rows.hpp>
 #include <ferry/algorithm/sort_places.hpp>
-#include <ferry/concepts/optimizer.hpp>
 #include <ferry/execution/call.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/index_kernels.hpp>
-#include <ferry/optim/staged.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -114,14 +112,6 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
 
 }  // namespace detail
 
-namespace detail {
-/// An optimizer where a table is expected: that is the gather of algorithm/catch_up.hpp.
-template <class T>
-inline constexpr bool is_optimizer_argument = Optimizer<T>;
-template <class Rule, class... Stages>
-inline constexpr bool is_optimizer_argument<optim::staged<Rule, Stages...>> = true;
-}  // namespace detail
-
 /// out[p] = table[indices[p]] for each position p, converting the element type where the two differ.
 ///
 ///   table    rows x width, any memory space
@@ -135,7 +125,8 @@ inline constexpr bool is_optimizer_argument<optim::staged<Rule, Stages...>> = tr
 /// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check; rows
 /// of the good positions are then gathered, those of the bad ones as they were.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(!detail::is_optimizer_argument<Table>)
+  requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of algorithm/catch_up.hpp
+           detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -86,6 +86,7 @@ void gather_dequantized(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
 /// policies, the same errors. Records travel; they are converted by the execution space, in the same kernel
 /// where the table lies in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Out>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, const Indices& indices, Out&& out,
     Policies...) {
@@ -118,6 +119,8 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
     const auto* rows = detail::resolved_rows<bounds_policy>(of, detail::label_of("gather", path_policy::name),
                                                             indices, from.rows());
     detail::gather_dequantized<path_policy>(of, table, rows, to);
+  } else if constexpr (!detail::is_plan<Indices>) {
+    detail::look_at_bounds<bounds_policy>(of, "gather", make_ref(indices), from.rows());
   }
   return of.finish(from, positions, is_signed);
 }

@@ -86,6 +86,8 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
 /// without a row (bounds::skip) are zero. Table and indices must live until the future says that the work has
 /// ended. Throws as the other gather, and bad_alloc; get() throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_table<Table>(),
+                            detail::flaw_of_indices<Indices>()) == detail::flaw::none)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   using chosen = detail::chosen_policies<Policies...>;

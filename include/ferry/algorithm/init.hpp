@@ -80,6 +80,8 @@ consteval void require_numbers() {
 namespace init {
 
 template <class Exec, class Array>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
+           detail::flaw::none)
 void zeros(const Exec& exec, Array&& array) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;
@@ -90,6 +92,8 @@ void zeros(const Exec& exec, Array&& array) {
 /// low <= high and the interval's length is finite, and for integers where the interval holds none, passes
 /// the type's range, or has more than 2^53 of them. low == high gives that value.
 template <class Exec, class Array>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
+           detail::flaw::none)
 void uniform(const Exec& exec, Array&& array, double low, double high, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
@@ -109,6 +113,8 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
 /// Normal with the given mean and standard deviation; integers are rounded to nearest and held in the type's
 /// range. Throws invalid_argument for a negative deviation.
 template <class Exec, class Array>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
+           detail::flaw::none)
 void normal(const Exec& exec, Array&& array, double mean, double deviation, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
@@ -123,6 +129,8 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
 /// array(row, column) = function(row, column); the function must be callable where the array is filled: on
 /// the device for device, pinned and mapped space, on the host for pageable space.
 template <class Exec, class Array, class Function>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
+           detail::flaw::none)
 void custom(const Exec& exec, Array&& array, const Function& function) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;

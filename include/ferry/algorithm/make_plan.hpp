@@ -160,6 +160,8 @@ void require_workspace(const Exec& exec, const Room& room, std::int64_t position
 /// Throws invalid_argument where the indices are no contiguous rank-1 array or `rows` is negative, for more than 2^31
 /// indices, and where the number of a row and that of a position do not fit into 64 bits together.
 template <class Exec, class Indices, std::integral Rows, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
+           detail::flaw::none)
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
@@ -182,7 +184,9 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
 /// Of the engine's memory the plan takes a report, and for pageable indices on their way to a device a
 /// page-locked copy. Throws invalid_argument for a workspace that is too small or misaligned.
 template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
-  requires ArrayLike<std::remove_reference_t<Workspace>>
+  requires(ArrayLike<std::remove_reference_t<Workspace>>&& detail::first_of(
+               detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
+           detail::flaw::none)
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Workspace&& workspace,
                                  Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

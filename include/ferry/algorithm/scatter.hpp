@@ -24,6 +24,7 @@ namespace ferry {
 /// fit. ticket::wait() throws out_of_range under bounds::check and invalid_argument under duplicates::reject;
 /// the table is then as it was.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -20,6 +20,7 @@ namespace ferry {
 /// Values are added in the order of their positions in the accumulation type, and the sum once to the table:
 /// the same bits on every backend for any number of threads. Otherwise as scatter, errors included.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -66,11 +66,8 @@ void scatter_quantized(call<Exec>& of, rowwise_int8_tensor<Space>& table, const 
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   const auto& store = *plan.storage();
-  if constexpr (Duplicates::forbids) {  // found here too, so that the ticket names the table's own extents
-    const report_writer report = of.report();
-    launch(of.exec(), label + "::find_duplicates", plan.positions(),
-           kernels::find_duplicates{store.unique_rows, store.segment_begin, store.unique_count, report});
-  }
+  if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
+    report_repeats(of, label, plan);
   const auto here = near_values<Path>(of, values);
   const auto records = near_rows<std::byte>(of, plan.positions(), bytes, "records");
   const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
@@ -113,6 +110,8 @@ void scatter_quantized_unsorted(call<Exec>& of, rowwise_int8_tensor<Space>& tabl
 /// quantisation), the same errors; a batch with bad indices leaves the table as it was. Rows are quantised by
 /// the execution space, their records travel.
 template <class Exec, class Space, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
+           detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, rowwise_int8_tensor<Space>& table, const Indices& indices, const Values& values,
     Policies...) {
@@ -128,7 +127,10 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
     detail::call<Exec> of(exec, "scatter");
     detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
     of.use(plan);
-    if (from.size() != 0) detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
+    if (from.size() != 0)
+      detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
+    else if constexpr (duplicates_policy::forbids)
+      detail::report_repeats(of, detail::label_of("scatter", path_policy::name), plan);
     return of.finish(to, plan.positions(), plan.storage()->signed_indices);
   };
   if constexpr (detail::is_plan<Indices>) {
@@ -147,6 +149,8 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
       detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
       if (from.size() != 0)
         detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);
+      else
+        detail::look_at_bounds<bounds_policy>(of, "scatter", which, to.rows());
       return of.finish(to, which.rows(),
                        std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
     }

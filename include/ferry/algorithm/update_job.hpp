@@ -58,6 +58,7 @@ struct update_job {
 
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
+  static constexpr bool counts_rows = StepCount::counts_rows;
   static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
 
   template <class Compute>

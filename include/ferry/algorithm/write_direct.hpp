@@ -78,12 +78,20 @@ struct apply_labels {
   }
 };
 
-/// The kernel for one source of items.
+/// Whether rows count the steps that they are given, be they as narrow as they like.
+template <class Job>
+inline constexpr bool counts_rows_v = false;
+template <class Job>
+  requires requires { requires Job::counts_rows; }
+inline constexpr bool counts_rows_v<Job> = true;
+
+/// The kernel for one source of items. Rows without elements are counted only.
 template <class Duplicates, class Job, class Exec, class Source, class Value, class Space,
           class Order = all_at_once>
 void launch_apply(const Exec& exec, const apply_labels& labels, const Job& job, const Source& source,
                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
-  if constexpr (requires { requires Job::needs_whole_rows; }) {
+  if (values.width() == 0) {
+  } else if constexpr (requires { requires Job::needs_whole_rows; }) {
     job.template visit_whole_rows<Exec, Duplicates>(source, items, values, [&](const auto& kernel) {
       launch_whole_rows(exec, labels.apply, items, kernel, order);
     });
@@ -121,18 +129,23 @@ bool is_refused([[maybe_unused]] const Job& job) {
     return false;
 }
 
+/// Reports rows that a plan names more than once.
+template <class Exec>
+report_writer report_repeats(call<Exec>& of, const std::string& label, const row_plan& plan) {
+  const plan_storage& from = *plan.storage();
+  const report_writer report = of.report();
+  launch(of.exec(), of.label_part(label, "find_duplicates"), plan.positions(),
+         kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
+  return report;
+}
+
 /// A plan as the kernels see it, with a look for repeated rows where they are forbidden.
 template <class Duplicates, bool Checked, class Exec>
 kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label, const row_plan& plan) {
   const plan_storage& from = *plan.storage();
   kernels::plan_rows<Checked> source{from.unique_rows,  from.segment_begin,    from.order,
                                      from.unique_count, from.report->findings, nullptr};
-  if constexpr (Duplicates::forbids) {
-    const report_writer report = of.report();
-    source.repeats = report.findings;
-    launch(of.exec(), of.label_part(label, "find_duplicates"), plan.positions(),
-           kernels::find_duplicates{from.unique_rows, from.segment_begin, from.unique_count, report});
-  }
+  if constexpr (Duplicates::forbids) source.repeats = report_repeats(of, label, plan).findings;
   return source;
 }
 

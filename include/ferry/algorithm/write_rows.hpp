@@ -26,7 +26,10 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
   const std::string& label = of.label(Path::name);
   of.use(plan);
   of.end_by(ends);
-  if (job.table.width() != 0 && plan.positions() != 0) {
+  if (plan.positions() == 0) {
+  } else if (job.table.width() == 0 && !counts_rows_v<Job>) {
+    if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
+  } else {
     if constexpr (!std::is_same_v<Path, path::staged>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
@@ -77,7 +80,9 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
     else
       launch_apply<unique>(exec, labels, ready, source, n, batch);
   };
-  if (job.table.width() != 0 && n != 0) {
+  if (job.table.width() == 0 && !counts_rows_v<Job>) {
+    look_at_bounds<Bounds>(of, indices, job.table.rows());
+  } else if (n != 0) {
     if constexpr (std::is_same_v<Path, path::direct>) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
@@ -109,7 +114,6 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
       }
     }
   }
-  if (job.table.width() == 0) look_at_bounds<Bounds>(of, indices, job.table.rows());
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 

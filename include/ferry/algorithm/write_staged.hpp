@@ -27,6 +27,7 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
   using plain = std::remove_const_t<Value>;
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
+  if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
   plain* there = of.template scratch<plain>(values.size());
   if (is_page_locked<Space> && values.row_stride() == wide) {
     of.reads_from(values);  // which goes on when the verb has returned
@@ -54,6 +55,14 @@ template <class Exec, class Job, class Value>
 void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
+  if (row_bytes == 0) {  // nothing travels, but rows are counted
+    const auto host = host_side(of.exec());
+    launch_apply<duplicates::assume_unique>(
+        host, label, job, kernels::listed_rows{rows}, items,
+        dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
+    host.fence(label);
+    return;
+  }
   // Values that replace neighbouring rows of a page-locked table go there by DMA, the others by way of the ring.
   using table_space = typename decltype(job.table)::memory_space;
   constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;

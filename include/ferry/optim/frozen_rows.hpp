@@ -26,7 +26,7 @@ class frozen_rows {
 
   template <class Array>
     requires ArrayLike<const Array>
-  explicit frozen_rows(const Array& mask) : mask_(make_ref(mask)) {
+  explicit frozen_rows(const Array& mask) : mask_(::ferry::detail::read_only(make_ref(mask))) {
     static_assert(std::integral<T>, "ferry: the mask of frozen_rows must be of integers.");
   }
 

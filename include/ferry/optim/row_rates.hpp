@@ -31,7 +31,7 @@ class row_rates {
 
   template <class Array>
     requires ArrayLike<const Array>
-  explicit row_rates(const Array& factors) : factors_(make_ref(factors)) {
+  explicit row_rates(const Array& factors) : factors_(::ferry::detail::read_only(make_ref(factors))) {
     static_assert(NumberElement<T>, "ferry: the factors of row_rates must be numbers.");
   }
 

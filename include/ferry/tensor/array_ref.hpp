@@ -84,4 +84,21 @@ struct array_ref {
   }
 };
 
+namespace detail {
+
+/// The same array for one who only reads it.
+template <class T, class Space>
+array_ref<const T, Space> read_only(const array_ref<T, Space>& array) {
+  array_ref<const T, Space> made;
+  made.data = array.data;
+  made.rank = array.rank;
+  made.extents = array.extents;
+  made.strides = array.strides;
+  made.label = array.label;
+  made.accesses = array.accesses;
+  return made;
+}
+
+}  // namespace detail
+
 }  // namespace ferry

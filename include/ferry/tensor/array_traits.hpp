@@ -8,6 +8,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,8 @@ namespace ferry {
 ///   static_width  elements of a row where the type fixes them, else ferry::dyn
 ///   ref(array)    the array_ref that describes it; takes a const array too, then of const elements
 /// An array_ref needs data, rank, extents, strides in elements (make_dense() sets those of a row-major array) and
-/// a label for error messages. Rows may be further apart than they are long. A span or a vector is an array of
-/// rank 1: rows of one element. For a batch of wider rows in a vector, see adopt.
+/// a label for error messages. Rows may be further apart than they are long. A span, a vector or a std::array is an
+/// array of rank 1: rows of one element. For a batch of wider rows in a vector, see adopt.
 template <class Array>
 struct array_traits;
 
@@ -157,6 +158,27 @@ struct array_traits<std::vector<T, Allocator>> {
   }
 };
 
+template <class T, std::size_t Size>
+struct array_traits<std::array<T, Size>> {
+  using value_type = T;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width = 1;
+  static auto ref(std::array<T, Size>& array) { return detail::sequence_ref(array.data(), Size, "array"); }
+  static auto ref(const std::array<T, Size>& array) {
+    return detail::sequence_ref(array.data(), Size, "array");
+  }
+};
+
+template <class T, std::size_t Size>
+  requires(!std::is_array_v<T>)
+struct array_traits<T[Size]> {
+  using value_type = T;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width = 1;
+  static auto ref(T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
+  static auto ref(const T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
+};
+
 /// A description stands for what it describes, device writes in flight included: verbs that are composed of
 /// others hand pieces of their arguments on.
 template <class T, class Space>
@@ -187,5 +209,9 @@ template <class T, std::size_t Size>
 inline constexpr bool is_sequence_v<std::span<T, Size>> = true;
 template <class T, class Allocator>
 inline constexpr bool is_sequence_v<std::vector<T, Allocator>> = true;
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<std::array<T, Size>> = true;
+template <class T, std::size_t Size>
+inline constexpr bool is_sequence_v<T[Size]> = true;
 
 }  // namespace ferry

@@ -2,6 +2,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -56,5 +57,12 @@ class tensor_view {
   T* data_ = nullptr;
   shape<Extents> shape_;
 };
+
+/// tensor_view(pointer, rows, width): of ordinary host memory, as a span is. For other memory name its space:
+/// tensor_view<float, mapped_space>(pointer, rows, width).
+template <class T, std::integral... Sizes>
+  requires(sizeof...(Sizes) >= 1)
+tensor_view(T*, Sizes...)
+->tensor_view<T, pageable_space>;
 
 }  // namespace ferry
