@@ -41,7 +41,7 @@ std::vector<T> with_part(std::vector<T> all, std::size_t begin, const std::vecto
   return all;
 }
 
-using table_and_batch = zipped<decltype(spaces), decltype(spaces), 0, 1>;
+using table_and_batch = zipped<decltype(spaces), decltype(spaces), 1>;
 
 }  // namespace
 
