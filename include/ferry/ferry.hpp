@@ -5,6 +5,7 @@
 
 #include <ferry/algorithm/calibrate.hpp>
 #include <ferry/algorithm/catch_up.hpp>
+#include <ferry/algorithm/clone.hpp>
 #include <ferry/algorithm/copy.hpp>
 #include <ferry/algorithm/dequantize.hpp>
 #include <ferry/algorithm/explain.hpp>
@@ -22,6 +23,7 @@
 #include <ferry/algorithm/scatter_rowwise_int8.hpp>
 #include <ferry/algorithm/step.hpp>
 #include <ferry/error.hpp>
+#include <ferry/execution/after.hpp>
 #include <ferry/execution/current_profile.hpp>
 #include <ferry/execution/explanation.hpp>
 #include <ferry/execution/future.hpp>
@@ -73,6 +75,7 @@
 #include <ferry/tensor/kokkos.hpp>
 #include <ferry/tensor/rowwise_int8_tensor.hpp>
 #include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 #include <ferry/version.hpp>
 

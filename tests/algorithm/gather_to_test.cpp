@@ -116,4 +116,42 @@ TEST_CASE("bad indices are thrown by get, every time", "[gather_to]") {
                   ferry::invalid_argument);
 }
 
+TEMPLATE_LIST_TEST_CASE("gather converts into a new tensor", "[gather_to]", from_to) {
+  auto random = generator(75);
+  const exec_space exec;
+  const std::size_t rows = 50, width = 6;
+  const auto content = values<float>(random, rows * width);
+  const auto table = make<at<0, TestType>>("table", rows, width, content);
+  const std::vector<std::int32_t> which{49, -1, 0, 7};
+  using space = at<1, TestType>;
+  const ferry::tensor<double, space> wide =
+      ferry::gather<space, double>(exec, table, which, ferry::bounds::skip{}).get();
+  std::vector<double> expected(4 * width);
+  for (std::size_t p = 0; p < 4; ++p)
+    for (std::size_t c = 0; c < width && which[p] >= 0; ++c)
+      expected[p * width + c] = static_cast<double>(content[static_cast<std::size_t>(which[p]) * width + c]);
+  CHECK(take(wide) == expected);
+  const auto plan = ferry::make_plan(exec, which, rows, ferry::bounds::clamp{});
+  const ferry::tensor<ferry::half_t, space> narrow =
+      ferry::gather<space, ferry::half_t>(exec, table.first(rows), plan).get();
+  std::vector<ferry::half_t> rounded;
+  for (const std::size_t row : {49u, 0u, 0u, 7u})
+    for (std::size_t c = 0; c < width; ++c) rounded.push_back(ferry::half_t(content[row * width + c]));
+  CHECK(same_bits(take(narrow), rounded));
+  CHECK(narrow.label() == "table::gathered");
+}
+
+TEST_CASE("8-bit rows arrive in the type that was named", "[gather_to]") {
+  auto random = generator(76);
+  const exec_space exec;
+  const auto content = make<ferry::pinned_space>("content", 20, 8, values<float>(random, 160));
+  ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", 20, 8);
+  ferry::quantize(exec, content, codes).wait();
+  const std::vector<std::int64_t> which{19, 3};
+  ferry::tensor<double, ferry::pinned_space> expected("expected", 2, 8);
+  ferry::gather(exec, codes, which, expected).wait();
+  CHECK(same_bits(take(ferry::gather<ferry::pageable_space, double>(exec, codes, which).get()),
+                  take(expected)));
+}
+
 }  // namespace ferry_test

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ferry/ferry.hpp>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -44,6 +45,54 @@ void move_rows(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
   ferry::copy(exec, table, result).wait();
 }
 
+template <typename Table>
+void take_parts(const Kokkos::DefaultExecutionSpace& exec, Table& table) {
+  const std::vector<std::int64_t> indices{1, 2, 3};
+  ferry::tensor<std::int32_t, ferry::device_space> which("which", 8);
+  ferry::tensor<float, ferry::device_space> batch("batch", 8, table.width());
+  ferry::init::constant(exec, which, 1);
+  ferry::init::constant(exec, table.first(2), 0.5);
+
+  ferry::gather(exec, table.rows_between(10, 20), indices, batch.first(3)).wait();
+  ferry::gather(exec, std::as_const(table).first(50), which.rows_between(2, 5), batch.first(5).first(3))
+      .wait();
+  ferry::scatter(exec, table.first(50), which.first(3), std::as_const(batch).rows_between(3, 6)).wait();
+  ferry::scatter_add(exec, table.first(50), which.first(3), batch.first(3)).wait();
+  ferry::copy(exec, table.first(8), batch.first(8)).wait();
+  auto part = table.first(50);
+  const auto sgd = ferry::optim::sgd{.lr = 1e-2, .momentum = 0.9};
+  auto momentum = ferry::optim::make_state(sgd, part);
+  const auto plan = ferry::make_plan(exec, which.first(3), part.rows());
+  ferry::step(exec, sgd, part, momentum, plan, batch.first(3)).wait();
+  static_cast<void>(part.view());
+  static_cast<void>(ferry::to_kokkos(part));
+
+  ferry::gather(exec, table, plan.unique_rows(), batch.first(plan.unique_count())).wait();
+  ferry::gather(exec, batch, plan.order(), batch.rows_between(3, 6)).wait();
+  static_cast<void>(plan.rows_sorted().view());
+  static_cast<void>(plan.segments().view());
+  static_cast<void>(plan.inverse().view());
+  const ferry::tensor<double, ferry::pinned_space> wide =
+      ferry::gather<ferry::pinned_space, double>(exec, table, indices).get();
+  const float same_space = table.clone(exec).get().data() != nullptr ? 1.0F : 0.0F;
+  static_cast<void>(same_space);
+  static_cast<void>(ferry::clone(exec, part).get());
+  static_cast<void>(ferry::clone<ferry::pageable_space>(exec, batch.view(), "saved").get());
+}
+
+void order_instances(const Kokkos::DefaultExecutionSpace& exec) {
+  const Kokkos::DefaultExecutionSpace other;
+  const Kokkos::DefaultHostExecutionSpace host;
+  ferry::tensor<float, ferry::mapped_space> from("from", 4, 4);
+  ferry::tensor<float, ferry::mapped_space> to("to", 4, 4);
+  auto ticket = ferry::copy(exec, from, to);
+  auto future = ferry::clone(exec, from);
+  ferry::after(exec, other);
+  ferry::after(host, exec, ticket, future);
+  ferry::after(exec, host);
+  to(1, 2) = from(3, 0) + to.first(2)(0, 0) + std::as_const(to)(1, 1);
+}
+
 }  // namespace
 
 void every_verb() {
@@ -57,6 +106,9 @@ void every_verb() {
   move_rows(exec, mapped);
   move_rows(exec, pinned);
   move_rows(exec, device);
+  take_parts(exec, mapped);
+  take_parts(exec, device);
+  order_instances(exec);
 
   Kokkos::View<float**, Kokkos::LayoutRight> view("view", 100, 16);
   ferry::copy(exec, mapped, view).wait();

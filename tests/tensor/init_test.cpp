@@ -238,4 +238,47 @@ TEMPLATE_TEST_CASE("integers stay inside of interval and type", "[init]", std::i
                   ferry::invalid_argument);
 }
 
+using element_and_space = product<decltype(elements), decltype(spaces)>;
+
+TEMPLATE_LIST_TEST_CASE("constant values in any space", "[init]", element_and_space) {
+  using T = at<0, TestType>;
+  const exec_space exec;
+  ferry::tensor<T, at<1, TestType>> array("array", rows, width);
+  ferry::init::constant(exec, array, 3.75);
+  const double expected = std::is_integral_v<T> ? 3.0 : 3.75;
+  std::size_t wrong = 0;
+  for (const auto& value : take(array)) wrong += ferry::convert<double>(value) != expected;
+  CHECK(wrong == 0);
+  ferry::init::constant(exec, array.rows_between(1, 2), -7);
+  const auto got = take(array);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    wrong += ferry::convert<double>(got[i]) != (i / width == 1 ? -7.0 : expected);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("constants that elements can't hold, and elements that are no numbers", "[init]") {
+  const exec_space exec;
+  ferry::tensor<std::int8_t, ferry::pageable_space> bytes("bytes", 3);
+  ferry::init::constant(exec, bytes, -128.9);
+  CHECK(take(bytes) == std::vector<std::int8_t>(3, -128));
+  ferry::init::constant(exec, bytes, std::uint64_t{127});
+  CHECK(take(bytes) == std::vector<std::int8_t>(3, 127));
+  CHECK_THROWS_MATCHES(ferry::init::constant(exec, bytes, 128), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("'bytes' [3]") && ContainsSubstring("128")));
+  CHECK_THROWS_AS(ferry::init::constant(exec, bytes, -129.0), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::init::constant(exec, bytes, std::nan("")), ferry::invalid_argument);
+  ferry::tensor<std::uint64_t, ferry::pageable_space> words("words", 2);
+  CHECK_THROWS_AS(ferry::init::constant(exec, words, -1), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::init::constant(exec, words, 0x1p64), ferry::invalid_argument);
+  ferry::init::constant(exec, words, ~std::uint64_t{0});
+  CHECK(take(words) == std::vector<std::uint64_t>(2, ~std::uint64_t{0}));
+  ferry::tensor<ferry::half_t, ferry::pageable_space> narrow("narrow", 1);
+  ferry::init::constant(exec, narrow, 1.0 + 0x1p-11 + 0x1p-30);  // once to nearest, not by way of float
+  CHECK(static_cast<float>(take(narrow)[0]) == 1.0f + 0x1p-10f);
+
+  ferry::tensor<tagged, ferry::mapped_space> tags("tags", 2, 2);
+  ferry::init::constant(exec, tags, tagged{5, 6, {1, 2, 3}});
+  for (const auto& each : take(tags)) CHECK((each.row == 5 && each.column == 6 && each.mark[2] == 3));
+}
+
 }  // namespace ferry_test

@@ -3,6 +3,7 @@
 #include <ferry/algorithm/checks.hpp>
 #include <ferry/algorithm/gather.hpp>
 #include <ferry/algorithm/gather_rowwise_int8.hpp>
+#include <ferry/algorithm/tensor_like.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/execution/call.hpp>
@@ -11,7 +12,6 @@
 #include <ferry/kernels/fill_elements.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -20,17 +20,6 @@
 namespace ferry {
 
 namespace detail {
-
-/// A tensor of `rows` rows with the extents of the table's.
-template <class T, class Space, std::size_t Rank = 1, class Table>
-tensor<T, Space> rows_like(const Table& table, std::int64_t rows) {
-  if constexpr (Rank < max_rank)
-    if (table.rank > Rank) return rows_like<T, Space, Rank + 1>(table, rows);
-  std::array<std::size_t, Rank> sizes;
-  for (std::size_t i = 0; i < Rank; ++i) sizes[i] = static_cast<std::size_t>(table.extents[i]);
-  sizes[0] = static_cast<std::size_t>(rows);
-  return {table.label + "::gathered", sizes};
-}
 
 /// A table's rows as numbers: those of an 8-bit table are floats, its extents those that it stands for.
 template <class Table>
@@ -69,6 +58,38 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   return of.finish();
 }
 
+/// The gather into a new tensor of elements of type T.
+template <class T, class Space, class Exec, class Table, class Indices, class... Policies>
+future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, const Indices& indices,
+                                         Policies... asked) {
+  using chosen = chosen_policies<Policies...>;
+  require_execution_space<Exec>();
+  using rows_of_table = gathered_rows<Table>;
+  require_rows<typename rows_of_table::table_for_checks>();
+  require_indices<Indices>();
+  require_convertible<T, typename rows_of_table::element>();
+  const auto from = rows_of_table::extents_of(table);
+  std::int64_t positions = 0;
+  bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
+  if constexpr (is_plan<Indices>) {
+    positions = indices.positions();
+    holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
+  } else {
+    positions = make_ref(indices).rows();
+  }
+  if (execution_backend<Exec>::capturing(exec))
+    throw invalid_argument(
+        "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once "
+        "only; "
+        "gather into a batch of yours");
+  auto rows = tensor_like<T, Space>(from, positions, from.label + "::gathered");
+  ticket cleared;
+  if (holes) cleared = clear(exec, make_ref(rows));
+  ticket work = gather(exec, table, indices, rows, asked...);
+  cleared.detach();
+  return {std::move(work), std::move(rows)};
+}
+
 }  // namespace detail
 
 /// The rows table[indices[p]] as a new tensor in Space, handed out by get() of the future when they have
@@ -90,31 +111,17 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
                             detail::flaw_of_indices<Indices>()) == detail::flaw::none)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
-  using chosen = detail::chosen_policies<Policies...>;
-  detail::require_execution_space<Exec>();
-  using rows_of_table = detail::gathered_rows<Table>;
-  detail::require_rows<typename rows_of_table::table_for_checks>();
-  detail::require_indices<Indices>();
-  const auto from = rows_of_table::extents_of(table);
-  std::int64_t positions = 0;
-  bool holes = std::is_same_v<typename chosen::template get<bounds_category, bounds::check>, bounds::skip>;
-  if constexpr (detail::is_plan<Indices>) {
-    positions = indices.positions();
-    holes = indices.storage() != nullptr && indices.storage()->bounds == bounds::skip::name;
-  } else {
-    positions = make_ref(indices).rows();
-  }
-  if (execution_backend<Exec>::capturing(exec))
-    throw invalid_argument(
-        "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once "
-        "only; "
-        "gather into a batch of yours");
-  auto rows = detail::rows_like<typename rows_of_table::element, Space>(from, positions);
-  ticket cleared;
-  if (holes) cleared = detail::clear(exec, make_ref(rows));
-  ticket work = gather(exec, table, indices, rows, asked...);
-  cleared.detach();
-  return future<tensor<typename rows_of_table::element, Space>>(std::move(work), std::move(rows));
+  using element = typename detail::gathered_rows<Table>::element;
+  return detail::gather_into_new<element, Space>(exec, table, indices, asked...);
+}
+
+/// The same with the elements converted to T on the way, as the gather into a batch of T does it:
+///
+///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
+template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
+[[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
+    const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
+  return detail::gather_into_new<T, Space>(exec, table, indices, asked...);
 }
 
 }  // namespace ferry

@@ -7,6 +7,7 @@
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/fill_elements.hpp>
 #include <ferry/tensor/array_ref.hpp>
+#include <ferry/tensor/numeric.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
 
@@ -66,6 +68,21 @@ void require_integers(double low, double high) {
                            ") is no interval of integers that the element type holds");
 }
 
+/// Whether the integers of type T have the value, its fraction left out.
+template <class T, class Value>
+bool is_held_by(const Value& value) {
+  using plain = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<T>, std::make_unsigned_t<T>>;
+  if constexpr (std::is_integral_v<Value>) {
+    return std::in_range<plain>(static_cast<accumulation_t<Value>>(value));
+  } else {
+    constexpr auto beyond = static_cast<double>(std::numeric_limits<plain>::max() / 2 + 1) * 2.0;
+    const double whole = std::trunc(convert<double>(value));
+    return whole >= static_cast<double>(std::numeric_limits<plain>::min()) && whole < beyond;
+  }
+}
+template <class Value>
+using printed_t = std::conditional_t<std::is_integral_v<Value>, accumulation_t<Value>, double>;
+
 template <class Array>
 consteval void require_numbers() {
   static_assert(NumberElement<element_of<Array>>,
@@ -86,6 +103,22 @@ void zeros(const Exec& exec, Array&& array) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;
   ferry::detail::fill(exec, make_ref(array), element{});
+}
+
+/// Every element = `value`, which is one of the array's elements, or a number where they are numbers: floating-point
+/// elements take the nearest, integers what is left of it without its fraction. Throws invalid_argument where integer
+/// elements can't hold it.
+template <class Exec, class Array, class Value>
+void constant(const Exec& exec, Array&& array, const Value& value) {
+  ferry::detail::require_init<Exec, Array>();
+  using element = ferry::detail::element_of<Array>;
+  static_assert(ConvertibleElement<element, Value>,
+                "ferry: init::constant needs a value of the array's element type, or numbers on both sides.");
+  if constexpr (std::is_integral_v<element> && !std::is_same_v<element, Value>)
+    if (!ferry::detail::is_held_by<element>(value))
+      throw invalid_argument("ferry::init::constant: " + make_ref(array).describe() + " can't hold " +
+                             std::to_string(convert<ferry::detail::printed_t<Value>>(value)));
+  ferry::detail::fill(exec, make_ref(array), convert<element>(value));
 }
 
 /// Uniform in [low, high); for integers, each integer in it is as likely. Throws invalid_argument unless

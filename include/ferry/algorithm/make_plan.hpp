@@ -42,6 +42,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->signed_indices = std::is_signed_v<plain>;
   plan->bounds = Bounds::name;
   plan->backend = backend::name;
+  plan->space = room.data != nullptr ? RoomSpace::name : backend::scratch_space::name;
+  plan->on_host = is_host_exec<Exec>;
 
   const plan_layout at = layout_of_plan<backend>(n, rows);
   std::byte* workspace = room.data;

@@ -55,10 +55,11 @@ template <class Exec, class Job, class Value>
 void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
+  const auto labels = apply_labels::of<Job>(of, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(of.exec());
     launch_apply<duplicates::assume_unique>(
-        host, label, job, kernels::listed_rows{rows}, items,
+        host, labels, job, kernels::listed_rows{rows}, items,
         dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
     host.fence(label);
     return;
@@ -71,7 +72,6 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
-  const auto labels = apply_labels::of<Job>(of, label);
   transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
   spin_lock adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {

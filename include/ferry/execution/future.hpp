@@ -54,6 +54,11 @@ class future {
     work_.then(exec);
     return *this;
   }
+  template <class Exec>
+  const future& then(const Exec& exec) const {
+    work_.then(exec);
+    return *this;
+  }
 
   /// Waits, and hands the result out. Throws what wait() throws; the result is then not to be had, as it is not
   /// whole. A second call throws invalid_argument.

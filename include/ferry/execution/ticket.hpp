@@ -71,6 +71,11 @@ class ticket {
   /// is in flight.
   template <class Exec>
   ticket& then(const Exec& exec) {
+    static_cast<const ticket&>(*this).then(exec);
+    return *this;
+  }
+  template <class Exec>
+  const ticket& then(const Exec& exec) const {
     if (flight_ == nullptr) return *this;
     if (const event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
     return *this;

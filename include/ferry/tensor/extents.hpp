@@ -81,6 +81,24 @@ class shape {
     return position;
   }
 
+  /// Whether (i, j, ...) has one index for each extent and lies in them.
+  template <class... Indices>
+  constexpr bool holds(Indices... indices) const {
+    if (sizeof...(Indices) != rank()) return false;
+    std::size_t i = 0;
+    return ((static_cast<std::size_t>(indices) < extent(i++)) && ...);
+  }
+
+  /// The same extents but for the first, which Other does not fix.
+  template <class Other>
+  constexpr shape<Other> with_rows(std::size_t rows) const {
+    shape<Other> made;
+    made.rank_ = rank_;
+    for (std::size_t i = 0; i < rank(); ++i) made.sizes_[i] = sizes_[i];
+    if (rank() != 0) made.sizes_[0] = rows;
+    return made;
+  }
+
   /// Takes all extents, or only the dynamic ones of Extents. Throws invalid_argument, naming `label`, where a
   /// static extent is contradicted or the number of elements of `element_bytes` bytes passes the address
   /// space.
@@ -132,6 +150,9 @@ class shape {
   }
 
  private:
+  template <class Other>
+  friend class shape;
+
   KOKKOS_FUNCTION constexpr std::size_t static_size(std::size_t i) const {
     if constexpr (Extents::has_static_rank)
       if (Extents::value(i) != dyn) return Extents::value(i);
@@ -162,6 +183,16 @@ std::array<std::size_t, sizeof...(Sizes)> checked_extents(const std::string& lab
   };
   return {checked(sizes)...};
 }
+
+/// Extents of some of the rows: the first is known at run time only.
+template <class Extents>
+struct extents_of_rows {
+  using type = Extents;
+};
+template <std::size_t First, std::size_t... Others>
+struct extents_of_rows<extents<First, Others...>> {
+  using type = extents<dyn, Others...>;
+};
 
 /// The width that Extents fixes at compile time, or dyn.
 template <class Extents>

@@ -2,6 +2,7 @@
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_slice.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -53,7 +54,7 @@ auto unmanaged_view(T* data, const Shaped& array) {
 
 }  // namespace detail
 
-/// Unmanaged LayoutRight Kokkos::View over a tensor's memory, of the tensor's rank where its type fixes it.
+/// Unmanaged LayoutRight Kokkos::View over the memory of a tensor or a slice, of the tensor's rank where its type fixes it.
 /// For a tensor of dynamic rank: of rank 2, rows x width, or of the asked rank: to_kokkos<1>(indices). Throws
 /// invalid_argument where the asked rank is not the tensor's.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
@@ -66,6 +67,12 @@ template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(const tensor<T, Space, Extents>& array) {
   return detail::unmanaged_view<const T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(
       array.data(), array);
+}
+
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_kokkos(const tensor_slice<T, Space, Extents>& array) {
+  return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
+                                                                                                array);
 }
 
 }  // namespace ferry

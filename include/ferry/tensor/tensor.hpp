@@ -6,6 +6,8 @@
 #include <ferry/memory/allocation.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/host_element.hpp>
+#include <ferry/tensor/tensor_slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
 #include <array>
@@ -17,6 +19,12 @@
 #include <utility>
 
 namespace ferry {
+
+namespace detail {
+/// What tensor::clone calls; algorithm/clone.hpp defines it.
+template <class Dependent>
+struct clone_function;
+}  // namespace detail
 
 /// Owning, move-only, row-major array in one memory space. Its elements are not initialised: see ferry::init.
 ///
@@ -81,6 +89,58 @@ class tensor {
     return *this;
   }
   ~tensor() = default;
+
+  /// Element (i, j, ...), one index for each extent, for host code: compiles for pinned, mapped and pageable space,
+  /// and on no backend for device_space. It waits for nothing: the tickets of the verbs that write to the tensor must
+  /// have been waited for, and to write to an element those of its readers too. Indices are checked by assert().
+  template <class... Indices>
+  T& operator()(Indices... indices) {
+    return detail::host_element<Space>(data_, shape_, indices...);
+  }
+  template <class... Indices>
+  const T& operator()(Indices... indices) const {
+    return detail::host_element<Space, const T>(data_, shape_, indices...);
+  }
+
+  /// The first `rows` rows, as an argument of verbs. Throws out_of_range for a number that is negative or above the
+  /// tensor's. Not of a temporary, whose memory would go with it.
+  template <std::integral Rows>
+  [[nodiscard]] detail::slice_of<T, Space, Extents> first(Rows rows) & {
+    return detail::first_rows<Space>(label_, data_, shape_, accesses_, rows);
+  }
+  template <std::integral Rows>
+  [[nodiscard]] detail::slice_of<const T, Space, Extents> first(Rows rows) const& {
+    return detail::first_rows<Space, const T>(label_, data_, shape_, accesses_, rows);
+  }
+  template <std::integral Rows>
+  void first(Rows) && {
+    static_assert(!std::integral<Rows>,
+                  "ferry: a slice does not own memory, so it can't be one of a temporary "
+                  "tensor; keep the tensor in a variable.");
+  }
+
+  /// The rows from `begin` up to, and without, `end`. Throws out_of_range where one of the two is negative or above the
+  /// tensor's number of rows, invalid_argument where begin is above end.
+  template <std::integral Begin, std::integral End>
+  [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) & {
+    return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
+  }
+  template <std::integral Begin, std::integral End>
+  [[nodiscard]] detail::slice_of<const T, Space, Extents> rows_between(Begin begin, End end) const& {
+    return detail::rows_between<Space, const T>(label_, data_, shape_, accesses_, begin, end);
+  }
+  template <std::integral Begin, std::integral End>
+  void rows_between(Begin, End) && {
+    static_assert(!std::integral<Begin>,
+                  "ferry: a slice does not own memory, so it can't be one of a temporary "
+                  "tensor; keep the tensor in a variable.");
+  }
+
+  /// A deep copy in the same space, see ferry::clone: a future of a tensor.
+  template <class Exec>
+  [[nodiscard]] auto clone(const Exec& exec) const {
+    return detail::clone_function<Exec>{}(exec, *this);
+  }
 
   [[nodiscard]] T* data() noexcept { return data_; }
   [[nodiscard]] const T* data() const noexcept { return data_; }
