@@ -120,7 +120,7 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
                                                             indices, from.rows());
     detail::gather_dequantized<path_policy>(of, table, rows, to);
   } else if constexpr (!detail::is_plan<Indices>) {
-    detail::look_at_bounds<bounds_policy>(of, "gather", make_ref(indices), from.rows());
+    detail::look_at_bounds<bounds_policy>(of, make_ref(indices), from.rows());
   }
   return of.finish(from, positions, is_signed);
 }

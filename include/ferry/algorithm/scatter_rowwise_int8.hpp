@@ -150,7 +150,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
       if (from.size() != 0)
         detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);
       else
-        detail::look_at_bounds<bounds_policy>(of, "scatter", which, to.rows());
+        detail::look_at_bounds<bounds_policy>(of, which, to.rows());
       return of.finish(to, which.rows(),
                        std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
     }

@@ -39,9 +39,6 @@ class array_label {
   friend std::string operator+(const array_label& left, std::string_view right) {
     return std::string(left.view()).append(right);
   }
-  friend bool operator==(const array_label& left, const array_label& right) {
-    return left.view() == right.view();
-  }
   friend bool operator==(const array_label& left, std::string_view right) { return left.view() == right; }
 
  private:

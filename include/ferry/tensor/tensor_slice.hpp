@@ -4,6 +4,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/access_tracker.hpp>
+#include <ferry/tensor/array_label.hpp>
 #include <ferry/tensor/array_ref.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/host_element.hpp>
@@ -29,7 +30,7 @@ using slice_of = tensor_slice<T, Space, typename extents_of_rows<Extents>::type>
 
 /// The rows [begin, end) of an array; see tensor::rows_between.
 template <class Space, class T, class Extents, std::integral Begin, std::integral End>
-slice_of<T, Space, Extents> rows_between(const std::string& label, T* data, const shape<Extents>& extents,
+slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, const shape<Extents>& extents,
                                          const std::shared_ptr<access_tracker>& accesses, Begin begin,
                                          End end) {
   const auto text = [&] {
@@ -51,7 +52,7 @@ slice_of<T, Space, Extents> rows_between(const std::string& label, T* data, cons
 
 /// The first `count` rows; see tensor::first.
 template <class Space, class T, class Extents, std::integral Count>
-slice_of<T, Space, Extents> first_rows(const std::string& label, T* data, const shape<Extents>& extents,
+slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const shape<Extents>& extents,
                                        const std::shared_ptr<access_tracker>& accesses, Count count) {
   if (std::cmp_less(count, 0) || std::cmp_greater(count, extents.rows()))
     throw out_of_range("ferry::first: the number of rows is " + std::to_string(count) +
@@ -76,7 +77,7 @@ class tensor_slice {
   using extents_type = Extents;
 
   tensor_slice() = default;
-  tensor_slice(std::string label, T* data, const shape<Extents>& extents,
+  tensor_slice(array_label label, T* data, const shape<Extents>& extents,
                std::shared_ptr<access_tracker> accesses)
       : label_(std::move(label)), shape_(extents), data_(data), accesses_(std::move(accesses)) {}
   /// A slice of constant elements from one of mutable elements.
@@ -110,14 +111,14 @@ class tensor_slice {
   [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
   [[nodiscard]] const shape<Extents>& extents_of() const noexcept { return shape_; }
   /// The tensor's.
-  [[nodiscard]] const std::string& label() const noexcept { return label_; }
+  [[nodiscard]] const array_label& label() const noexcept { return label_; }
   /// For kernels.
   [[nodiscard]] tensor_view<T, Space, Extents> view() const noexcept { return {data_, shape_}; }
   /// Reads and writes of the whole tensor in flight.
   [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
-  std::string label_;
+  array_label label_;
   shape<Extents> shape_;
   T* data_ = nullptr;
   std::shared_ptr<access_tracker> accesses_;
