@@ -39,12 +39,11 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   if (may_be_behind("catch_up", state, table) && table.size() != 0) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
     const kernels::every_row all;
+    const std::string label = "ferry::catch_up", counting = label + "::count";
     const auto on = [&](const auto& where) {
-      const std::string label = "ferry::catch_up";
-      const std::string count_label = label + "::count";
       run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
                                      true);
-      launch(where, count_label, table.rows(),
+      launch(where, counting, table.rows(),
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
     };

@@ -46,16 +46,16 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
   using number = number_t<On, Compute>;
   auto& log = state.clock()->updates;
   const std::int64_t step = state.clock()->steps;
-  log.template extend<Compute>(step);
   step_inputs inputs;
-  inputs.take_updates(of, log);
+  inputs.take_updates(of, log.template history<Compute>(step));
   using update = typename std::remove_reference_t<decltype(log)>::template update<number>;
   const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
-  const auto [rest_from, resting] = log.template rest<number>(step, rule);
+  const auto [rest_from, rest_rule] = log.rest(step, rule);
+  const auto resting = rest_rule.template coefficients<number>(rest_from);
   const kernels::catch_up_pace<update> pace{resting,
                                             resting,
                                             inputs.template updates_for<On, update>(),
-                                            inputs.first,
+                                            inputs.updates.first,
                                             rest_from,
                                             step + 1,
                                             state.clock()->row_steps.data()};
@@ -97,7 +97,7 @@ void run_caught_up(call<Exec>& of, const On& on, const std::string& label, const
   constexpr int least = optim::detail::rule_of<Rule>::min_fields;
   constexpr bool wide = std::is_same_v<step_type<T, typename State::value_type>, double>;
   if constexpr (!wide) {
-    if (!state.clock()->updates.template is_in<double>())
+    if (!state.clock()->updates.is_in_double())
       return launch_caught_up<Rounding, float, least>(of, on, label, optimizer, table, state, source, items,
                                                       out, own);
   }

@@ -61,7 +61,8 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
       set(made.field_ref(fields++), described.initial);
     }
   });
-  if constexpr (StepCount::counts_rows) detail::count_rows_by<StepCount>(*made.clock(), made.table());
+  if constexpr (StepCount::counts_rows)
+    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table()));
   return made;
 }
 

@@ -35,15 +35,12 @@ tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, 
   return made;
 }
 
-/// Makes the counters of a state's rows, unless it has them. Throws invalid_argument where they follow another policy.
-template <class StepCount, class Rule, class Space, class Table>
-void count_rows_by(step_clock<Rule, Space>& clock, const Table& table) {
-  clock.require_policy(StepCount::name, table.label);
-  if (!clock.row_policy.empty()) return;
-  clock.count_rows(StepCount::name,
-                   filled<std::uint32_t, Space>(table.label + "::row_steps",
-                                                std::array{static_cast<std::size_t>(table.rows())},
-                                                static_cast<std::uint32_t>(clock.steps)));
+/// Counters of a table's rows, all of them as far as the state.
+template <class Rule, class Space, class Table>
+tensor<std::uint32_t, Space> row_counters(const step_clock<Rule, Space>& clock, const Table& table) {
+  return filled<std::uint32_t, Space>(table.label + "::row_steps",
+                                      std::array{static_cast<std::size_t>(table.rows())},
+                                      static_cast<std::uint32_t>(clock.steps));
 }
 
 /// What a state is made for: rows, width and name.
@@ -105,7 +102,8 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
     else if (described.active)
       made.add_field(described.name, filled(described.name, like.width(), described.initial));
   });
-  if constexpr (StepCount::counts_rows) detail::count_rows_by<StepCount>(*made.clock(), like);
+  if constexpr (StepCount::counts_rows)
+    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), like));
   return made;
 }
 

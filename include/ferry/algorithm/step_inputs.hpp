@@ -2,19 +2,26 @@
 
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/execution/call.hpp>
+#include <ferry/execution/engine.hpp>
 #include <ferry/execution/host_side.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/execution/transfer.hpp>
 #include <ferry/kernels/find_nonfinite.hpp>
 #include <ferry/kernels/stage_pack.hpp>
-#include <ferry/optim/update_log.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/update_table.hpp>
 #include <ferry/tensor/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry::detail {
 
@@ -32,42 +39,31 @@ struct pack_stages<First, Rest...> {
 
 /// What the kernels of a step need beside table, state and gradients.
 struct step_inputs {
-  const void* on_host = nullptr;    ///< the updates of a log
-  const void* on_device = nullptr;  ///< the same, in a device's memory
-  std::int64_t first = 1;
-  std::int64_t count = 0;
+  optim::detail::table_view updates;       ///< for kernels of the host
+  const void* on_device = nullptr;         ///< the same entries, in a device's memory
   const index_report* findings = nullptr;  ///< about the gradients, where kernels read them
   bool refused = false;                    ///< whether the host found that the gradients spoil the step
 
-  /// The log's entries for kernels of the host and of `of`'s execution space.
-  template <class Exec, class Log>
-  void take_updates(call<Exec>& of, Log& log) {
-    on_host = log.entries();
-    first = log.first();
-    count = log.size();
-    if constexpr (!is_host_exec<Exec>) {
+  /// A table's entries for kernels of the host and of `of`'s execution space.
+  template <class Exec>
+  void take_updates(call<Exec>& of, const optim::detail::table_view& table) {
+    updates = table;
+    if constexpr (is_host_exec<Exec>) {
+      if (table.bytes != 0) of.hold(std::const_pointer_cast<std::byte[]>(table.entries));
+    } else {
       of.refuse_capture(
           "but rows that count their steps need another update each time; use step_count::global");
-      const auto lacking = log.lacking();
-      const auto memory = make_ref(*lacking.memory);
-      of.hold(lacking.memory);
-      if (lacking.bytes != 0) {
-        of.writes_to(memory);
-        auto* copy = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking.bytes));
-        std::memcpy(copy, lacking.from, lacking.bytes);
-        transfer(of.exec(), "ferry::step::updates", memory.data + lacking.begin, device_space::name, copy,
-                 pinned_space::name, static_cast<std::int64_t>(lacking.bytes));
-        log.sent();
-      } else {
-        of.reads_from(memory);
-      }
-      on_device = memory.data;
+      if (table.bytes == 0) return;
+      const auto memory = sent(of, table);
+      on_device = memory->data();
+      of.reads_from(make_ref(*memory));
+      of.hold(memory);
     }
   }
 
   template <class Exec, class Update>
   [[nodiscard]] const Update* updates_for() const {
-    return static_cast<const Update*>(is_host_exec<Exec> ? on_host : on_device);
+    return static_cast<const Update*>(is_host_exec<Exec> ? updates.entries.get() : on_device);
   }
 
   /// Looks at every value of the batch before anything is written. A path that occupies the calling thread learns the
@@ -95,6 +91,48 @@ struct step_inputs {
       look(of.exec(), report);
       execution_backend<Exec>::fence(of.exec(), label);
       refused = report_pool<execution_backend<Exec>>::read(report).nonfinite != 0;
+    }
+  }
+
+ private:
+  /// The device's memory of the table, once all of these entries have been sent there, or are on the way. Other threads may
+  /// read and send at the same time, so the end of the copy is noted before anybody else learns what has been sent.
+  template <class Exec>
+  static auto sent(call<Exec>& of, const optim::detail::table_view& table) {
+    auto& there = *table.on_device;
+    // Memory is taken and given back without the lock: whom the user has told of allocations may want it, too.
+    std::byte* packed = nullptr;
+    std::size_t room = 0;
+    for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
+      std::unique_lock lock(there.guard);
+      if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size())) {
+        std::swap(there.memory, longer);  // verbs in flight keep the old one
+        there.sent = 0;
+      }
+      const bool fits = there.memory != nullptr && there.memory->size() >= table.bytes;
+      if (fits && there.sent >= table.bytes) return there.memory;
+      const std::size_t lacking = table.bytes - (fits ? there.sent : 0);
+      if (fits && lacking <= room) {
+        const std::byte* from = table.entries.get() + there.sent;
+        std::memcpy(packed, from, lacking);
+        using backend = execution_backend<Exec>;
+        auto& accesses = *there.memory->accesses();
+        for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
+        transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
+                 packed, pinned_space::name, static_cast<std::int64_t>(lacking));
+        const auto order = engine<backend>::get()->lock_order();
+        accesses.add_write(of.mark(), of.id());
+        there.sent = table.bytes;
+        return there.memory;
+      }
+      lock.unlock();
+      if (!fits)
+        longer = std::make_shared<tensor<std::byte, device_space>>(
+            "updates", std::max<std::size_t>(2 * table.bytes, 4096));
+      if (lacking > room) {
+        packed = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
+        room = lacking;
+      }
     }
   }
 };

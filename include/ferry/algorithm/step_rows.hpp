@@ -19,6 +19,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 /// The way of step from its arguments to write_rows.
 namespace ferry::detail {
@@ -162,15 +163,19 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   const auto clock = state.clock();
   clock->require_policy(count_policy::name, table.label);
   require_batch<Exec, Chosen, bounds_policy>(indices, table, grads);
+  // The state learns of the step once it is enqueued: whatever throws before leaves it as it was, and nothing throws after.
+  const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
+  tensor<std::uint32_t, state_space> counters;
   if constexpr (count_policy::counts_rows) {
     if (execution_backend<Exec>::capturing(exec))
       throw invalid_argument(
           "ferry::step: the instance is being captured into a graph, but rows that count their steps need "
           "another "
           "update each time; use step_count::global");
-    optim::detail::count_rows_by<count_policy>(*clock, table);
-    require_made_for(make_ref(clock->row_steps), table, 1);
-    if constexpr (count_policy::catches_up) clock->updates.note(rule, clock->steps + 1);
+    if (first_to_count) counters = optim::detail::row_counters(*clock, table);
+    job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
+    require_made_for(job.row_steps, table, 1);
+    if constexpr (count_policy::catches_up) clock->updates.make_room();
   }
 
   // Staged, a step runs where the table lies, and what it reads must lie there, too.
@@ -198,6 +203,10 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::staged>(
           exec, job, indices, grads, ends);
   }();
+  if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
+  if constexpr (count_policy::catches_up)
+    clock->updates.note(rule, job.step,
+                        std::is_same_v<typename job_type::template compute_type<Value>, double>);
   ++clock->steps;
   return launched;
 }

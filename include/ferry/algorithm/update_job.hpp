@@ -18,6 +18,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -54,7 +56,10 @@ struct update_job {
   Optimizer optimizer;
   std::int64_t step;
   std::shared_ptr<clock_type> clock;
-  step_inputs inputs{};  ///< see prepare
+  array_ref<std::uint32_t, StateSpace> row_steps{};  ///< where rows count
+  step_inputs inputs{};                              ///< see prepare
+  std::int64_t rest_from = 0;                        ///< these two under catch_up: see update_log::rest
+  std::optional<rule_type> rest_rule{};
 
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
@@ -96,7 +101,7 @@ struct update_job {
     check(table);
     for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
-    if constexpr (StepCount::counts_rows) check(make_ref(clock->row_steps));
+    if constexpr (StepCount::counts_rows) check(row_steps);
     reach_stages(check);
   }
   template <class Check>
@@ -113,11 +118,14 @@ struct update_job {
     if constexpr (StepCount::counts_rows) {
       using compute = compute_type<Value>;
       const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
-      if constexpr (StepCount::catches_up)
-        clock->updates.template extend<compute>(step - 1);
-      else
-        clock->updates.template by_count<compute>(rule, step);
-      ready.inputs.take_updates(of, clock->updates);
+      if constexpr (StepCount::catches_up) {
+        ready.inputs.take_updates(of, clock->updates.template history<compute>(step - 1));
+        const auto [from, resting] = clock->updates.rest(step - 1, rule);
+        ready.rest_from = from;
+        ready.rest_rule.emplace(resting);
+      } else {
+        ready.inputs.take_updates(of, clock->updates.template by_count<compute>(rule, step));
+      }
     }
     // On the other ways they were looked at as the table was.
     if constexpr (Staged && !TableSpace::is_host_accessible)
@@ -138,19 +146,23 @@ struct update_job {
     if constexpr (!StepCount::counts_rows) {
       return kernels::global_pace<update>{rule.template coefficients<number>(step)};
     } else {
-      const auto* updates = inputs.template updates_for<Exec, update>();
-      auto* counts = clock->row_steps.data();
+      const auto last = inputs.updates.count - 1;
+      auto* counts = row_steps.data;
       if constexpr (StepCount::catches_up) {
-        const auto [rest_from, resting] = clock->updates.template rest<number>(step - 1, rule);
         return kernels::catch_up_pace<update>{rule.template coefficients<number>(step),
-                                              resting,
-                                              updates,
-                                              inputs.first,
+                                              rest_rule->template coefficients<number>(rest_from),
+                                              inputs.template updates_for<Exec, update>(),
+                                              inputs.updates.first,
                                               rest_from,
                                               step,
                                               counts};
+      } else if constexpr (ScheduledOptimizer<rule_type>) {
+        const auto options = rule.template options<number, number_t<Exec, double>>();
+        using terms = decltype(rule.by_step().template at<number>(step));
+        return kernels::scheduled_pace<std::remove_const_t<decltype(options)>, terms>{
+            options, inputs.template updates_for<Exec, terms>(), last, counts};
       } else {
-        return kernels::per_row_pace<update>{updates, inputs.count - 1, counts};
+        return kernels::per_row_pace<update>{inputs.template updates_for<Exec, update>(), last, counts};
       }
     }
   }

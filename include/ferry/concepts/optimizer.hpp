@@ -31,4 +31,18 @@ concept RowOptimizer = Optimizer<Rule> && requires {
   { Rule::template update<float>::sums } -> std::convertible_to<int>;
 };
 
+/// A rule that keeps apart what of its updates depends on the step alone and what a schedule changes between steps, lr say:
+///   by_step()                  a small object without the options of the second kind, comparable by ==, whose
+///                              at<Compute>(step) gives the former as numbers, terms, comparable by == as well
+///   options<Compute, Wide>()   the latter, as kernels take them: at(terms) gives the update of that step, with Wide in the
+///                              place of double; a KOKKOS_FUNCTION
+/// coefficients<Compute>(step) is options<Compute, double>().at(by_step().at<Compute>(step)). Under step_count::per_row a
+/// step of such a rule costs the same whatever options change; of other rules each change makes all updates anew.
+template <class Rule>
+concept ScheduledOptimizer = Optimizer<Rule> && requires(const Rule& rule, std::int64_t step) {
+  { rule.by_step() } -> std::equality_comparable;
+  { rule.by_step().template at<double>(step) } -> std::equality_comparable;
+  rule.template options<double, double>().at(rule.by_step().template at<double>(step));
+};
+
 }  // namespace ferry

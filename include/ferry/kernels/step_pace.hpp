@@ -5,6 +5,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <utility>
 
 /// Which steps a row is given. A pace answers, for a row of the table:
 ///   of(row)          the update of the step that is being taken
@@ -38,6 +39,26 @@ struct per_row_pace {
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t row) const {
     const auto done = static_cast<std::int64_t>(counts[row]);
     return updates[done < last ? done : last];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
+};
+
+/// The same of a rule whose options change: `terms[k]` is what the update of a row's step k + 1 has of the step alone, see
+/// ScheduledOptimizer.
+template <class Options, class Terms>
+struct scheduled_pace {
+  using update = decltype(std::declval<const Options&>().at(std::declval<const Terms&>()));
+  static constexpr bool counts_rows = true;
+  static constexpr bool catches_up = false;
+
+  Options options;
+  const Terms* terms;
+  std::int64_t last;
+  std::uint32_t* counts;
+
+  KOKKOS_FORCEINLINE_FUNCTION update of(std::int64_t row) const {
+    const auto done = static_cast<std::int64_t>(counts[row]);
+    return options.at(terms[done < last ? done : last]);
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };

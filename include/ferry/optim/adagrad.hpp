@@ -52,12 +52,46 @@ struct adagrad {
     return boost::hana::make_tuple(field{"sum", initial_accumulator_value});
   }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double divisor;
+
+    friend bool operator==(const terms&, const terms&) = default;
+  };
+  struct rate_decay {
+    double lr_decay;
+
+    friend bool operator==(const rate_decay&, const rate_decay&) = default;
+    template <class Compute>
+    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
+      return {1.0 + static_cast<double>(step - 1) * lr_decay};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.lr = narrowed<Compute>(lr / by.divisor);
+      return made;
+    }
+  };
+  [[nodiscard]] rate_decay by_step() const { return {lr_decay}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
   /// `step` counts from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return {static_cast<Compute>(lr / (1.0 + static_cast<double>(step - 1) * lr_decay)),
-            static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const {
@@ -68,6 +102,6 @@ struct adagrad {
     require_not_negative(name, "eps", eps);
   }
 };
-static_assert(Optimizer<adagrad>);
+static_assert(ScheduledOptimizer<adagrad>);
 
 }  // namespace ferry::optim

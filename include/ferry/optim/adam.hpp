@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/bias_corrections.hpp>
 #include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
@@ -67,23 +68,48 @@ struct adam {
                                    field{"max_exp_avg_sq", 0.0, amsgrad});
   }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double correction1;
+    Compute root_correction2;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double correction2) {
+      return {correction1, static_cast<Compute>(std::sqrt(correction2))};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.step_size = narrowed<Compute>(lr / by.correction1);
+      made.root_correction2 = by.root_correction2;
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]),
+             static_cast<Compute>(1.0), static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
   /// `step` counts from 1. The powers are taken in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    const auto t = static_cast<double>(step);
-    return {static_cast<Compute>(lr / (1.0 - std::pow(betas[0], t))),
-            static_cast<Compute>(betas[0]),
-            static_cast<Compute>(betas[1]),
-            static_cast<Compute>(1.0 - betas[0]),
-            static_cast<Compute>(1.0 - betas[1]),
-            static_cast<Compute>(std::sqrt(1.0 - std::pow(betas[1], t))),
-            static_cast<Compute>(eps),
-            static_cast<Compute>(weight_decay),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const { require_adam_options(*this); }
 };
-static_assert(Optimizer<adam>);
+static_assert(ScheduledOptimizer<adam>);
 
 }  // namespace ferry::optim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/bias_corrections.hpp>
 #include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
@@ -10,7 +11,6 @@
 #include <boost/hana/tuple.hpp>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -47,19 +47,43 @@ struct adamax {
 
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double correction1;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double) { return {correction1}; }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.step_size = narrowed<Compute>(lr / by.correction1);
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
   /// `step` counts from 1. The power is taken in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return {static_cast<Compute>(lr / (1.0 - std::pow(betas[0], static_cast<double>(step)))),
-            static_cast<Compute>(1.0 - betas[0]),
-            static_cast<Compute>(betas[1]),
-            static_cast<Compute>(eps),
-            static_cast<Compute>(weight_decay),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const { require_adam_options(*this); }
 };
-static_assert(Optimizer<adamax>);
+static_assert(ScheduledOptimizer<adamax>);
 
 }  // namespace ferry::optim

@@ -2,6 +2,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/adam.hpp>
+#include <ferry/optim/bias_corrections.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
 
@@ -57,16 +58,30 @@ struct adamw {
                                    field{"max_exp_avg_sq", 0.0, amsgrad});
   }
 
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    Compute keep;
+    adam::options_of<Compute, Wide> rest;
+
+    KOKKOS_FUNCTION update<Compute> at(const adam::terms<Compute>& by) const { return {keep, rest.at(by)}; }
+  };
+  [[nodiscard]] bias_corrections<adam::terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    const adam rule{
+        .lr = lr, .betas = betas, .eps = eps, .weight_decay = 0.0, .amsgrad = amsgrad, .maximize = maximize};
+    return {static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute, Wide>()};
+  }
+
   /// `step` counts from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    adam rule{
-        .lr = lr, .betas = betas, .eps = eps, .weight_decay = 0.0, .amsgrad = amsgrad, .maximize = maximize};
-    return {static_cast<Compute>(1.0 - lr * weight_decay), rule.template coefficients<Compute>(step)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const { require_adam_options(*this); }
 };
-static_assert(Optimizer<adamw>);
+static_assert(ScheduledOptimizer<adamw>);
 
 }  // namespace ferry::optim

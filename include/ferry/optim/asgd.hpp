@@ -10,7 +10,6 @@
 #include <boost/hana/tuple.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -47,14 +46,48 @@ struct asgd {
 
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"ax"}); }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double done;
+    Compute mu;
+
+    friend bool operator==(const terms&, const terms&) = default;
+  };
+  struct averaging {
+    double t0;
+
+    friend bool operator==(const averaging&, const averaging&) = default;
+    template <class Compute>
+    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
+      const auto done = static_cast<double>(step - 1);
+      return {done, static_cast<Compute>(1.0 / std::max(1.0, done - t0))};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    Wide lr, lambd;
+    double alpha;
+    Compute weight_decay, sign;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      const Wide base = Wide(1.0) + lambd * lr * by.done;
+      const Wide eta = lr / power(static_cast<double>(base), alpha);
+      return {narrowed<Compute>(eta), narrowed<Compute>(Wide(1.0) - lambd * eta), by.mu, weight_decay, sign};
+    }
+  };
+  [[nodiscard]] averaging by_step() const { return {t0}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {Wide(lr), Wide(lambd), alpha, static_cast<Compute>(weight_decay),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
   /// `step` counts from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    const auto done = static_cast<double>(step - 1);
-    const double eta = lr / std::pow(1.0 + lambd * lr * done, alpha);
-    return {static_cast<Compute>(eta), static_cast<Compute>(1.0 - lambd * eta),
-            static_cast<Compute>(1.0 / std::max(1.0, done - t0)), static_cast<Compute>(weight_decay),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const {
@@ -65,6 +98,6 @@ struct asgd {
     require_not_negative(name, "weight_decay", weight_decay);
   }
 };
-static_assert(Optimizer<asgd>);
+static_assert(ScheduledOptimizer<asgd>);
 
 }  // namespace ferry::optim

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
@@ -16,6 +16,28 @@ KOKKOS_FUNCTION Compute decay_over(const Compute& base, std::int64_t steps) {
     square *= square;
   }
   return static_cast<Compute>(product);
+}
+
+/// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the same on every backend. Within some units
+/// of the last place of a double.
+KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {
+  const auto whole = static_cast<std::int64_t>(exponent < 1e15 ? exponent : 1e15);
+  double product = decay_over(base, whole);
+  double root = base;
+  for (double rest = exponent - static_cast<double>(whole); rest > 0.0 && rest < 1.0 && root != 1.0;) {
+    root = Kokkos::sqrt(root);
+    rest *= 2.0;
+    if (rest < 1.0) continue;
+    product *= root;
+    rest -= 1.0;
+  }
+  return product;
+}
+
+/// A number of options, computed as kernels compute doubles, in the type of an update.
+template <class Compute, class Wide>
+KOKKOS_FORCEINLINE_FUNCTION Compute narrowed(const Wide& number) {
+  return static_cast<Compute>(static_cast<double>(number));
 }
 
 /// gradient + weight_decay weight. Without a decay the term is left out, as torch.optim does: 0 times an infinite weight

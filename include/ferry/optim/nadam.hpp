@@ -64,41 +64,76 @@ struct nadam {
 
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double share, room, next, room_of_next;
+    Compute correction2;
+
+    friend bool operator==(const terms&, const terms&) = default;
+  };
+  struct momenta {
+    std::array<double, 2> betas;
+    double momentum_decay;
+
+    friend bool operator==(const momenta&, const momenta&) = default;
+
+    /// `step` counts from 1.
+    template <class Compute>
+    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
+      const double next = momentum_at(step + 1);
+      const double product = until(step);
+      return {1.0 - momentum_at(step), 1.0 - product, next, 1.0 - product * next,
+              static_cast<Compute>(1.0 - std::pow(betas[1], static_cast<double>(step)))};
+    }
+
+   private:
+    [[nodiscard]] double momentum_at(std::int64_t t) const {
+      return betas[0] * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(t) * momentum_decay));
+    }
+    /// The product of the momenta of steps 1 to `step`; where it is too small to change 1 - P it is as good as zero.
+    [[nodiscard]] double until(std::int64_t step) const {
+      double product = 1.0;
+      for (std::int64_t t = 1; t <= step && product > 1e-20; ++t) product *= momentum_at(t);
+      return product;
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.from_gradient = narrowed<Compute>(lr * by.share / by.room);
+      made.from_average = narrowed<Compute>(lr * by.next / by.room_of_next);
+      made.correction2 = by.correction2;
+      return made;
+    }
+  };
+  [[nodiscard]] momenta by_step() const { return {betas, momentum_decay}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]),
+             static_cast<Compute>(betas[1]), static_cast<Compute>(1.0 - betas[1]), static_cast<Compute>(1.0),
+             static_cast<Compute>(eps), static_cast<Compute>(decoupled_weight_decay ? 0.0 : weight_decay),
+             static_cast<Compute>(decoupled_weight_decay ? 1.0 - lr * weight_decay : 1.0),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
   /// `step` counts from 1. The powers are taken in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    const double mu = momentum_at(step);
-    const double next = momentum_at(step + 1);
-    const double product = momenta_until(step);
-    const double decay = decoupled_weight_decay ? 0.0 : weight_decay;
-    return {static_cast<Compute>(lr * (1.0 - mu) / (1.0 - product)),
-            static_cast<Compute>(lr * next / (1.0 - product * next)),
-            static_cast<Compute>(1.0 - betas[0]),
-            static_cast<Compute>(betas[1]),
-            static_cast<Compute>(1.0 - betas[1]),
-            static_cast<Compute>(1.0 - std::pow(betas[1], static_cast<double>(step))),
-            static_cast<Compute>(eps),
-            static_cast<Compute>(decay),
-            static_cast<Compute>(decoupled_weight_decay ? 1.0 - lr * weight_decay : 1.0),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const {
     require_adam_options(*this);
     require_not_negative(name, "momentum_decay", momentum_decay);
   }
-
- private:
-  [[nodiscard]] double momentum_at(std::int64_t t) const {
-    return betas[0] * (1.0 - 0.5 * std::pow(0.96, static_cast<double>(t) * momentum_decay));
-  }
-  /// The product of the momenta of steps 1 to `step`; where it is too small to change 1 - P it is as good as zero.
-  [[nodiscard]] double momenta_until(std::int64_t step) const {
-    double product = 1.0;
-    for (std::int64_t t = 1; t <= step && product > 1e-20; ++t) product *= momentum_at(t);
-    return product;
-  }
 };
-static_assert(Optimizer<nadam>);
+static_assert(ScheduledOptimizer<nadam>);
 
 }  // namespace ferry::optim

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/bias_corrections.hpp>
 #include <ferry/optim/decay.hpp>
 #include <ferry/optim/field.hpp>
 #include <ferry/optim/require_option.hpp>
@@ -10,7 +11,6 @@
 #include <boost/hana/tuple.hpp>
 
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -61,24 +61,46 @@ struct partial_rowwise_adam {
     return boost::hana::make_tuple(field{"exp_avg"}, row_field{"exp_avg_sq"});
   }
 
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    Compute correction1, correction2;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double correction2) {
+      return {static_cast<Compute>(correction1), static_cast<Compute>(correction2)};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute>
+  struct options_of {
+    update<Compute> fixed;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.correction1 = by.correction1;
+      made.correction2 = by.correction2;
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute> options() const {
+    const auto one = static_cast<Compute>(1.0);
+    return {{static_cast<Compute>(lr), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]), one, one,
+             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)}};
+  }
+
   /// `step` counts from 1. The powers are taken in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    const auto t = static_cast<double>(step);
-    return {static_cast<Compute>(lr),
-            static_cast<Compute>(betas[0]),
-            static_cast<Compute>(betas[1]),
-            static_cast<Compute>(1.0 - betas[0]),
-            static_cast<Compute>(1.0 - betas[1]),
-            static_cast<Compute>(1.0 - std::pow(betas[0], t)),
-            static_cast<Compute>(1.0 - std::pow(betas[1], t)),
-            static_cast<Compute>(eps),
-            static_cast<Compute>(weight_decay),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
   void check() const { require_adam_options(*this); }
 };
-static_assert(RowOptimizer<partial_rowwise_adam>);
+static_assert(RowOptimizer<partial_rowwise_adam> && ScheduledOptimizer<partial_rowwise_adam>);
 
 }  // namespace ferry::optim

@@ -1,22 +1,25 @@
 #pragma once
 
-#include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/tensor.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/update_table.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
+#include <mutex>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace ferry::optim {
 
-/// The updates of many steps, for rows that are not all at the same one: made on the host, kept there, and sent to a
-/// device's memory entry by entry as they are needed there.
+/// The updates of many steps, for rows that are not all at the same one. Thread-safe: a verb that only reads adds what is
+/// missing under a lock and goes on with a view that later calls leave alone. Steps computed in float and in double
+/// have tables of their own, which lie side by side.
 template <class Rule>
 class update_log {
  public:
@@ -24,137 +27,182 @@ class update_log {
   template <class Compute>
   using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
 
-  /// For step_count::per_row: the updates of steps 1, 2, ... by today's options, up to `steps` or to the one from which on
-  /// they do not change any more.
+  /// For step_count::per_row: what the updates of steps 1, 2, ... have of the step alone, up to `steps` or to the one
+  /// from which on that does not change any more. Of a rule that does not tell it apart whole updates, by today's options.
   template <class Compute>
-  void by_count(const Rule& rule, std::int64_t steps) {
-    using entry = update<Compute>;
-    if (!holds<entry>() || runs_.empty() || !same(rule, runs_.back().rule)) {
-      reset<entry>(1);
-      runs_.assign(1, run{1, rule, 1, rule});
+  [[nodiscard]] detail::table_view by_count(const Rule& rule, std::int64_t steps) {
+    const std::lock_guard lock(guard_);
+    counted& of = counted_[slot<Compute>];
+    const auto source = step_source(rule);
+    if (!of.source || !same(*of.source, source)) {
+      of.table.truncate(0);
+      of.source.emplace(source);
+      of.settled = false;
     }
-    if (settled_ || size() >= steps) return;
-    const entry settled = rule.template coefficients<Compute>(std::int64_t{1} << 40);
-    while (size() < steps && !settled_) {
-      const entry next = rule.template coefficients<Compute>(size() + 1);
-      push(next);
-      settled_ = same(next, settled);
+    if (!of.settled && of.table.size() < steps) {
+      const auto last = entry_of<Compute>(source, std::int64_t{1} << 40);
+      while (!of.settled && of.table.size() < steps) {
+        const auto next = entry_of<Compute>(source, of.table.size() + 1);
+        of.table.push(next);
+        of.settled = same(next, last);
+      }
+    }
+    return of.table.view(1, of.table.size());
+  }
+
+  /// Before note: takes the memory that it needs.
+  void make_room() {
+    const std::lock_guard lock(guard_);
+    one_more(spans_);
+    one_more(rates_);
+  }
+  /// For step_count::catch_up: step `step` went by these options, computed in double or not. A step that was taken back
+  /// and comes again is noted anew. After make_room this allocates nothing.
+  void note(const Rule& rule, std::int64_t step, bool in_double) {
+    const std::lock_guard lock(guard_);
+    while (!rates_.empty() && rates_.back().first >= step) rates_.pop_back();
+    while (!spans_.empty() && spans_.back().first >= step) spans_.pop_back();
+    for (auto& each : history_) each.truncate(step - first_);
+    in_double_ = in_double;
+    const bool goes_on = !spans_.empty() && same_but_rate(rule, spans_.back().rule);
+    if (!goes_on) spans_.push_back({step, rule});
+    if constexpr (has_rate) {
+      if (goes_on && rule.lr == rates_.back().lr) return;
+      const bool largest = !goes_on || rates_.back().most < rule.lr;
+      rates_.push_back({step, rule.lr, largest ? rule.lr : rates_.back().most});
     }
   }
 
-  /// For step_count::catch_up: step `step` goes by these options. A step that was taken back and comes again is noted anew.
-  void note(const Rule& rule, std::int64_t step) {
-    while (!runs_.empty() && runs_.back().first >= step) runs_.pop_back();
-    truncate(step - first_);
-    if (!runs_.empty() && same(rule, runs_.back().rule)) return;
-    run next{step, rule, step, rule};
-    if (!runs_.empty() && same_but_rate(rule, runs_.back().rule)) {
-      next.rest_first = runs_.back().rest_first;
-      next.rest_rule = faster(rule, runs_.back().rest_rule);
+  /// The updates of all noted steps up to `step`, computed in Compute.
+  template <class Compute>
+  [[nodiscard]] detail::table_view history(std::int64_t step) {
+    const std::lock_guard lock(guard_);
+    auto& table = history_[slot<Compute>];
+    const std::int64_t wanted = spans_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
+    if (table.size() < wanted) {
+      std::int64_t next = first_ + table.size();
+      auto span = last_until(spans_, next);
+      auto rate = last_until(rates_, next);
+      for (; table.size() < wanted; ++next) {
+        advance(spans_, span, next);
+        advance(rates_, rate, next);
+        table.push(options(span, rate, &rated::lr).template coefficients<Compute>(next));
+      }
     }
-    runs_.push_back(next);
-  }
-
-  /// The updates of all noted steps up to `step`, computed in Compute: made anew where they were in another type.
-  template <class Compute>
-  void extend(std::int64_t step) {
-    using entry = update<Compute>;
-    if (!holds<entry>()) reset<entry>(first_);
-    const std::int64_t wanted = runs_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
-    truncate(wanted);
-    while (size() < wanted)
-      push(run_of(first_ + size()).rule.template coefficients<Compute>(first_ + size()));
-  }
-  template <class Compute>
-  [[nodiscard]] bool is_in() const {
-    return holds<update<Compute>>();
+    return table.view(first_, wanted);
   }
 
   /// The first of the steps up to `step` whose options differ in lr at most, and those options with the largest lr: an
-  /// element that these leave at rest stays there.
-  template <class Compute>
-  [[nodiscard]] std::pair<std::int64_t, update<Compute>> rest(std::int64_t step, const Rule& rule) const {
-    if (runs_.empty() || step < first_) return {step + 1, rule.template coefficients<Compute>(step + 1)};
-    const run& at = run_of(step);
-    return {at.rest_first, at.rest_rule.template coefficients<Compute>(at.rest_first)};
+  /// element that these leave at rest stays there. `rule` where no step has been noted.
+  [[nodiscard]] std::pair<std::int64_t, Rule> rest(std::int64_t step, const Rule& rule) const {
+    const std::lock_guard lock(guard_);
+    if (spans_.empty() || step < first_) return {step + 1, rule};
+    const auto span = last_until(spans_, step);
+    return {spans_[span].first, options(span, last_until(rates_, step), &rated::most)};
+  }
+
+  /// Whether the last noted step was computed in double.
+  [[nodiscard]] bool is_in_double() const {
+    const std::lock_guard lock(guard_);
+    return in_double_;
   }
 
   /// All rows have come to the step before `step`, so nothing earlier is needed any more.
   void begin_at(std::int64_t step) {
-    runs_.clear();
-    entries_.clear();
-    kind_ = nullptr;
-    sent_ = 0;
+    const std::lock_guard lock(guard_);
+    drop(spans_);
+    drop(rates_);
+    for (auto& each : history_) each.clear();
+    in_double_ = false;
     first_ = step;
   }
 
-  /// Step of the first entry.
-  [[nodiscard]] std::int64_t first() const { return first_; }
-
-  /// The entries, of type update<Compute>.
-  [[nodiscard]] const void* entries() const { return entries_.data(); }
-  [[nodiscard]] std::int64_t size() const {
-    return kind_ == nullptr ? 0 : static_cast<std::int64_t>(entries_.size() / entry_bytes_);
+  /// Bytes of host memory that the noted steps take.
+  [[nodiscard]] std::size_t history_bytes() const {
+    const std::lock_guard lock(guard_);
+    return spans_.capacity() * sizeof(span_of_steps) + rates_.capacity() * sizeof(rated) +
+           history_[0].bytes() + history_[1].bytes();
   }
-
-  /// The entries that a device's memory lacks, and the memory, with room for all of them.
-  struct missing {
-    std::shared_ptr<tensor<std::byte, device_space>> memory;
-    const std::byte* from;
-    std::size_t begin, bytes;
-  };
-  /// The caller sends them, and then says so.
-  [[nodiscard]] missing lacking() {
-    const auto needed = static_cast<std::size_t>(size()) * entry_bytes_;
-    if (mirror_ == nullptr || mirror_->rows() < needed) {  // a new one: verbs in flight share the old one
-      mirror_ = std::make_shared<tensor<std::byte, device_space>>("updates",
-                                                                  std::max<std::size_t>(2 * needed, 4096));
-      sent_ = 0;
-    }
-    const auto begin = static_cast<std::size_t>(sent_) * entry_bytes_;
-    return {mirror_, entries_.data() + begin, begin, needed - begin};
-  }
-  void sent() { sent_ = size(); }
 
  private:
-  struct run {
-    std::int64_t first;
-    Rule rule;
-    std::int64_t rest_first;  ///< see rest
-    Rule rest_rule;
+  template <class R>
+  static consteval auto rate_of() {
+    if constexpr (requires(R & a, const R& b) {
+                    a.lr = b.lr;
+                    { a.lr < b.lr } -> std::convertible_to<bool>;
+                    { a.lr == b.lr } -> std::convertible_to<bool>;
+                  })
+      return std::type_identity<std::remove_cvref_t<decltype(std::declval<R&>().lr)>>{};
+    else
+      return std::type_identity<char>{};
+  }
+  using rate_type = typename decltype(rate_of<Rule>())::type;
+  static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
+    rule.lr = rate;
+    requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
   };
 
-  template <class Update>
-  struct kind {
-    static constexpr char id = 0;
+  /// Steps from `first` on go by the same options, but for lr.
+  struct span_of_steps {
+    std::int64_t first;
+    Rule rule;
   };
-  template <class Update>
-  [[nodiscard]] bool holds() const {
-    return kind_ == &kind<Update>::id;
+  /// The lr of steps from `first` on, and the largest one since the span began. A schedule adds one for each step.
+  struct rated {
+    std::int64_t first;
+    rate_type lr;
+    rate_type most;
+  };
+
+  static auto step_source(const Rule& rule) {
+    if constexpr (ScheduledOptimizer<Rule>)
+      return rule.by_step();
+    else
+      return rule;
   }
-  template <class Update>
-  void reset(std::int64_t first) {
-    kind_ = &kind<Update>::id;
-    entry_bytes_ = sizeof(Update);
-    entries_.clear();
-    first_ = first;
-    settled_ = false;
-    sent_ = 0;
+  using source_type = decltype(step_source(std::declval<const Rule&>()));
+  template <class Compute>
+  static auto entry_of(const source_type& source, std::int64_t step) {
+    if constexpr (ScheduledOptimizer<Rule>)
+      return source.template at<Compute>(step);
+    else
+      return source.template coefficients<Compute>(step);
   }
-  template <class Update>
-  void push(const Update& next) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&next);
-    entries_.insert(entries_.end(), bytes, bytes + sizeof next);
+  struct counted {
+    detail::update_table table;
+    std::optional<source_type> source;
+    bool settled = false;
+  };
+
+  template <class Compute>
+  static constexpr std::size_t slot = std::is_same_v<Compute, double> ? 1 : 0;
+
+  template <class T>
+  static void one_more(std::vector<T>& of) {
+    if (of.size() == of.capacity()) of.reserve(std::max<std::size_t>(4, of.size() + of.size() / 2));
   }
-  void truncate(std::int64_t count) {
-    if (size() > count) entries_.resize(static_cast<std::size_t>(count) * entry_bytes_);
-    sent_ = std::min(sent_, std::max<std::int64_t>(0, count));
+  /// What make_room took for a next one stays.
+  template <class T>
+  static void drop(std::vector<T>& of) {
+    of.clear();
+    if (of.capacity() > 64) std::vector<T>().swap(of);
   }
-  /// Only where a step has been noted.
-  [[nodiscard]] const run& run_of(std::int64_t step) const {
-    auto at = runs_.size() - 1;
-    while (at > 0 && runs_[at].first > step) --at;
-    return runs_[at];
+  /// Place of the last one that begins at `step` or before.
+  template <class T>
+  static std::size_t last_until(const std::vector<T>& all, std::int64_t step) {
+    const auto after = std::upper_bound(all.begin(), all.end(), step,
+                                        [](std::int64_t s, const T& each) { return s < each.first; });
+    return after == all.begin() ? 0 : static_cast<std::size_t>(after - all.begin()) - 1;
+  }
+  template <class T>
+  static void advance(const std::vector<T>& all, std::size_t& at, std::int64_t step) {
+    while (at + 1 < all.size() && all[at + 1].first <= step) ++at;
+  }
+  Rule options(std::size_t span, [[maybe_unused]] std::size_t rate,
+               [[maybe_unused]] rate_type rated::*which) const {
+    Rule rule = spans_[span].rule;
+    if constexpr (has_rate) rule.lr = rates_[rate].*which;
+    return rule;
   }
 
   template <class T>
@@ -168,24 +216,17 @@ class update_log {
   }
   static bool same_but_rate(const Rule& a, const Rule& b) {
     Rule with = a;
-    if constexpr (requires { with.lr = b.lr; }) with.lr = b.lr;
+    if constexpr (has_rate) with.lr = b.lr;
     return same(with, b);
   }
-  static Rule faster(const Rule& a, const Rule& b) {
-    if constexpr (requires { a.lr < b.lr; })
-      return a.lr < b.lr ? b : a;
-    else
-      return a;
-  }
 
-  std::vector<run> runs_;
-  std::vector<std::byte> entries_;
-  const void* kind_ = nullptr;
-  std::size_t entry_bytes_ = 1;
+  mutable std::mutex guard_;
+  std::array<counted, 2> counted_;
+  std::vector<span_of_steps> spans_;
+  std::vector<rated> rates_;
+  std::array<detail::update_table, 2> history_;
   std::int64_t first_ = 1;
-  std::int64_t sent_ = 0;
-  bool settled_ = false;
-  std::shared_ptr<tensor<std::byte, device_space>> mirror_;
+  bool in_double_ = false;
 };
 
 }  // namespace ferry::optim

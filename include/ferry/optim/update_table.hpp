@@ -1,0 +1,105 @@
+#pragma once
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::optim::detail {
+
+/// A table's entries in a device's memory. Whoever sends some holds the guard until the end of that copy is noted with
+/// the memory, so that readers in other threads come after it.
+struct device_copy {
+  std::mutex guard;
+  std::shared_ptr<tensor<std::byte, device_space>> memory;
+  std::size_t sent = 0;  ///< bytes
+};
+
+/// The first entries of a table. They stay as they are while somebody holds this.
+struct table_view {
+  std::shared_ptr<const std::byte[]> entries;
+  std::shared_ptr<device_copy> on_device;
+  std::size_t bytes = 0;
+  std::int64_t first = 1;  ///< step of the first entry
+  std::int64_t count = 0;
+};
+
+/// A growing array of trivially copyable entries of one type, which are made on the host, kept there, and sent to a device
+/// as they are needed there. Its owner locks. Entries are added at the end, where no view reaches; a longer array takes
+/// the place of a full one, which its views keep.
+class update_table {
+ public:
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// Of host memory.
+  [[nodiscard]] std::size_t bytes() const { return capacity_; }
+
+  template <class Entry>
+  void push(const Entry& next) {
+    static_assert(std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+                  "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially "
+                  "copyable and not aligned to more than operator new is.");
+    entry_bytes_ = sizeof(Entry);
+    const std::size_t used = bytes_of(size_);
+    if (used + sizeof(Entry) > capacity_ || (cut_ && entries_.use_count() > 1)) grow(used, sizeof(Entry));
+    std::memcpy(entries_.get() + used, &next, sizeof next);
+    ++size_;
+  }
+
+  /// Keeps the first `count` entries.
+  void truncate(std::int64_t count) {
+    count = std::max<std::int64_t>(0, count);
+    if (size_ <= count) return;
+    size_ = count;
+    cut_ = true;
+    if (on_device_ == nullptr) return;
+    const std::lock_guard lock(on_device_->guard);
+    on_device_->sent = std::min(on_device_->sent, bytes_of(count));
+  }
+
+  /// Gives the memory back, but for a small piece of the device's, whose allocation would make the device wait.
+  void clear() {
+    truncate(0);
+    entries_ = nullptr;
+    capacity_ = 0;
+    if (on_device_ == nullptr) return;
+    const std::lock_guard lock(on_device_->guard);
+    if (on_device_->memory != nullptr && on_device_->memory->size() > kept_on_device)
+      on_device_->memory = nullptr;
+  }
+
+  [[nodiscard]] table_view view(std::int64_t first, std::int64_t count) {
+    if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
+    return {entries_, on_device_, bytes_of(count), first, count};
+  }
+
+ private:
+  static constexpr std::size_t kept_on_device = 65536;
+
+  [[nodiscard]] std::size_t bytes_of(std::int64_t count) const {
+    return static_cast<std::size_t>(count) * entry_bytes_;
+  }
+  void grow(std::size_t used, std::size_t entry) {
+    const std::size_t capacity = std::max(used + used / 2, 16 * entry);
+    std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
+    if (used != 0) std::memcpy(longer.get(), entries_.get(), used);
+    entries_ = std::move(longer);
+    capacity_ = capacity;
+    cut_ = false;
+  }
+
+  std::shared_ptr<std::byte[]> entries_;
+  std::size_t capacity_ = 0;
+  std::size_t entry_bytes_ = 0;
+  std::int64_t size_ = 0;
+  bool cut_ = false;  ///< whether views may reach beyond the end
+  std::shared_ptr<device_copy> on_device_;
+};
+
+}  // namespace ferry::optim::detail

@@ -1,0 +1,259 @@
+#include "optim/step_kit.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+/// Learning rates that change in each step: what they cost is bounded by counts of calls and by bytes, what they give is
+/// compared with plain loops.
+namespace ferry_test {
+
+/// Momentum whose rate falls with the step; counts how often an update is made for it. (In no unnamed namespace, see
+/// two_buffers.)
+struct falling_rate {
+  static constexpr std::string_view name = "falling_rate";
+  static constexpr int min_fields = 1;
+  static inline std::atomic<std::int64_t> made{0};
+
+  double lr = 0.1;
+  double decay = 0.01;
+
+  template <class Compute>
+  struct update {
+    Compute lr, factor;
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      state[0] = factor * state[0] + gradient;
+      weight -= lr * state[0];
+    }
+  };
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(ferry::optim::field{"momentum"}); }
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    ++made;
+    return {static_cast<Compute>(lr / (1.0 + decay * static_cast<double>(step))), static_cast<Compute>(0.5)};
+  }
+  void check() const {}
+};
+
+/// The same, with what depends on the step alone told apart.
+struct falling_rate_apart : falling_rate {
+  static constexpr std::string_view name = "falling_rate_apart";
+
+  template <class Compute>
+  struct terms {
+    double divisor;
+    friend bool operator==(const terms&, const terms&) = default;
+  };
+  struct falling {
+    double decay;
+    friend bool operator==(const falling&, const falling&) = default;
+    template <class Compute>
+    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
+      ++made;
+      return {1.0 + decay * static_cast<double>(step)};
+    }
+  };
+  template <class Compute, class Wide>
+  struct options_of {
+    Wide lr;
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      return {ferry::optim::narrowed<Compute>(lr / by.divisor), Compute(0.5f)};
+    }
+  };
+  [[nodiscard]] falling by_step() const { return {decay}; }
+  template <class Compute, class Wide>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {Wide(lr)};
+  }
+};
+static_assert(ferry::ScheduledOptimizer<falling_rate_apart> && !ferry::ScheduledOptimizer<falling_rate>);
+
+namespace {
+
+using space = ferry::mapped_space;
+constexpr std::size_t rows = 5, width = 6;
+
+double rate(std::int64_t step) { return 0.1 / (1.0 + 0.05 * static_cast<double>(step)); }
+
+/// Steps that each name some of the rows once, by options of their own; the rows' counts and bits are those of plain loops.
+template <class Rule, int Fields>
+void each_row_by_its_own_count(std::int64_t steps, const std::function<Rule(std::int64_t)>& rule_at,
+                               std::integral_constant<int, Fields>) {
+  CAPTURE(Rule::name);
+  const exec_space exec;
+  auto random = generator(91);
+  const auto start = values<double>(random, rows * width);
+  auto table = make<space>("weights", rows, width, start);
+  auto state = ferry::optim::make_state(rule_at(1), table);
+  plain_training<Rule, Fields> expected(rule_at(1), start, width);
+  std::vector<std::int64_t> counts(rows);
+  for (std::int64_t s = 1; s <= steps; ++s) {
+    const Rule rule = rule_at(s);
+    const std::vector<std::int64_t> which{s % 3, 3 + s % 2};
+    const auto gradient = values<double>(random, which.size() * width);
+    ferry::step(exec, rule, table, state, which,
+                make<ferry::device_space>("grads", which.size(), width, gradient),
+                ferry::step_count::per_row{})
+        .wait();
+    for (std::size_t p = 0; p < which.size(); ++p) {
+      const auto row = static_cast<std::size_t>(which[p]);
+      const auto from = gradient.begin() + static_cast<std::ptrdiff_t>(p * width);
+      expected.step(rule, ++counts[row], row, {from, from + width});
+    }
+  }
+  CHECK(take(table) == expected.weights);
+  for (int f = 0; f < Fields; ++f) CHECK(take(state.field(f)) == expected.state[static_cast<std::size_t>(f)]);
+}
+
+/// Where each step names every row, rows that count for themselves have the bits of those that do not.
+template <class Rule>
+void per_row_is_global_where_all_are_named(Rule rule) {
+  CAPTURE(Rule::name);
+  const exec_space exec;
+  auto random = generator(93);
+  const auto start = values<float>(random, rows * width);
+  auto one = make<space>("one", rows, width, start), other = make<space>("other", rows, width, start);
+  auto one_state = ferry::optim::make_state(rule, one), other_state = ferry::optim::make_state(rule, other);
+  const std::vector<int> every{3, 1, 4, 0, 2};
+  for (std::int64_t s = 1; s <= 20; ++s) {
+    rule.lr = rate(s);
+    const auto grads = make<ferry::device_space>("grads", rows, width, values<float>(random, rows * width));
+    ferry::step(exec, rule, one, one_state, every, grads).wait();
+    ferry::step(exec, rule, other, other_state, every, grads, ferry::step_count::per_row{}).wait();
+  }
+  CHECK(take(one) == take(other));
+  CHECK(take(one) != start);
+}
+
+}  // namespace
+
+TEST_CASE("rows that count have the bits of plain loops under a schedule", "[optim][step_count][schedule]") {
+  using namespace ferry::optim;
+  const std::integral_constant<int, 1> one;
+  const std::integral_constant<int, 2> two;
+  const std::integral_constant<int, 3> three;
+  const auto later = [](std::int64_t s, double now, double then) { return s < 15 ? now : then; };
+  each_row_by_its_own_count<adam>(
+      30,
+      [&](std::int64_t s) {
+        return adam{.lr = rate(s), .betas = {0.9, later(s, 0.999, 0.99)}};
+      },
+      two);
+  each_row_by_its_own_count<adam>(
+      30, [&](std::int64_t s) { return adam{.lr = rate(s), .weight_decay = rate(2 * s), .amsgrad = true}; },
+      three);
+  each_row_by_its_own_count<adamw>(
+      30, [&](std::int64_t s) { return adamw{.lr = rate(s), .weight_decay = rate(2 * s)}; }, two);
+  each_row_by_its_own_count<sparse_adam>(
+      30, [&](std::int64_t s) { return sparse_adam{.lr = rate(s)}; }, two);
+  each_row_by_its_own_count<adamax>(
+      30, [&](std::int64_t s) { return adamax{.lr = rate(s)}; }, two);
+  each_row_by_its_own_count<nadam>(
+      30, [&](std::int64_t s) { return nadam{.lr = rate(s), .momentum_decay = later(s, 4e-3, 1e-2)}; }, two);
+  each_row_by_its_own_count<adagrad>(
+      30, [&](std::int64_t s) { return adagrad{.lr = rate(s), .lr_decay = later(s, 0.1, 0.0)}; }, one);
+  each_row_by_its_own_count<asgd>(
+      30, [&](std::int64_t s) { return asgd{.lr = rate(s), .lambd = 0.1, .alpha = 0.6, .t0 = 5}; }, one);
+  each_row_by_its_own_count<falling_rate>(
+      30, [&](std::int64_t s) { return falling_rate{.lr = rate(s)}; }, one);
+  for (const double decay : {0.01, 0.02})
+    each_row_by_its_own_count<falling_rate_apart>(
+        30,
+        [&](std::int64_t s) { return falling_rate_apart{{.lr = rate(s), .decay = s < 9 ? 0.01 : decay}}; },
+        one);
+}
+
+TEST_CASE("rules that look at whole rows count them under a schedule, too", "[optim][step_count][schedule]") {
+  using namespace ferry::optim;
+  per_row_is_global_where_all_are_named(lamb{});
+  per_row_is_global_where_all_are_named(partial_rowwise_adam{});
+  per_row_is_global_where_all_are_named(adam{});
+}
+
+TEST_CASE("a schedule costs a step of rows that count no more than the first did",
+          "[optim][step_count][schedule]") {
+  const exec_space exec;
+  constexpr std::int64_t steps = 200;
+  ferry::tensor<float, space> table("weights", rows, width);
+  ferry::init::zeros(exec, table);
+  ferry::tensor<float, ferry::device_space> grads("grads", 1, width);
+  ferry::init::zeros(exec, grads);
+  falling_rate_apart rule;
+  auto state = ferry::optim::make_state(rule, table);
+  const auto before = falling_rate::made.load();
+  for (std::int64_t s = 1; s <= steps; ++s) {
+    rule.lr = rate(s);
+    ferry::step(exec, rule, table, state, std::vector<std::int64_t>{s % 5}, grads,
+                ferry::step_count::per_row{})
+        .wait();
+  }
+  CHECK(falling_rate::made - before <= 3 * steps);
+}
+
+TEST_CASE("steps in float and in double by turns work out each update once in each",
+          "[optim][step_count][schedule]") {
+  const exec_space exec;
+  constexpr std::int64_t steps = 200;
+  auto random = generator(95);
+  const auto start = values<float>(random, rows * width);
+  auto table = make<space>("weights", rows, width, start);
+  falling_rate rule;
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<falling_rate, 1> dense(rule, start, width);
+  const std::vector<double> zeros(width, 0.0);
+  const auto before = falling_rate::made.load();
+  for (std::int64_t s = 1; s <= steps; ++s) {
+    rule.lr = rate(s);
+    const auto named = static_cast<std::size_t>(s) % (rows - 1);
+    const auto gradient = values<float>(random, width);
+    const std::vector<double> wide(gradient.begin(), gradient.end());
+    const std::vector<std::size_t> which{named};
+    if (s % 2 == 0)
+      ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 1, width, gradient),
+                  ferry::step_count::catch_up{})
+          .wait();
+    else
+      ferry::step(exec, rule, table, state, which, make<ferry::device_space>("grads", 1, width, wide),
+                  ferry::step_count::catch_up{})
+          .wait();
+    for (std::size_t row = 0; row < rows; ++row) dense.step(rule, s, row, row == named ? wide : zeros);
+  }
+  // Twice in the history, and some times for the step itself; the oracle's are once for each row.
+  CHECK(falling_rate::made - before <= (12 + static_cast<std::int64_t>(rows)) * steps);
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(farthest_apart(take(table), dense.weights) < 1e-4);
+}
+
+TEST_CASE("the history of a schedule takes some bytes for each step, until all rows have caught up",
+          "[optim][step_count][schedule]") {
+  const exec_space exec;
+  constexpr std::size_t steps = 1000;
+  ferry::tensor<float, space> table("weights", rows, width);
+  ferry::init::zeros(exec, table);
+  ferry::tensor<float, ferry::device_space> grads("grads", 1, width);
+  ferry::init::zeros(exec, grads);
+  ferry::optim::adam rule;
+  auto state = ferry::optim::make_state(rule, table);
+  for (std::size_t s = 1; s <= steps; ++s) {
+    rule.lr = rate(static_cast<std::int64_t>(s));
+    ferry::step(exec, rule, table, state, std::vector<std::size_t>{s % 2}, grads,
+                ferry::step_count::catch_up{})
+        .wait();
+  }
+  // An update and three numbers; arrays that grow have room for half as much again.
+  constexpr std::size_t each = sizeof(ferry::optim::adam::update<float>) + 3 * sizeof(double);
+  CHECK(state.clock()->updates.history_bytes() <= each * steps * 3 / 2 + 4096);
+  ferry::catch_up(exec, rule, table, state).wait();
+  CHECK(state.clock()->updates.history_bytes() <= 4096);
+}
+
+}  // namespace ferry_test
