@@ -146,7 +146,8 @@ TEST_CASE("many threads have crews at once, more than there are threads to be ha
   CHECK(wrong == 0);
 }
 
-// A thread waits for what another crew's calling thread is to do: no crew may keep another one from beginning.
+// A thread waits for what another crew's calling thread is to do: no crew may keep another one from
+// beginning.
 TEST_CASE("crews that wait for each other come to an end", "[pool]") {
   std::atomic<bool> told{false};
   std::atomic<bool> waiting{false};
