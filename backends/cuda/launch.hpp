@@ -6,9 +6,9 @@
 
 namespace ferry::cuda {
 
-/// How Kokkos hands functors to kernels. It puts those of 512 bytes and more, its own wrapping included, into a buffer of
-/// the device that all kernels share: the host then waits for the kernel that used the buffer last, and a graph can't
-/// repeat it.
+/// How Kokkos hands functors to kernels. It puts those of 512 bytes and more, its own wrapping included, into
+/// a buffer of the device that all kernels share: the host then waits for the kernel that used the buffer
+/// last, and a graph can't repeat it.
 struct launch_functions {
   /// The policy with the hint by which Kokkos passes functors of up to 4 KB as the kernel's argument.
   template <class Policy>

@@ -17,7 +17,8 @@
 #include <thread>
 #include <vector>
 
-/// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get what it needs.
+/// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get
+/// what it needs.
 namespace ferry_test {
 
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// A program whose Kokkos::finalize is called at exit, among the destructors of objects with static storage that use the
-/// worker pool themselves: it must end, with all threads joined, and do what it was told.
+/// A program whose Kokkos::finalize is called at exit, among the destructors of objects with static storage
+/// that use the worker pool themselves: it must end, with all threads joined, and do what it was told.
 namespace {
 
 int runs_that_went_wrong = 0;

@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-/// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever other kernels
-/// were launched in between.
+/// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
+/// other kernels were launched in between.
 namespace ferry_test {
 
 namespace {
@@ -36,8 +36,8 @@ auto four_stages() {
                               ferry::optim::max_norm{3.0}};
 }
 
-/// A captured step, against the same step that was not captured. In between, kernels of the same type run with other
-/// options.
+/// A captured step, against the same step that was not captured. In between, kernels of the same type run
+/// with other options.
 template <class Space, class Path, class Rule>
 void replay(const Rule& rule, const Rule& other) {
   auto random = generator(61);

@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t rows = 300, n = 500;
 
-/// `steps` steps with repeated rows; rules without fields count steps by row, too.
-template <class Space, class StepCount, class Rule, class Path>
+/// Four steps with repeated rows.
+template <class Space, class Rule, class Path>
 void train(const Rule& rule, std::size_t width, Path path) {
   CAPTURE(Space::name, path.name, width);
   auto random = generator(60 + width);
@@ -33,7 +33,7 @@ void train(const Rule& rule, std::size_t width, Path path) {
     const auto gradients = values<double>(random, n * width);
     const auto there = make<ferry::device_space>("grads", n, width, gradients);
     const auto plan = ferry::make_plan(exec, which, rows);
-    ferry::step(exec, rule, table, state, plan, there, path, StepCount{}).wait();
+    ferry::step(exec, rule, table, state, plan, there, path).wait();
     std::map<std::int64_t, std::vector<double>> summed;
     for (std::size_t p = 0; p < n; ++p) {
       auto& row = summed[which[p]];
@@ -51,10 +51,10 @@ void train(const Rule& rule, std::size_t width, Path path) {
   CHECK(worst < 1e-12);
 }
 
-template <class Space, class StepCount = ferry::step_count::global, class Rule>
+template <class Space, class Rule>
 void train_on_every_path(const Rule& rule) {
   for_each_path<Space, ferry::device_space, work::changes>([&](auto path) {
-    for (const std::size_t width : {3u, 40u}) train<Space, StepCount>(rule, width, path);
+    for (const std::size_t width : {3u, 40u}) train<Space>(rule, width, path);
   });
 }
 
@@ -63,7 +63,7 @@ void train_on_every_path(const Rule& rule) {
 TEMPLATE_TEST_CASE("rules with many options", "[optim][own][large]", ferry::device_space, ferry::mapped_space,
                    ferry::pinned_space) {
   train_on_every_path<TestType>(polynomial_rule<20>{});
-  train_on_every_path<TestType, ferry::step_count::per_row>(polynomial_rule<60>{});
+  train_on_every_path<TestType>(polynomial_rule<60>{});
 }
 
 TEMPLATE_TEST_CASE("rules with many options that look at whole rows", "[optim][own][large]",

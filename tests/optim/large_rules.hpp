@@ -61,7 +61,8 @@ struct polynomial_rule {
   }
 };
 
-/// By rows: averages of g / |g|, with decays of their own, all of which move the weight; then a polynomial in g.
+/// By rows: averages of g / |g|, with decays of their own, all of which move the weight; then a polynomial in
+/// g.
 template <int Fields, int Options>
 struct averages_rule {
   static constexpr std::string_view name = "averages_rule";

@@ -9,7 +9,8 @@
 
 namespace ferry_test {
 
-/// Ends the program with a message where what runs beside it hangs, so that the tests after it are not waited for in vain.
+/// Ends the program with a message where what runs beside it hangs, so that the tests after it are not waited
+/// for in vain.
 class watchdog {
  public:
   explicit watchdog(const char* what, std::chrono::seconds most = std::chrono::seconds(60))

@@ -82,8 +82,8 @@ class list_from_back {
     all_ = of.mark(of.lane());
   }
 
-  /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it may block, see
-  /// ring_progress.
+  /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it
+  /// may block, see ring_progress.
   const Row* from(std::int64_t first, ring<Exec>& by) {
     by.await(words_[first >= split_ ? 0 : 1], all_.get());
     return here_ + first;

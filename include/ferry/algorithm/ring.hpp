@@ -40,7 +40,8 @@ template <class Exec>
 class ring {
  public:
   /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
-  /// `workers` would not all find work; with 0 the calling thread does without other threads. The kernel goes to `lane`.
+  /// `workers` would not all find work; with 0 the calling thread does without other threads. The kernel goes
+  /// to `lane`.
   ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
        int workers)
       : call_(of), lane_(lane), items_(items), bytes_(static_cast<std::size_t>(items * item_bytes)) {
@@ -81,8 +82,8 @@ class ring {
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
-  /// For the callbacks: until the device has written a number other than 0 to a word in page-locked memory. Throws
-  /// device_error where that will never be; `by` is a point in the device's work by which it is.
+  /// For the callbacks: until the device has written a number other than 0 to a word in page-locked memory.
+  /// Throws device_error where that will never be; `by` is a point in the device's work by which it is.
   void await(std::int64_t& word, event* by) {
     const std::atomic_ref<std::int64_t> at(word);
     if (at.load(std::memory_order_acquire) != 0) return;
@@ -205,8 +206,8 @@ class ring {
     progress_.end();
   }
 
-  /// The calling thread alone posts what there is room for, then launches a kernel that ends with it, so that nobody has to
-  /// work meanwhile.
+  /// The calling thread alone posts what there is room for, then launches a kernel that ends with it, so that
+  /// nobody has to work meanwhile.
   template <class Mover, class Rest, class Drain>
   void drain_alone(const Mover& mover, Rest& rest, ring_feed& own, const Drain& drain) {
     post asked[words::depth];

@@ -13,9 +13,10 @@ namespace ferry::detail {
 
 /// What the workers of a ring know of each other and of the kernel.
 ///
-/// No worker asks the device about the kernel: that may block while another thread waits for the device within the driver,
-/// perhaps for this very kernel, which waits for the worker. Workers look at words that the device writes. A thread of its
-/// own asks where one of them has waited for long, because a kernel that failed writes no more.
+/// No worker asks the device about the kernel: that may block while another thread waits for the device
+/// within the driver, perhaps for this very kernel, which waits for the worker. Workers look at words that
+/// the device writes. A thread of its own asks where one of them has waited for long, because a kernel that
+/// failed writes no more.
 class ring_progress {
  public:
   std::string label;
@@ -30,7 +31,8 @@ class ring_progress {
   /// Tells the other workers to stop; whether this was the first to do so.
   bool give_up() { return !given_up_.exchange(true); }
 
-  /// Waits until reached(), which looks at a word of the device's; false where the list is given up meanwhile.
+  /// Waits until reached(), which looks at a word of the device's; false where the list is given up
+  /// meanwhile.
   template <class Reached>
   [[nodiscard]] bool await(const Reached& reached) {
     auto begun = clock::time_point();
@@ -51,8 +53,8 @@ class ring_progress {
     return true;
   }
 
-  /// The workers have ended, all of them or until there is another kernel. Throws what the device says of the last one, if
-  /// it was asked.
+  /// The workers have ended, all of them or until there is another kernel. Throws what the device says of the
+  /// last one, if it was asked.
   void end() {
     over_ = true;
     watcher_.finish();

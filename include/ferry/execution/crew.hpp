@@ -10,9 +10,10 @@
 
 namespace ferry::detail {
 
-/// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must get done by the
-/// calling thread alone: there may be no helpers, and those that there are may be slow to begin. The helpers wake up
-/// while the crew is made; they go back to the pool with dismiss(), at the latest with the crew.
+/// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must
+/// get done by the calling thread alone: there may be no helpers, and those that there are may be slow to
+/// begin. The helpers wake up while the crew is made; they go back to the pool with dismiss(), at the latest
+/// with the crew.
 class crew {
  public:
   crew() = default;  ///< of the calling thread
@@ -21,8 +22,8 @@ class crew {
   crew& operator=(const crew&) = delete;
   ~crew() { dismiss(); }
 
-  /// For a crew without helpers: takes at most so many of a pool of at most `most`, though one in any case where a thread
-  /// can be started.
+  /// For a crew without helpers: takes at most so many of a pool of at most `most`, though one in any case
+  /// where a thread can be started.
   void hire(int helpers, int most) {
     if (helpers <= 0) return;
     pool_ = worker_pool::get();
@@ -31,8 +32,8 @@ class crew {
   }
   [[nodiscard]] int helpers() const { return helpers_; }
 
-  /// Calls work(worker) for each worker in [0, helpers()], 0 in the calling thread, and returns when all have ended.
-  /// Rethrows the error that came first.
+  /// Calls work(worker) for each worker in [0, helpers()], 0 in the calling thread, and returns when all have
+  /// ended. Rethrows the error that came first.
   template <class Work>
   void run(const Work& work) {
     start(work);

@@ -45,8 +45,9 @@ void launch(const Exec& exec, const std::string& label, std::int64_t count, cons
     enqueue<Exec>(label, range(exec, 0, count), functor);
 }
 
-/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector lanes each. A
-/// device is told the number, so that no kernel takes more registers for a thread than so large a team leaves it.
+/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector
+/// lanes each. A device is told the number, so that no kernel takes more registers for a thread than so large
+/// a team leaves it.
 template <int Threads, class Exec, class Functor>
 void launch_teams(const Exec& exec, const std::string& label, std::int64_t teams, int lanes,
                   const Functor& functor) {

@@ -15,9 +15,9 @@ namespace ferry::detail {
 /// Processors that threads may run on. Where the system does not say, nothing is changed.
 class processor_set {
  public:
-  /// All that any thread of the process may run on now. Not those of the calling thread alone: an OpenMP library binds the
-  /// thread of main() to one place, and a thread inherits what binds its maker. The threads of a host execution space
-  /// together have what the user gave the process.
+  /// All that any thread of the process may run on now. Not those of the calling thread alone: an OpenMP
+  /// library binds the thread of main() to one place, and a thread inherits what binds its maker. The threads
+  /// of a host execution space together have what the user gave the process.
   static processor_set of_process() {
     struct closer {
       void operator()(DIR* open) const { closedir(open); }

@@ -13,12 +13,14 @@
 
 namespace ferry::detail {
 
-/// The threads that help the callers of verbs, made at first need. Of ferry's own, not those of a host execution space:
-/// they wait for the device, and Kokkos locks an instance of the host's for as long as it computes, so that whatever else
-/// computes there would wait for the device as well. What the device waits for may be just that.
+/// The threads that help the callers of verbs, made at first need. Of ferry's own, not those of a host
+/// execution space: they wait for the device, and Kokkos locks an instance of the host's for as long as it
+/// computes, so that whatever else computes there would wait for the device as well. What the device waits
+/// for may be just that.
 ///
-/// A thread is one crew's until it is given back; nothing is queued, so no crew can wait for another one's end. Gone with
-/// Kokkos::finalize. A child process has none of the threads: fork before the first verb, as CUDA demands too.
+/// A thread is one crew's until it is given back; nothing is queued, so no crew can wait for another one's
+/// end. Gone with Kokkos::finalize. A child process has none of the threads: fork before the first verb, as
+/// CUDA demands too.
 class worker_pool {
  public:
   static std::shared_ptr<worker_pool> get() { return until_finalize<worker_pool>(); }
@@ -28,8 +30,8 @@ class worker_pool {
   worker_pool& operator=(const worker_pool&) = delete;
   ~worker_pool() = default;
 
-  /// A list of at most `wanted` threads, awake or about to be. The pool makes no more than `most`, but for a crew that would
-  /// have none; fewer where the system starts no more. Thread-safe.
+  /// A list of at most `wanted` threads, awake or about to be. The pool makes no more than `most`, but for a
+  /// crew that would have none; fewer where the system starts no more. Thread-safe.
   [[nodiscard]] worker_thread* hire(int wanted, int most) {
     worker_thread* hired = nullptr;
     {

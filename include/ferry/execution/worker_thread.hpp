@@ -14,8 +14,8 @@
 
 namespace ferry::detail {
 
-/// Keeps signals meant for the process away from threads that are made while it lives; those that a thread raises by what
-/// it does reach it.
+/// Keeps signals meant for the process away from threads that are made while it lives; those that a thread
+/// raises by what it does reach it.
 class signals_elsewhere {
  public:
   signals_elsewhere() {
@@ -33,8 +33,8 @@ class signals_elsewhere {
   sigset_t before_;
 };
 
-/// A thread that does one piece of work after the other. It stays awake for a while after each, for the next call of a
-/// verb to find it so, then sleeps. One user at a time.
+/// A thread that does one piece of work after the other. It stays awake for a while after each, for the next
+/// call of a verb to find it so, then sleeps. One user at a time.
 class worker_thread {
  public:
   using work = void (*)(void* context, int worker) noexcept;

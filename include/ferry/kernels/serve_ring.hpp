@@ -97,7 +97,8 @@ struct serve_ring {
   }
 };
 
-/// Tells the host by a word in page-locked memory that what was enqueued before has ended. Launched as serve_ring is.
+/// Tells the host by a word in page-locked memory that what was enqueued before has ended. Launched as
+/// serve_ring is.
 template <class Exec>
 struct raise_word {
   std::int64_t* word;
