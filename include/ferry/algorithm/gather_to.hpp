@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -82,7 +83,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
         "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once "
         "only; "
         "gather into a batch of yours");
-  auto rows = tensor_like<T, Space>(from, positions, from.label + "::gathered");
+  auto rows = tensor_like<T, Space>(from, positions, std::string(from.label) + "::gathered");
   ticket cleared;
   if (holes) cleared = clear(exec, make_ref(rows));
   ticket work = gather(exec, table, indices, rows, asked...);
