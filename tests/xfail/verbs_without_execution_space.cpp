@@ -1,5 +1,5 @@
 // What has no execution space begins with the next argument.
-// expected-errors: 16 the first argument of a verb must be an instance of a Kokkos execution space
+// expected-errors: 17 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -17,6 +17,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::gather(exec, table, indices, batch).wait();
   ferry::gather(exec, codes, indices, batch).wait();
   static_cast<void>(ferry::gather<ferry::pinned_space>(exec, table, indices));
+  static_cast<void>(ferry::gather<ferry::pinned_space, double>(exec, table, indices));
   ferry::gather(exec, rule, table, state, indices, batch).wait();
   ferry::scatter(exec, table, indices, batch).wait();
   ferry::scatter(exec, table, indices, batch, ferry::path::direct{}).wait();
@@ -28,12 +29,14 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::dequantize(exec, codes, table).wait();
   static_cast<void>(ferry::make_plan(exec, indices, 10));
   ferry::init::zeros(exec, table);
+  ferry::init::constant(exec, table, 1);
   ferry::init::uniform(exec, table, 0.0, 1.0, 1);
   ferry::init::normal(exec, table, 0.0, 1.0, 1);
 #else
   ferry::gather(table, indices, batch).wait();
   ferry::gather(codes, indices, batch).wait();
   static_cast<void>(ferry::gather<ferry::pinned_space>(table, indices));
+  static_cast<void>(ferry::gather<ferry::pinned_space, double>(table, indices));
   ferry::gather(rule, table, state, indices, batch).wait();
   ferry::scatter(table, indices, batch).wait();
   ferry::scatter(table, indices, batch, ferry::path::direct{}).wait();
@@ -45,6 +48,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::dequantize(codes, table).wait();
   static_cast<void>(ferry::make_plan(indices, 10));
   ferry::init::zeros(table);
+  ferry::init::constant(table, 1);
   ferry::init::uniform(table, 0.0, 1.0, 1);
   ferry::init::normal(table, 0.0, 1.0, 1);
 #endif

@@ -255,6 +255,7 @@ enum class refusing {
   dequantize,
   catch_up,
   zeros,
+  constant,
   uniform,
   normal,
   custom,

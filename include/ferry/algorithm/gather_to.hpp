@@ -120,6 +120,8 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
 ///
 ///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_table<Table>(),
+                            detail::flaw_of_indices<Indices>()) == detail::flaw::none)
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const Table& table, const Indices& indices, Policies... asked) {
   return detail::gather_into_new<T, Space>(exec, table, indices, asked...);

@@ -109,6 +109,8 @@ void zeros(const Exec& exec, Array&& array) {
 /// elements take the nearest, integers what is left of it without its fraction. Throws invalid_argument where integer
 /// elements can't hold it.
 template <class Exec, class Array, class Value>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
+           detail::flaw::none)
 void constant(const Exec& exec, Array&& array, const Value& value) {
   ferry::detail::require_init<Exec, Array>();
   using element = ferry::detail::element_of<Array>;

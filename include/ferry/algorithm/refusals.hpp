@@ -23,6 +23,12 @@ ticket gather(const Arguments&...) {
   detail::say<detail::flaw_of_new_gather<Arguments...>(), detail::refusing::gather, Arguments...>();
   return {};
 }
+template <MemorySpace Space, Element T, class... Arguments>
+  requires(detail::flaw_of_new_gather<Arguments...>() != detail::flaw::none)
+ticket gather(const Arguments&...) {
+  detail::say<detail::flaw_of_new_gather<Arguments...>(), detail::refusing::gather, Arguments...>();
+  return {};
+}
 template <class... Arguments>
   requires(detail::flaw_of_gather<Arguments...>() != detail::flaw::none)
 ticket scatter(const Arguments&...) {
@@ -106,6 +112,11 @@ template <class... Arguments>
   requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
 void zeros(const Arguments&...) {
   detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::zeros, Arguments...>();
+}
+template <class... Arguments>
+  requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
+void constant(const Arguments&...) {
+  detail::say<detail::flaw_of_init<Arguments...>(), detail::refusing::constant, Arguments...>();
 }
 template <class... Arguments>
   requires(detail::flaw_of_init<Arguments...>() != detail::flaw::none)
