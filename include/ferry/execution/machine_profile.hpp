@@ -1,8 +1,9 @@
 #pragma once
 
+#include <ferry/tensor/finite.hpp>
+
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <string_view>
 
 namespace ferry {
@@ -101,7 +102,7 @@ struct profile_field {
 
 /// Finite, and positive where it divides.
 constexpr bool is_usable(const profile_field& field, double value) {
-  return (value > 0.0 || (value == 0.0 && field.may_be_zero)) && value <= std::numeric_limits<double>::max();
+  return is_finite(value) && (value > 0.0 || (value == 0.0 && field.may_be_zero));
 }
 
 inline constexpr profile_field profile_fields[] = {
