@@ -9,8 +9,8 @@
 namespace ferry {
 
 /// What path::automatic knows of the machine: durations and rates, each with its unit in the name (GB = 1e9 bytes).
-/// The values here are readings of one H200 behind PCIe 5 x16 with 16 cores; ferry::calibrate takes those of the
-/// machine that it runs on.
+/// The values here are readings of one H200 behind PCIe 5 x16 with 16 cores, whatever machine this is; a host backend's
+/// defaults are ferry::default_profile's. ferry::calibrate takes the readings of the machine that it runs on.
 struct machine_profile {
   // A call and its wait(), without the rows.
   double call_us = 11;              ///< path::direct
@@ -87,6 +87,20 @@ enum class reading : unsigned {
 inline constexpr std::array<std::string_view, 12> reading_names = {
     "calls",  "sort",   "dma",       "link",       "pinned", "ordered",
     "mapped", "device", "host_read", "host_write", "staged", "cooperative"};
+
+/// The defaults of a host backend: what the threads of that machine's host did on random rows, each for itself. More than
+/// its 16 threads are taken for no faster, for they share the memory.
+constexpr machine_profile host_defaults(int threads) {
+  constexpr double most = 16.0;
+  const double share = (threads < 1 ? 1.0 : threads > 16 ? most : static_cast<double>(threads)) / most;
+  machine_profile made;
+  made.call_us = 2.0;
+  made.host_read_row_ns /= share;
+  made.host_read_gb_per_s *= share;
+  made.host_write_row_ns /= share;
+  made.host_write_gb_per_s *= share;
+  return made;
+}
 
 constexpr unsigned bit_of(reading one) { return 1u << static_cast<unsigned>(one); }
 
