@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/memory/process_wide.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <memory>
@@ -10,11 +12,14 @@ namespace ferry::detail {
 
 /// Kokkos keeps its hooks without a lock of its own.
 inline std::mutex& finalize_hooks_guard() {
-  static std::mutex guard;
-  return guard;
+  struct hooks {
+    std::mutex guard;
+  };
+  static hooks& one = process_wide<hooks>();
+  return one.guard;
 }
 
-/// The one T of the program: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
+/// The one T of the process, shared by its libraries: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
 /// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the hook is left for
 /// the first call after it, because Kokkos' own statics may not have been made yet. Thread-safe.
 template <class T>
@@ -24,8 +29,7 @@ std::shared_ptr<T> until_finalize() {
     std::shared_ptr<T> instance;
     bool hooked = false;
   };
-  // Never destroyed: objects with static storage may allocate after any other static has gone.
-  static residence& home = *new residence;
+  static residence& home = process_wide<residence>();
   const std::lock_guard lock(home.guard);
   if (home.instance == nullptr) home.instance = std::make_shared<T>();
   if (!home.hooked && Kokkos::is_initialized()) {
