@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/visibility.hpp>
+
 #include <stdexcept>
 #include <string>
 
@@ -8,43 +10,43 @@
 /// ticket::wait().
 namespace ferry {
 
-class error : public std::runtime_error {
+class FERRY_SHARED error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
 /// Shapes, strides, policies or pointers that do not fit together.
-class invalid_argument : public error {
+class FERRY_SHARED invalid_argument : public error {
  public:
   using error::error;
 };
 
 /// A row index outside of its table.
-class out_of_range : public error {
+class FERRY_SHARED out_of_range : public error {
  public:
   using error::error;
 };
 
 /// Memory that could not be had; names the space, the label and the size.
-class bad_alloc : public error {
+class FERRY_SHARED bad_alloc : public error {
  public:
   using error::error;
 };
 
 /// A call into the device's runtime that failed.
-class device_error : public error {
+class FERRY_SHARED device_error : public error {
  public:
   using error::error;
 };
 
 /// An allocation that would pass a budget set by the user.
-class budget_exceeded : public bad_alloc {
+class FERRY_SHARED budget_exceeded : public bad_alloc {
  public:
   using bad_alloc::bad_alloc;
 };
 
 /// A file that could not be read or written, or does not hold what it should.
-class io_error : public error {
+class FERRY_SHARED io_error : public error {
  public:
   using error::error;
 };

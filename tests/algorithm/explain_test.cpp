@@ -1,6 +1,8 @@
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"
+#include "support/folder.hpp"
+#include "support/profile.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -59,6 +61,25 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
   CHECK_THAT(made.call, ContainsSubstring("'weights' [1000 x 32] in " + std::string(TestType::name)));
   CHECK(made.profile == ferry::profile_origin(exec));
   CHECK_THAT(made.to_string(), ContainsSubstring(made.profile));
+}
+
+TEST_CASE("explain says whose readings it predicts from", "[explain]") {
+  const ferry_test::fresh_profile around;
+  const ferry_test::temporary_folder folder;
+  const std::string path = folder.path() + "/none.json";
+  const ferry_test::environment_variable named("FERRY_PROFILE", path.c_str());
+  const exec_space exec;
+  const ferry::tensor<float, ferry::pageable_space> table("weights", 1000, 32);
+  const Kokkos::DefaultHostExecutionSpace host;
+  const auto text = ferry::explain<ferry::pageable_space>(verb::gather, table, 100, host).to_string();
+  CHECK_THAT(text, ContainsSubstring("profile: defaults (readings of one H200") &&
+                       ContainsSubstring("not of this machine): there is no " + path) &&
+                       ContainsSubstring("ferry::calibrate"));
+  CHECK_THAT(text, ContainsSubstring(std::to_string(host.concurrency()) + " host threads"));
+  ferry::use_profile(host, ferry::machine_profile{});
+  CHECK_THAT(ferry::explain<ferry::pageable_space>(verb::gather, table, 100, host).to_string(),
+             ContainsSubstring("profile: set by ferry::use_profile"));
+  ferry::detail::profile_holder<Kokkos::DefaultHostExecutionSpace>::forget();
 }
 
 TEST_CASE("explain for another batch, another instance and a plan", "[explain]") {

@@ -89,23 +89,25 @@ TEST_CASE("without a file there are defaults, and a reason", "[profile]") {
   const environment_variable home("HOME", nullptr);
   const std::string path = ferry::detail::profile_path(ferry::execution_backend<exec_space>::name);
   SECTION("none there") {
-    CHECK(ferry::current_profile(exec) == machine_profile{});
-    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: there is no " + path));
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
+    CHECK_THAT(ferry::profile_origin(exec),
+               StartsWith("defaults (") && ContainsSubstring("not of this machine): there is no " + path));
   }
   SECTION("no place for one") {
     cache.set(nullptr);
-    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
     CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("HOME"));
   }
   SECTION("of another driver") {
     ferry::detail::write_text(path, text_of(special(), ".1"));
-    CHECK(ferry::current_profile(exec) == machine_profile{});
-    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: " + path + " is of driver"));
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
+    CHECK_THAT(ferry::profile_origin(exec),
+               StartsWith("defaults (") && ContainsSubstring("): " + path + " is of driver"));
   }
   SECTION("damaged") {
     ferry::detail::write_text(path, text_of(special()).substr(0, 200));
-    CHECK(ferry::current_profile(exec) == machine_profile{});
-    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults: " + path));
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
+    CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults (") && ContainsSubstring("): " + path));
     CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("at byte"));
   }
 }
@@ -117,12 +119,12 @@ TEST_CASE("a file that the user names must be a profile, if it exists", "[profil
   const std::string path = folder.path() + "/own.json";
   const environment_variable named("FERRY_PROFILE", path.c_str());
   SECTION("to be written yet") {
-    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
     CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("calibrate would write"));
   }
   SECTION("of another machine") {
     ferry::detail::write_text(path, text_of(special(), ".1"));
-    CHECK(ferry::current_profile(exec) == machine_profile{});
+    CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
   }
   SECTION("damaged: every use says so") {
     ferry::detail::write_text(path, "{\"device\": 3");
@@ -137,6 +139,39 @@ TEST_CASE("a file that the user names must be a profile, if it exists", "[profil
     named.set(folder.path().c_str());
     CHECK_THROWS_AS(static_cast<void>(ferry::current_profile(exec)), ferry::io_error);
   }
+}
+
+TEST_CASE("the defaults of a host backend are a host's, by its threads", "[profile]") {
+  using ferry::detail::host_defaults;
+  const Kokkos::DefaultHostExecutionSpace host;
+  const int threads = host.concurrency();
+  const auto usual = ferry::default_profile(host);
+  CHECK(usual == host_defaults(threads));
+  CHECK(usual.measured == 0u);
+  for (const auto& field : ferry::detail::profile_fields) CHECK(is_usable(field, usual.*field.member));
+  // What a gather of rows of 512 bytes is promised: no thread moves more than 20 GB/s, so 40 Mrow/s.
+  const auto mrows = [](int count) {
+    ferry::detail::move_facts facts;
+    facts.table_space = facts.batch_space = "pageable_space";
+    facts.table_bytes = std::int64_t{1} << 30;
+    facts.row_bytes = 512;
+    facts.positions = 1 << 20;
+    facts.on_host = true;
+    const auto seconds = ferry::detail::predict(host_defaults(count), facts, ferry::route::direct).seconds;
+    return static_cast<double>(facts.positions) / seconds * 1e-6;
+  };
+  double before = 0.0;
+  for (const int count : {1, 2, 3, 8, 16}) {
+    CAPTURE(count);
+    CHECK(mrows(count) < 40.0 * count);
+    CHECK(mrows(count) > before);
+    before = mrows(count);
+  }
+  CHECK(mrows(64) == mrows(16));
+  CHECK(host_defaults(0) == host_defaults(1));
+  // A device keeps its own.
+  if constexpr (!ferry::HostExecutionSpace<exec_space>)
+    CHECK(ferry::default_profile(exec_space{}) == machine_profile{});
 }
 
 TEST_CASE("a program can set its own profile", "[profile]") {

@@ -104,6 +104,26 @@ TEST_CASE("a captured gather reads what lies there at each launch", "[graph]") {
   }
 }
 
+TEST_CASE("a captured gather on the ordered path sorts at each launch", "[graph]") {
+  auto random = generator(87);
+  const stream on;
+  operands of;
+  put(of.which, indices<std::int64_t>(random, n, rows));
+  ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::ordered{}).wait();
+  ferry::ticket ticket;
+  graph replayed(
+      on, [&] { ticket = ferry::gather(on.exec(), of.table, of.which, of.batch, ferry::path::ordered{}); });
+  for (int launch = 0; launch < 3; ++launch) {
+    const auto content = values<float>(random, rows * width);
+    const auto which = indices<std::int64_t>(random, n, rows);
+    put(of.table, content);
+    put(of.which, which);
+    replayed.launch();
+    ticket.wait();
+    CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
+  }
+}
+
 TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
   auto random = generator(82);
   const stream on;

@@ -1,4 +1,7 @@
+import atexit
 import os
+import shutil
+import tempfile
 
 from conan import ConanFile
 from conan.tools.build import can_run
@@ -12,9 +15,10 @@ class FerryTestPackage(ConanFile):
         self.requires(self.tested_reference_str)
 
     def layout(self):
-        # Beside the other build folders and not in the source tree of the test.
-        self.folders.build_folder_vars = []
-        cmake_layout(self, build_folder=os.path.join(os.pardir, os.pardir, "build", "conan-test-package"))
+        # Not in the source tree of ferry, which may be read-only; gone when Conan ends.
+        folder = os.path.join(tempfile.gettempdir(), f"ferry-test-package-{os.getuid()}-{os.getpid()}")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        cmake_layout(self, build_folder=folder)
 
     def generate(self):
         toolchain = CMakeToolchain(self)

@@ -21,7 +21,7 @@ ALLOWED["algorithm"] = ALLOWED["kernels"] | {"kernels", "optim"}
 ALLOWED.update({area: ALLOWED["algorithm"] | {"algorithm"} for area in ("pipeline", "io", "interop", "compat")})
 ALLOWED["backends"] = {"concepts", "memory", "execution"}
 ALLOWED["umbrella"] = set(ALLOWED) | {"backends"}
-PLAIN = {"error.hpp", "version.hpp", "fwd.hpp"}
+PLAIN = {"error.hpp", "version.hpp", "fwd.hpp", "visibility.hpp"}
 
 LONGEST_HEADER = 300
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)

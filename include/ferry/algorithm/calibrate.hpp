@@ -36,16 +36,21 @@ inline std::size_t quarter_of_free_memory() {
 /// writes it to the file that later programs read. Blocks, for max_seconds and little more; nothing else should use
 /// the device, the link or the cores meanwhile. Readings for which time or memory did not suffice keep their
 /// defaults; bits of `measured` name those that were taken. Throws io_error where FERRY_PROFILE names a file that
-/// can't be written; a cache that can't be written is passed over, see profile_origin.
+/// can't be written, with the readings in use, and before anything is measured where it names what is no regular file
+/// (a device, a pipe, a folder, a symbolic link): that stays as it is. A cache that can't be written is passed over, see
+/// profile_origin.
 template <class Exec>
 machine_profile calibrate(const Exec& exec, const calibration_options& options = {}) {
   detail::require_execution_space<Exec>();
   using holder = detail::profile_holder<Exec>;
+  const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
+  if (!path.empty() && detail::named_profile() != nullptr) detail::require_replaceable(path);
   const std::size_t bytes = std::min(options.max_bytes, detail::quarter_of_free_memory());
   detail::known_profile found;
-  found.profile = detail::calibration<Exec>(exec, {}, options.max_seconds, bytes).run();
-  found.origin = "measured by this program";
-  const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
+  found.profile = detail::calibration<Exec>(exec, default_profile(exec), options.max_seconds, bytes).run();
+  found.origin = found.profile.measured != 0u ? "measured by this program"
+                                              : detail::origin_of_defaults(exec) +
+                                                    ": ferry::calibrate had no time or memory for a reading";
   if (!path.empty()) {
     try {
       detail::write_text(path, detail::to_json(found.profile, detail::identity_of(exec)));

@@ -17,10 +17,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
-#include <thread>
 #include <vector>
 
-/// The readings behind ferry::calibrate: times of the public verbs by the host's clock, from the call to the end of
+/// The readings behind ferry::calibrate: times of the public verbs by a clock of the host, from the call to the end of
 /// its wait(), and what they say about the machine by the formulas of cost_model.hpp.
 namespace ferry::detail {
 
@@ -29,9 +28,9 @@ inline constexpr bool verbs_take_ordered = true;
 inline constexpr bool verbs_take_cooperative = true;
 
 /// Takes readings until its time is over; what it then has not reached stays as it was.
-template <class Exec>
-class calibration : row_timer<Exec> {
-  using base = row_timer<Exec>;
+template <class Exec, class Clock = wall_clock>
+class calibration : row_timer<Exec, Clock> {
+  using base = row_timer<Exec, Clock>;
   using base::at_most;
   using base::batch_;
   using base::batch_of;
@@ -258,7 +257,7 @@ class calibration : row_timer<Exec> {
           if (all < 2.0 * std::max(predict(known_, facts, route::staged).seconds,
                                    predict(known_, facts, route::ordered).seconds))
             return all;
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          Clock::pause(std::chrono::milliseconds(100));
         }
         return 0.0;
       };

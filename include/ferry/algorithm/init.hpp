@@ -7,6 +7,7 @@
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/fill_elements.hpp>
 #include <ferry/tensor/array_ref.hpp>
+#include <ferry/tensor/finite.hpp>
 #include <ferry/tensor/numeric.hpp>
 
 #include <algorithm>
@@ -132,7 +133,8 @@ template <class Exec, class Array>
 void uniform(const Exec& exec, Array&& array, double low, double high, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
-  if (!(low <= high) || !std::isfinite(high - low))
+  if (ferry::detail::is_nan(low) || ferry::detail::is_nan(high) || !(low <= high) ||
+      !ferry::detail::is_finite(high - low))
     throw invalid_argument("ferry::init::uniform: [" + std::to_string(low) + ", " + std::to_string(high) +
                            ") is no interval");
   using element = ferry::detail::element_of<Array>;
@@ -153,7 +155,7 @@ template <class Exec, class Array>
 void normal(const Exec& exec, Array&& array, double mean, double deviation, std::uint64_t seed) {
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
-  if (!(deviation >= 0.0))
+  if (ferry::detail::is_nan(deviation) || !(deviation >= 0.0))
     throw invalid_argument("ferry::init::normal: the standard deviation is " + std::to_string(deviation) +
                            ", must be >= 0");
   using element = ferry::detail::element_of<Array>;

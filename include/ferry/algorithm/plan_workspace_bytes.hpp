@@ -67,7 +67,7 @@ inline constexpr std::size_t plan_workspace_alignment = 16;
 }  // namespace detail
 
 /// Bytes of workspace that make_plan needs for `positions` indices into tables of `rows` rows: the plan's
-/// arrays and what sorting them takes, about 70 bytes for each position. The number grows with `positions` and
+/// arrays, 64 bytes for each position, and what sorting them takes. The number grows with `positions` and
 /// does not depend on the indices' values; ask for the largest batch and use one workspace for all.
 /// Throws invalid_argument for negative numbers, and for those that make_plan refuses.
 template <class Exec, std::integral Positions, std::integral Rows>

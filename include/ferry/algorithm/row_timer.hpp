@@ -20,24 +20,30 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
 namespace ferry::detail {
 
-/// Times gathers and scatters of random rows by the host's clock, from the call to the end of its wait().
-template <class Exec>
+/// What readings are taken by; tests put a clock of their own here.
+struct wall_clock : std::chrono::steady_clock {
+  static void pause(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
+};
+
+/// Times gathers and scatters of random rows by a clock, from the call to the end of its wait().
+template <class Exec, class Clock = wall_clock>
 class row_timer {
  protected:
   static constexpr bool on_host = is_host_exec<Exec>;
-  using clock = std::chrono::steady_clock;
+  using clock = Clock;
   using batch_space = std::conditional_t<on_host, pageable_space, device_space>;
   static constexpr std::size_t sets = 3;
 
   row_timer(const Exec& exec, double max_seconds, std::size_t max_bytes)
       : exec_(exec),
-        until_(clock::now() +
-               std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(max_seconds))),
+        until_(clock::now() + std::chrono::duration_cast<typename clock::duration>(
+                                  std::chrono::duration<double>(max_seconds))),
         bytes_(std::bit_floor(std::max<std::size_t>(max_bytes, std::size_t{1} << 20))),
         batch_("calibration::batch", std::min(bytes_, std::size_t{1} << 26) / sizeof(float)) {
     for (auto& set : indices_)
@@ -140,7 +146,7 @@ class row_timer {
   }
 
   Exec exec_;
-  clock::time_point until_;
+  typename clock::time_point until_;
   std::size_t bytes_;  ///< of the tables, a power of two
   tensor<float, batch_space> batch_;
   std::array<tensor<std::int64_t, batch_space>, sets> indices_;

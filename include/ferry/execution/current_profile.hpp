@@ -6,6 +6,7 @@
 #include <ferry/execution/machine_profile.hpp>
 #include <ferry/execution/profile_file.hpp>
 #include <ferry/execution/route.hpp>
+#include <ferry/memory/until_finalize.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -32,6 +33,30 @@ machine_identity identity_of(const Exec& exec) {
   return made;
 }
 
+/// Whose readings the defaults are, as the start of a sentence about why they are in use.
+template <class Exec>
+std::string origin_of_defaults(const Exec& exec) {
+  constexpr const char* machine = "defaults (readings of one H200 behind PCIe 5 x16 with 16 cores, ";
+  if constexpr (is_host_exec<Exec>)
+    return machine + ("taken for " + std::to_string(exec.concurrency())) +
+           " host threads; not of this machine)";
+  else
+    return std::string(machine) + "not of this machine)";
+}
+
+}  // namespace detail
+
+/// What current_profile is while nothing is known of the machine: of a host execution space, by its number of threads.
+template <class Exec>
+[[nodiscard]] machine_profile default_profile(const Exec& exec) {
+  if constexpr (detail::is_host_exec<Exec>)
+    return detail::host_defaults(exec.concurrency());
+  else
+    return {};
+}
+
+namespace detail {
+
 struct known_profile {
   machine_profile profile;
   std::string origin;  ///< a sentence's end: "read from ..."
@@ -41,18 +66,18 @@ struct known_profile {
 /// names and that is no profile is an error.
 template <class Exec>
 known_profile load_profile(const Exec& exec) {
-  known_profile made;
+  known_profile made{default_profile(exec), origin_of_defaults(exec) + ": "};
   const std::string path = profile_path(execution_backend<Exec>::name);
   const bool named = named_profile() != nullptr;
   if (path.empty()) {
-    made.origin = "defaults: neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
+    made.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
     return made;
   }
   std::string why;
   bool missing = false;
   const std::string text = read_text(path, why, missing);
   if (missing) {
-    made.origin = "defaults: there is no " + path + ", which ferry::calibrate would write";
+    made.origin += "there is no " + path + ", which ferry::calibrate would write";
     return made;
   }
   bool unusable = true;
@@ -62,53 +87,38 @@ known_profile load_profile(const Exec& exec) {
     return made;
   }
   if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
-  made.origin = "defaults: " + path + " " + why;
+  made.origin += path + " " + why;
   return made;
 }
 
-/// The profile that one backend's verbs use. Loaded when it is first asked for, gone with Kokkos::finalize.
+/// The profile that one backend's verbs use. Loaded by the first call that needs it, gone with Kokkos::finalize.
 template <class Exec>
 class profile_holder {
  public:
   static std::shared_ptr<const known_profile> get(const Exec& exec) {
-    residence& home = residence_of_one();
-    const std::lock_guard lock(home.guard);
-    if (home.known == nullptr) put(home, load_profile(exec));
-    return home.known;
+    const auto home = until_finalize<residence>();
+    const std::lock_guard lock(home->guard);
+    if (home->known == nullptr) home->known = std::make_shared<const known_profile>(load_profile(exec));
+    return home->known;
   }
   static void set(known_profile known) {
-    residence& home = residence_of_one();
-    const std::lock_guard lock(home.guard);
-    put(home, std::move(known));
+    const auto home = until_finalize<residence>();
+    auto made = std::make_shared<const known_profile>(std::move(known));
+    const std::lock_guard lock(home->guard);
+    home->known = std::move(made);
   }
   /// Back to what the files say, at the next use.
   static void forget() {
-    residence& home = residence_of_one();
-    const std::lock_guard lock(home.guard);
-    home.known = nullptr;
+    const auto home = until_finalize<residence>();
+    const std::lock_guard lock(home->guard);
+    home->known = nullptr;
   }
 
  private:
   struct residence {
     std::mutex guard;
     std::shared_ptr<const known_profile> known;
-    bool leaves_with_kokkos = false;
   };
-  static residence& residence_of_one() {
-    static residence one;
-    return one;
-  }
-  static void put(residence& home, known_profile known) {
-    home.known = std::make_shared<const known_profile>(std::move(known));
-    if (home.leaves_with_kokkos) return;
-    home.leaves_with_kokkos = true;
-    Kokkos::push_finalize_hook([] {
-      residence& ending = residence_of_one();
-      const std::lock_guard lock(ending.guard);
-      ending.known = nullptr;
-      ending.leaves_with_kokkos = false;
-    });
-  }
 };
 
 inline void require_usable(const machine_profile& profile) {
@@ -130,7 +140,7 @@ route choose_route(const Exec& exec, const move_facts& facts, route_set candidat
 }  // namespace detail
 
 /// What path::automatic knows of the machine that `exec` runs on: what ferry::calibrate measured in this program or
-/// has left in a file, else the defaults. The file is $FERRY_PROFILE, else
+/// has left in a file, else default_profile(exec). The file is $FERRY_PROFILE, else
 /// ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; it is read once, by the first call that needs it.
 /// A file of another device, driver, number of host threads or version of ferry is not used. Throws io_error where
 /// FERRY_PROFILE names a file that can't be read or is no profile; a file that does not exist is not an error, since
@@ -140,7 +150,8 @@ template <class Exec>
   return detail::profile_holder<Exec>::get(exec)->profile;
 }
 
-/// Where current_profile comes from, and why not from the file: "defaults: ... is of driver ...".
+/// Where current_profile comes from, and why not from the file: "defaults (...): ... is of driver
+/// ...".
 template <class Exec>
 [[nodiscard]] std::string profile_origin(const Exec& exec) {
   return detail::profile_holder<Exec>::get(exec)->origin;

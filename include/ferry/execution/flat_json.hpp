@@ -1,7 +1,8 @@
 #pragma once
 
+#include <ferry/tensor/finite.hpp>
+
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -85,8 +86,7 @@ class flat_json_reader {
     field.is_number = true;
     const char* begin = text_.data() + at_;
     const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), field.number);
-    if (error != std::errc{} || !std::isfinite(field.number))
-      return fail("has neither a number nor a string");
+    if (error != std::errc{} || !is_finite(field.number)) return fail("has neither a number nor a string");
     at_ += static_cast<std::size_t>(end - begin);
     return true;
   }

@@ -1,15 +1,16 @@
 #pragma once
 
+#include <ferry/tensor/finite.hpp>
+
 #include <array>
 #include <cstddef>
-#include <limits>
 #include <string_view>
 
 namespace ferry {
 
 /// What path::automatic knows of the machine: durations and rates, each with its unit in the name (GB = 1e9 bytes).
-/// The values here are readings of one H200 behind PCIe 5 x16 with 16 cores; ferry::calibrate takes those of the
-/// machine that it runs on.
+/// The values here are readings of one H200 behind PCIe 5 x16 with 16 cores, whatever machine this is; a host backend's
+/// defaults are ferry::default_profile's. ferry::calibrate takes the readings of the machine that it runs on.
 struct machine_profile {
   // A call and its wait(), without the rows.
   double call_us = 11;              ///< path::direct
@@ -87,6 +88,20 @@ inline constexpr std::array<std::string_view, 12> reading_names = {
     "calls",  "sort",   "dma",       "link",       "pinned", "ordered",
     "mapped", "device", "host_read", "host_write", "staged", "cooperative"};
 
+/// The defaults of a host backend: what the threads of that machine's host did on random rows, each for itself. More than
+/// its 16 threads are taken for no faster, for they share the memory.
+constexpr machine_profile host_defaults(int threads) {
+  constexpr double most = 16.0;
+  const double share = (threads < 1 ? 1.0 : threads > 16 ? most : static_cast<double>(threads)) / most;
+  machine_profile made;
+  made.call_us = 2.0;
+  made.host_read_row_ns /= share;
+  made.host_read_gb_per_s *= share;
+  made.host_write_row_ns /= share;
+  made.host_write_gb_per_s *= share;
+  return made;
+}
+
 constexpr unsigned bit_of(reading one) { return 1u << static_cast<unsigned>(one); }
 
 // Not spelt out within the struct: nvcc would add parentheses there, which g++ then warns of.
@@ -101,7 +116,7 @@ struct profile_field {
 
 /// Finite, and positive where it divides.
 constexpr bool is_usable(const profile_field& field, double value) {
-  return (value > 0.0 || (value == 0.0 && field.may_be_zero)) && value <= std::numeric_limits<double>::max();
+  return is_finite(value) && (value > 0.0 || (value == 0.0 && field.may_be_zero));
 }
 
 inline constexpr profile_field profile_fields[] = {

@@ -5,6 +5,7 @@
 #include <ferry/execution/machine_profile.hpp>
 #include <ferry/version.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -150,16 +151,44 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
   return text;
 }
 
-/// Writes a new file beside the old one and puts it in its place, so that no other program reads half of it; makes
-/// the folders that are missing. Throws io_error, naming the path.
+/// Throws io_error where the path names something that a file must not take the place of: a device, a pipe, a socket, a
+/// folder, or a symbolic link, whatever it points at. What does not exist, or can't be looked at, passes.
+inline void require_replaceable(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
+  const char* what = S_ISDIR(found.st_mode)   ? "a folder"
+                     : S_ISLNK(found.st_mode) ? "a symbolic link"
+                                              : "no ordinary file";
+  throw io_error("ferry: " + path + ": can't be written: it is " + what);
+}
+
+/// A new file, for writing; null, and errno, where there is none. What a program of the same number left there is removed.
+inline std::FILE* open_new(const std::string& path) {
+  const auto create = [&path] {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  };
+  int file = create();
+  if (file < 0 && errno == EEXIST) {
+    ::unlink(path.c_str());
+    file = create();
+  }
+  if (file < 0) return nullptr;
+  std::FILE* made = ::fdopen(file, "wb");
+  if (made == nullptr) ::close(file);
+  return made;
+}
+
+/// Writes a new file next to the old one and puts it in its place, so that no other program reads half of it; makes
+/// the folders that are missing. Throws io_error, naming the path, also where require_replaceable does.
 inline void write_text(const std::string& path, const std::string& text) {
   const auto fail = [&path](const char* what) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
+  require_replaceable(path);
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     ::mkdir(path.substr(0, at).c_str(), 0777);  // where that fails, opening the file says why
   const std::string fresh = path + "." + std::to_string(::getpid()) + ".part";
-  std::FILE* file = std::fopen(fresh.c_str(), "wb");
+  std::FILE* file = open_new(fresh);
   if (file == nullptr) fail("can't be written");
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
   const bool closed = std::fclose(file) == 0;

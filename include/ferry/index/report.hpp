@@ -59,13 +59,10 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
-  /// `value` is the element at this place.
-  template <class Value>
-  KOKKOS_FUNCTION void nonfinite(std::int64_t place, const Value& value) const {
+  /// The element at this place is not a number, or else an infinity of this sign.
+  KOKKOS_FUNCTION void nonfinite(std::int64_t place, bool not_a_number, bool negative) const {
     using kind = nonfinite_value;
-    const auto what = value > Value(0)   ? kind::infinity
-                      : value < Value(0) ? kind::negative_infinity
-                                         : kind::not_a_number;
+    const auto what = not_a_number ? kind::not_a_number : negative ? kind::negative_infinity : kind::infinity;
     Kokkos::atomic_inc(&findings->nonfinite);
     // Place and kind in one word stay a pair.
     Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);

@@ -2,7 +2,7 @@
 
 #include <ferry/execution/launch.hpp>
 #include <ferry/index/report.hpp>
-#include <ferry/tensor/numeric.hpp>
+#include <ferry/tensor/finite.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -20,8 +20,8 @@ struct find_nonfinite {
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
-    const auto value = convert<accumulation_t<Value>>(values[row * stride + i - row * width.divisor()]);
-    if (!(value - value == accumulation_t<Value>(0))) report.nonfinite(i, value);
+    const Value value = values[row * stride + i - row * width.divisor()];
+    if (!detail::is_finite(value)) report.nonfinite(i, detail::is_nan(value), detail::is_negative(value));
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/tensor/finite.hpp>
 #include <ferry/tensor/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -63,16 +64,12 @@ struct row_range {
   };
 
  private:
-  static constexpr float largest = Kokkos::Experimental::finite_max_v<float>;
-
-  // What is not finite gives the range an infinite end, a NaN too. One comparison after the other, as in rules' apply.
+  // What is not finite gives the range an infinite end, a NaN too. By bits, see finite.hpp.
   KOKKOS_FORCEINLINE_FUNCTION static float low_of(float value) {
-    const float low = value >= -largest ? value : -infinity;
-    return value <= largest ? low : -infinity;
+    return detail::is_finite(value) ? value : -infinity;
   }
   KOKKOS_FORCEINLINE_FUNCTION static float high_of(float value) {
-    const float high = value >= -largest ? value : infinity;
-    return value <= largest ? high : infinity;
+    return detail::is_finite(value) ? value : infinity;
   }
 };
 

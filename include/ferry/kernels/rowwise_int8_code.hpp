@@ -2,6 +2,7 @@
 
 #include <ferry/kernels/packet.hpp>
 #include <ferry/tensor/bit_cast.hpp>
+#include <ferry/tensor/finite.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -24,9 +25,8 @@ struct rowwise_int8_code {
   /// exactly; rows that have no range, because an element is infinite or not a number, get NaN for both and
   /// come back as NaN.
   KOKKOS_FUNCTION static rowwise_int8_code of(float least, float most) {
-    constexpr float largest = Kokkos::Experimental::finite_max_v<float>;
     constexpr float smallest_normal = Kokkos::Experimental::norm_min_v<float>;
-    if (!(least >= -largest && most <= largest)) {
+    if (!detail::is_finite(least) || !detail::is_finite(most)) {
       const auto none = detail::bit_cast<float>(std::uint32_t{0x7fc00000});
       return {none, none};
     }
@@ -35,11 +35,12 @@ struct rowwise_int8_code {
     // A subnormal quotient may lose so much to rounding that 255 steps of it fall short of the range.
     if (scale < smallest_normal && 255.0 * static_cast<double>(scale) < range)
       scale = detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(scale) + 1u);
-    return {scale, least + 0.0f};  // never -0: which zero is the least depends on the order of comparison
+    // Never -0: which zero is the least depends on the order of comparison.
+    return {scale, detail::magnitude_bits(least) == 0u ? 0.0f : least};
   }
 
   KOKKOS_FUNCTION std::uint8_t encode(float value) const {
-    if (!(scale > 0.0f)) return 0;
+    if (!has_steps()) return 0;
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
     // 2^52 + place has no bits for a fraction, so the sum is rounded to an integer in its lowest bits.
@@ -49,13 +50,18 @@ struct rowwise_int8_code {
 
   /// One of the two codes next to the value, the upper one where the fraction between them exceeds random / 2^32.
   KOKKOS_FUNCTION std::uint8_t encode_at_random(float value, std::uint32_t random) const {
-    if (!(scale > 0.0f)) return 0;
+    if (!has_steps()) return 0;
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
     const auto below = static_cast<std::uint32_t>(place);
     const double fraction = place - static_cast<double>(below);
     const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
     return static_cast<std::uint8_t>(code < 255u ? code : 255u);
+  }
+
+  /// Neither constant nor without a range.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_steps() const {
+    return detail::bit_cast<std::uint32_t>(scale) - 1u < detail::exponent_bits<float> - 1u;
   }
 
   KOKKOS_FUNCTION double decode(std::uint8_t code) const {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/visibility.hpp>
+
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -59,7 +61,7 @@ class allocation_progress {
     callback_(now);
   }
 
-  static allocation_progress*& innermost() noexcept {
+  FERRY_SHARED static allocation_progress*& innermost() noexcept {
     thread_local allocation_progress* one = nullptr;
     return one;
   }
@@ -76,15 +78,18 @@ class progress_meter {
  public:
   using clock = std::chrono::steady_clock;
 
-  progress_meter(std::string_view space, std::string_view label, std::size_t bytes)
-      : now_{space, label, 0, bytes}, watched_(allocation_progress::is_watched()), last_(clock::now()) {}
+  progress_meter(std::string_view space, std::string_view label, std::size_t bytes,
+                 clock::time_point begin = clock::now())
+      : now_{space, label, 0, bytes}, watched_(allocation_progress::is_watched()), last_(begin) {}
 
   [[nodiscard]] bool is_watched() const noexcept { return watched_; }
 
   /// `bytes_done` never falls. The last byte is left to whoever knows that the allocation is done.
   void advance(std::size_t bytes_done) {
+    if (watched_) advance(bytes_done, clock::now());
+  }
+  void advance(std::size_t bytes_done, clock::time_point time) {
     if (!watched_ || bytes_done >= now_.bytes || bytes_done == now_.bytes_done) return;
-    const auto time = clock::now();
     if (bytes_done - now_.bytes_done < now_.bytes / 100 && time - last_ < std::chrono::milliseconds(100))
       return;
     now_.bytes_done = bytes_done;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/memory/process_wide.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <memory>
@@ -14,8 +16,7 @@ namespace ferry::detail {
 class finalize_list {
  public:
   static finalize_list& get() {
-    // Never destroyed: objects with static storage may use ferry after any other static has gone.
-    static finalize_list& one = *new finalize_list;
+    static finalize_list& one = process_wide<finalize_list>();
     return one;
   }
 
@@ -30,8 +31,6 @@ class finalize_list {
   }
 
  private:
-  finalize_list() = default;
-
   void run() {
     for (;;) {
       void (*leave)() = nullptr;
@@ -53,7 +52,7 @@ class finalize_list {
   bool hooked_ = false;
 };
 
-/// Where the one T of the program lives.
+/// Where the one T of the process lives.
 template <class T>
 struct residence {
   std::mutex guard;
@@ -61,7 +60,7 @@ struct residence {
   bool listed = false;
 
   static residence& get() {
-    static residence& one = *new residence;  // never destroyed, see finalize_list
+    static residence& one = process_wide<residence>();
     return one;
   }
   /// Lets go of the T, as Kokkos::finalize does.
@@ -74,7 +73,7 @@ struct residence {
   }
 };
 
-/// The one T of the program: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
+/// The one T of the process, shared by its libraries: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
 /// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the first call after it
 /// enters the T in the list. Thread-safe.
 template <class T>

@@ -49,10 +49,16 @@ KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compu
   return weight_decay == Compute(0) ? gradient : sum;
 }
 
-/// Whether a change is so small beside the weight that changes some thousand times larger would not move it either.
+/// Whether a change is so small next to the weight that changes 4096 times larger would not move it either: they
+/// are less than half of the weight's last place. Not as weight - 4096 change == weight, of which a compiler that may
+/// reorder arithmetic makes change == 0.
 template <class Compute>
 KOKKOS_FUNCTION bool is_lost_in(const Compute& change, const Compute& weight) {
-  return weight - Compute(4096) * change == weight;
+  static_assert(sizeof(Compute) == 4 || sizeof(Compute) == 8);
+  constexpr double half_of_last_place = sizeof(Compute) == 4 ? 0x1p-25 : 0x1p-54;
+  const Compute most = Compute(half_of_last_place) * weight;
+  const Compute large = Compute(4096) * change;
+  return (large < Compute(0) ? -large : large) <= (most < Compute(0) ? -most : most);
 }
 
 }  // namespace ferry::optim

@@ -3,10 +3,10 @@
 #include <ferry/concepts/stage.hpp>
 #include <ferry/optim/require_option.hpp>
 #include <ferry/optim/stage_defaults.hpp>
+#include <ferry/tensor/finite.hpp>
 
 #include <Kokkos_Macros.hpp>
 
-#include <cmath>
 #include <string_view>
 
 namespace ferry::optim {
@@ -35,7 +35,7 @@ struct grad_scale {
   template <class Check>
   void reach(const Check&) const {}
   void check() const {
-    require_option(name, "scale", scale, scale > 0.0 && std::isfinite(scale), "> 0 and finite");
+    require_option(name, "scale", scale, scale > 0.0 && ferry::detail::is_finite(scale), "> 0 and finite");
   }
 };
 static_assert(Stage<grad_scale>);

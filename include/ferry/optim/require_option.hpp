@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/tensor/finite.hpp>
 
 #include <charconv>
 #include <string>
@@ -8,10 +9,11 @@
 
 namespace ferry::optim {
 
-/// For a rule's check(): throws invalid_argument that names rule, option and value where `holds` is false.
+/// For a rule's check(): throws invalid_argument that names rule, option and value where `holds` is false, or the value
+/// is not a number.
 inline void require_option(std::string_view rule, const char* option, double value, bool holds,
                            const char* range) {
-  if (holds) return;
+  if (holds && !ferry::detail::is_nan(value)) return;
   char text[32];
   const auto* end = std::to_chars(text, text + sizeof text, value).ptr;
   throw invalid_argument("ferry::optim::" + std::string(rule) + ": " + option + " is " +

@@ -17,10 +17,11 @@ namespace detail {
 /// 2008).
 KOKKOS_FUNCTION constexpr float to_float_odd(double value) {
   const auto nearest = static_cast<float>(value);
-  const auto back = static_cast<double>(nearest);
-  if (back == value || value != value) return nearest;
   auto bits = bit_cast<std::uint32_t>(nearest);
-  if ((bits & 1u) != 0u || (bits & 0x7fffffffu) == 0x7f800000u) return nearest;
+  // Infinities and NaN by their bits: compilers that take every number for finite drop comparisons.
+  if ((bits & 1u) != 0u || (bits & 0x7f800000u) == 0x7f800000u) return nearest;
+  const auto back = static_cast<double>(nearest);
+  if (back == value) return nearest;
   const bool grew = (back > value) == (value > 0);  // the magnitude was rounded up
   if ((bits & 0x7fffffffu) == 0u)
     bits = (value < 0 ? 0x80000001u : 1u);

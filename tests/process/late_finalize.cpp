@@ -37,7 +37,10 @@ int main(int argc, char* argv[]) {
   const std::vector<int> indices{5, 99, 5};
   ferry::gather(exec, table, indices, rows).wait();
   ferry::scatter_add(exec, table, indices, rows).detach();
-  static_cast<void>(ferry::current_profile(exec));
+  ferry::machine_profile profile;
+  profile.call_us = 3.25;
+  ferry::use_profile(exec, profile);
+  if (ferry::current_profile(exec) != profile) return EXIT_FAILURE;
   static_cast<void>(ferry::memory_statistics<ferry::mapped_space>());
   return EXIT_SUCCESS;
 }

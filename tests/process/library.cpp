@@ -1,0 +1,55 @@
+#include "library.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <list>
+#include <string>
+
+namespace {
+
+using exec_space = Kokkos::DefaultHostExecutionSpace;
+using ferry::pageable_space;
+
+std::list<ferry::tensor<char, pageable_space>> held;
+
+const library_functions functions = {
+    [] {
+      if (!Kokkos::is_initialized()) Kokkos::initialize();
+    },
+    [] { Kokkos::finalize(); },
+    [](const char* name, std::size_t bytes) { held.emplace_back(name, bytes); },
+    [] { held.clear(); },
+    [] { return ferry::memory_statistics<pageable_space>().current; },
+    [](const char* name) {
+      std::size_t sum = 0;
+      for (const auto& each : ferry::memory_by_label<pageable_space>())
+        if (each.label.find(name) != std::string::npos) sum += each.current;
+      return sum;
+    },
+    [](std::size_t bytes) { ferry::set_memory_budget<pageable_space>(bytes); },
+    [] { return ferry::memory_statistics<pageable_space>().budget; },
+    [](std::size_t bytes) {
+      try {
+        const ferry::tensor<char, pageable_space> more("more", bytes);
+        return true;
+      } catch (const ferry::budget_exceeded&) {
+        return false;
+      }
+    },
+    [] { return ferry::current_profile(exec_space{}).call_us; },
+    [](double us) {
+      auto profile = ferry::default_profile(exec_space{});
+      profile.call_us = us;
+      ferry::use_profile(exec_space{}, profile);
+    },
+    []() -> const void* { return ferry::engine<ferry::execution_backend<exec_space>>::get().get(); },
+    [] {
+      const std::vector<int> none;
+      ferry::tensor<float, pageable_space> three("three", 5, 3), four("four", 0, 4);
+      ferry::gather(exec_space{}, three, none, four).wait();
+    },
+};
+
+}  // namespace
+
+const library_functions* ferry_test_library() { return &functions; }

@@ -1,0 +1,49 @@
+#include "check.hpp"
+#include "library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <exception>
+
+/// A program without ferry that opens two libraries over it, each for itself, as Python opens its extension modules: they
+/// share statistics, budgets, the engine and the profile.
+namespace {
+
+const library_functions* open(const char* path) {
+  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::printf("%s\n", ::dlerror());
+    return nullptr;
+  }
+  return reinterpret_cast<const library_functions* (*)()>(::dlsym(library, "ferry_test_library"))();
+}
+
+}  // namespace
+
+int main(int, char** argv) {
+  const auto* one = open(argv[1]);
+  const auto* two = open(argv[2]);
+  if (one == nullptr || two == nullptr || one == two) return 2;
+  one->start();
+  two->start();
+  const std::size_t before = one->bytes();
+  one->hold("of one", 36096);
+  two->hold("of two", 64000);
+  FERRY_TEST_CHECK(one->bytes() == before + 36096 + 64000);
+  FERRY_TEST_CHECK(two->bytes() == one->bytes());
+  FERRY_TEST_CHECK(one->bytes_of("of two") == 64000);
+  FERRY_TEST_CHECK(two->bytes_of("of one") == 36096);
+  one->set_budget(two->bytes() + 1000);
+  FERRY_TEST_CHECK(two->budget() == two->bytes() + 1000);
+  FERRY_TEST_CHECK(!two->fits(1001));
+  FERRY_TEST_CHECK(two->fits(1000));
+  FERRY_TEST_CHECK(one->engine() == two->engine());
+  one->set_call_us(3.25);
+  FERRY_TEST_CHECK(two->call_us() == 3.25);
+  one->release();
+  FERRY_TEST_CHECK(two->bytes() == before + 64000);
+  two->release();
+  one->finish();
+  return failures == 0 ? 0 : 1;
+}
