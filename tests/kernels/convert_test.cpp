@@ -51,10 +51,10 @@ TEMPLATE_LIST_TEST_CASE("convert_elements in whole and in shorter tiles", "[kern
     const auto poison = values<to>(random, count + 4);
     const auto source = make<ferry::device_space>("from", content);
     auto sink = make<ferry::device_space>("to", poison);
-    const auto tiles = static_cast<std::int64_t>((count + Tile::elements - 1) / Tile::elements);
+    using kernel = ferry::kernels::convert_elements<to, from, Tile>;
+    const auto tiles = (static_cast<std::int64_t>(count) + kernel::each - 1) / kernel::each;
     ferry::detail::launch(exec, "ferry::test", tiles,
-                          ferry::kernels::convert_elements<to, from, Tile>{sink.data(), source.data(),
-                                                                           static_cast<std::int64_t>(count)});
+                          kernel{sink.data(), source.data(), static_cast<std::int64_t>(count)});
     auto expected = poison;
     for (std::size_t i = 0; i < count; ++i) expected[i] = converted_once<to>(content[i]);
     CHECK(same_values(take(sink), expected));

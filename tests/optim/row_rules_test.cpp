@@ -188,12 +188,20 @@ TEST_CASE("sums over a row are added in the documented order", "[optim][rows]") 
   float place[order::places];
   for (auto& value : place) value = any(random);
   float lane[32];
-  for (int l = 0; l < 32; ++l)
+  const auto add_lane = [&](int l) {
     lane[l] = (place[4 * l] + place[4 * l + 1]) + (place[4 * l + 2] + place[4 * l + 3]);
+  };
+  for (int l = 0; l < 32; ++l) add_lane(l);
   const auto tree = [&](auto self, int from, int apart) -> float {
     return apart == 32 ? lane[from] : self(self, from, 2 * apart) + self(self, from + apart, 2 * apart);
   };
-  CHECK(order::total(place) == tree(tree, 0, 1));
+  CHECK(order::total(place, order::places) == tree(tree, 0, 1));
+  for (int used = order::places - 1; used >= 0; --used) {  // the places of shorter rows: the others are zeros
+    place[used] = 0.0f;
+    add_lane(used / 4);
+    CAPTURE(used);
+    CHECK(order::total(place, used) == tree(tree, 0, 1));
+  }
 }
 
 TEST_CASE("a row's own state has a name and one number for each row", "[optim][rows]") {

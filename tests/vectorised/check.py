@@ -25,8 +25,9 @@ def arithmetic_of(listing, function):
 
 
 def is_vectorised(count):
-    """Scalar instructions may prepare what a loop needs; a loop that was unrolled or not vectorised has more of them."""
-    return count["ps"] > 4 * count["ss"]
+    """Scalar instructions prepare what a loop needs and take a row's last one to three elements; a loop that was unrolled or
+    not vectorised has more of them."""
+    return count["ps"] > 2 * count["ss"]
 
 
 def self_test():

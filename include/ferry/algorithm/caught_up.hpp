@@ -66,7 +66,7 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
   const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step)};
   const auto to = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
   const auto with_tile = [&]<class Tile>(Tile) {
-    const std::int64_t tiles = Tile::partial ? 1 : table.width() / Tile::elements;
+    const std::int64_t tiles = Tile::host ? 1 : table.width() / Tile::elements;
     using value = typename State::value_type;
     kernels::caught_up_rows<number, Tile, Source, std::remove_const_t<T>, value,
                             kernels::catch_up_pace<update>, std::remove_const_t<decltype(stages)>,

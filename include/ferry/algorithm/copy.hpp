@@ -76,8 +76,9 @@ void launch_copy(const Exec& exec, const std::string& label, To* to, const kerne
     };
     if (is_dense(places_to) && is_dense(places_from) && starts_tile(to + first_to) &&
         starts_tile(from + first_from)) {
-      launch(exec, label, (count + tile::elements - 1) / tile::elements,
-             kernels::convert_elements<To, From, tile>{to + first_to, from + first_from, count});
+      using kernel = kernels::convert_elements<To, From, tile>;
+      launch(exec, label, (count + kernel::each - 1) / kernel::each,
+             kernel{to + first_to, from + first_from, count});
       return;
     }
   }

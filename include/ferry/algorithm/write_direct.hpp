@@ -102,7 +102,7 @@ void launch_apply(const Exec& exec, const apply_labels& labels, const Job& job, 
           using value = std::remove_cvref_t<decltype(*data)>;
           using kernel = kernels::apply_rows<Compute, Tile, Duplicates, Source, value,
                                              std::remove_cvref_t<decltype(operation)>>;
-          const std::int64_t tiles = Tile::partial ? 1 : width / Tile::elements;
+          const std::int64_t tiles = Tile::host ? 1 : width / Tile::elements;
           order.run(exec, labels.apply, items, tiles,
                     kernel{source, data, stride, width, items, fast_divisor(tiles), operation});
         });

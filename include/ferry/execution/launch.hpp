@@ -4,6 +4,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,16 +34,56 @@ consteval auto range_for() {
     return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<Exec, index>>>{};
 }
 
+/// The share of one thread of the host in the iterations of a kernel: neighbouring ones.
+struct host_run {
+  std::int64_t number;
+  std::int64_t runs;
+
+  [[nodiscard]] std::int64_t begin(std::int64_t count) const {
+    return count / runs * number + rest(count, number);
+  }
+  [[nodiscard]] std::int64_t end(std::int64_t count) const {
+    return count / runs * (number + 1) + rest(count, number + 1);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t rest(std::int64_t count, std::int64_t before) const {
+    return before < count % runs ? before : count % runs;
+  }
+};
+
+/// Functors that a host's thread calls once, with its run, and that walk over its iterations themselves: what all of them
+/// share is then worked out once. They say so by `takes_runs`.
+template <class Exec, class Functor>
+consteval bool by_runs() {
+  if constexpr (is_host_exec<Exec> && requires { Functor::takes_runs; })
+    return Functor::takes_runs;
+  else
+    return false;
+}
+
+/// As a functor of one iteration for each thread.
+template <class Functor>
+struct each_run {
+  Functor functor;
+  std::int64_t runs;
+  void operator()(std::int64_t number) const { functor(host_run{number, runs}); }
+};
+
 /// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
 /// may pass 2^31 elements.
 template <class Exec, class Functor>
 void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
   using range = typename decltype(range_for<Exec, Functor>())::type;
   if (count <= 0) return;
-  if constexpr (is_host_exec<Exec>)
+  if constexpr (by_runs<Exec, Functor>()) {
+    const std::int64_t runs = std::min(count, concurrency_of(exec));
+    enqueue<Exec>(label, host_range<range>(exec, runs), each_run<Functor>{functor, runs});
+  } else if constexpr (is_host_exec<Exec>) {
     enqueue<Exec>(label, host_range<range>(exec, count), functor);
-  else
+  } else {
     enqueue<Exec>(label, range(exec, 0, count), functor);
+  }
 }
 
 /// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector
@@ -58,7 +99,10 @@ void launch_teams(const Exec& exec, const std::string& label, std::int64_t teams
 
 template <class Functor>
 void launch(const caller_thread&, const std::string&, std::int64_t count, const Functor& functor) {
-  for (std::int64_t i = 0; i < count; ++i) functor(i);
+  if constexpr (by_runs<caller_thread, Functor>())
+    functor(host_run{0, 1});
+  else
+    for (std::int64_t i = 0; i < count; ++i) functor(i);
 }
 
 /// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division

@@ -24,9 +24,9 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
     load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
   } else {
     bool summed = false;
-    if constexpr (!Tile::partial && requires { source.long_sums; })
+    if constexpr (!Tile::host && requires { source.long_sums; })
       summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
-    if constexpr (!Tile::partial && requires { source.long_sums; }) {
+    if constexpr (!Tile::host && requires { source.long_sums; }) {
       if (summed)
         load_tile<Tile>(tile,
                         static_cast<const Compute*>(source.long_sums) +
@@ -36,9 +36,14 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
     if (!summed) load_tile<Tile>(tile, value_of(rows.begin), count);
     const std::int64_t end = summed ? rows.begin : rows.end;
     const auto add = [&](std::int64_t k) {
-      Compute next[Tile::elements];
-      load_tile<Tile>(next, value_of(k), count);
-      for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
+      if constexpr (Tile::partial) {
+        const Value* next = value_of(k);
+        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += convert<Compute>(next[e]);
+      } else {
+        Compute next[Tile::elements];
+        load_tile<Tile>(next, value_of(k), count);
+        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
+      }
     };
     // A device's compiler would unroll the loop, for segments that are seldom longer than one, and need more registers.
     KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))

@@ -48,17 +48,21 @@ struct copy_elements {
 /// shorter.
 template <class To, class From, class Tile>
 struct convert_elements {
+  static constexpr std::int64_t each = Tile::host ? 64 : Tile::elements;  ///< elements of an iteration
+
   To* to;
   const From* from;
   std::int64_t count;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t begin = i * Tile::elements;
+    const std::int64_t begin = i * each;
     const std::int64_t left = count - begin;
-    From value[Tile::elements];
-    if (left >= Tile::elements) {
-      load_tile<Tile>(value, from + begin, Tile::elements);
-      store_tile<Tile>(value, to + begin, Tile::elements);
+    if (left >= each) {
+      for (std::int64_t first = begin; first < begin + each; first += Tile::elements) {
+        From value[Tile::elements];
+        load_tile<Tile>(value, from + first, Tile::elements);
+        store_tile<Tile>(value, to + first, Tile::elements);
+      }
     } else {
       for (std::int64_t e = 0; e < left; ++e) to[begin + e] = convert<To>(from[begin + e]);
     }

@@ -11,8 +11,10 @@
 
 /// The index loaders of the row kernels. A *source* answers, for item i of a batch:
 ///   blocked()        nothing must be written, because the batch was found faulty
+///   items(most)      how many items there are, at most so many; where a host's thread asks
 ///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
-///   for it position(k)      the row of the values array behind place k of such a range
+///                    for it; segment_within(i) is the same for an item that is known to exist
+///   position(k)      the row of the values array behind place k of such a range
 namespace ferry::kernels {
 
 struct row_segment {
@@ -43,7 +45,9 @@ struct index_rows {
     else
       return false;
   }
+  KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {row(i, false), i, i + 1}; }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
@@ -65,8 +69,13 @@ struct plan_rows {
     else
       return repeats != nullptr && repeats->duplicates != 0;
   }
+  KOKKOS_FUNCTION std::int64_t items(std::int64_t most) const {
+    return *unique_count < most ? *unique_count : most;
+  }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
-    if (i >= *unique_count) return {};
+    return i < *unique_count ? segment_within(i) : row_segment{};
+  }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const {
     return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
@@ -78,7 +87,9 @@ struct listed_rows {
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
   KOKKOS_FUNCTION static bool blocked() { return false; }
+  KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {rows[i], i, i + 1}; }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 

@@ -33,12 +33,21 @@ struct row_sum_order {
   KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
     return (place[0] + place[1]) + (place[2] + place[3]);
   }
+  /// Of the first `used` places. The others are zeros, which change no sum and are left out: no place is -0.
   template <class Compute>
-  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places]) {
+  KOKKOS_FUNCTION static Compute total(const Compute (&place)[places], int used) {
+    if (used == 0) return Compute(0);
     Compute lane[lanes];
-    for (int l = 0; l < lanes; ++l) lane[l] = lane_of(place + l * each);
+    const int whole = used / each;
+    for (int l = 0; l < whole; ++l) lane[l] = lane_of(place + l * each);
+    int live = whole;
+    if (const int left = used % each; left > 0) {
+      const Compute* last = place + whole * each;
+      const Compute second = left > 1 ? last[1] : Compute(0);
+      lane[live++] = (last[0] + second) + (left > 2 ? last[2] : Compute(0));
+    }
     for (int half = lanes / 2; half > 0; half /= 2)
-      for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
+      for (int l = 0; l < half && l + half < live; ++l) lane[l] += lane[l + half];
     return lane[0];
   }
 };

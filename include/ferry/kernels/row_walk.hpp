@@ -29,17 +29,20 @@ struct thread_walk {
   KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
     static_assert(row_sum_order::places % Tile::elements == 0);
     Compute place[N][row_sum_order::places];
-    for (int s = 0; s < N; ++s)
-      for (int p = 0; p < row_sum_order::places; ++p) place[s][p] = Compute(0);
     each([&](std::int64_t column, int count) {
       Compute part[N][Tile::elements];
       measure(column, count, part);
       const int first = static_cast<int>(column % row_sum_order::places);
       for (int s = 0; s < N; ++s)
-        for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
+        if (column < row_sum_order::places)
+          for (int e = 0; e < count; ++e)
+            place[s][first + e] = Compute(0) + part[s][e];  // 0 where that is -0
+        else
+          for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
     });
+    const int used = static_cast<int>(width < row_sum_order::places ? width : row_sum_order::places);
     row_sums<Compute, N> total;
-    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s]);
+    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], used);
     return total;
   }
   template <class Measure>

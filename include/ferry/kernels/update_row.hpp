@@ -8,6 +8,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -56,7 +57,9 @@ struct update_row {
     if (!stages.takes(row)) return;
     if constexpr (Pace::catches_up)
       catch_up_tile<Tile, Fields>(pace, stages, row, of.weight, of.field, count);
-    const typename Pace::update now = pace.of(row);
+    using update = typename Pace::update;
+    // On the host a reference, so that what all rows share stays in registers from row to row.
+    const std::conditional_t<Tile::host, const update&, const update> now = pace.of(row);
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute own[room];
       own[0] = Compute(0);  // never used where there are no fields: a rule without any still takes an array
