@@ -1,7 +1,11 @@
 #pragma once
 
+#include <ferry/execution/backend.hpp>
+
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -15,22 +19,27 @@ class lane_pool {
  public:
   lane_pool() : shelf_(std::make_shared<shelf>()) {}
 
-  /// An instance of the kind of `exec` that nobody else uses while the lease lives. A pool serves one kind.
+  /// An instance of the kind and on the device of `exec` that nobody else uses while the lease lives. A pool
+  /// serves one kind.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
+    const int device = execution_backend<Exec>::device_of(exec);
     std::shared_ptr<void> lane;
     {
       const std::lock_guard lock(shelf_->guard);
-      if (!shelf_->idle.empty()) {
-        lane = std::move(shelf_->idle.back());
-        shelf_->idle.pop_back();
+      auto& idle = shelf_->idle;
+      const auto found =
+          std::find_if(idle.rbegin(), idle.rend(), [&](const auto& each) { return each.device == device; });
+      if (found != idle.rend()) {
+        lane = std::move(found->instance);
+        idle.erase(std::next(found).base());
       }
     }
     if (lane == nullptr) lane = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
     auto* instance = static_cast<Exec*>(lane.get());
-    return {instance, [home = shelf_, lane = std::move(lane)](Exec*) mutable {
+    return {instance, [home = shelf_, device, lane = std::move(lane)](Exec*) mutable {
               const std::lock_guard lock(home->guard);
-              if (!home->closed) home->idle.push_back(std::move(lane));
+              if (!home->closed) home->idle.push_back({device, std::move(lane)});
             }};
   }
 
@@ -43,9 +52,13 @@ class lane_pool {
   }
 
  private:
+  struct lane_of_device {
+    int device;
+    std::shared_ptr<void> instance;
+  };
   struct shelf {
     std::mutex guard;
-    std::vector<std::shared_ptr<void>> idle;
+    std::vector<lane_of_device> idle;
     bool closed = false;
   };
   std::shared_ptr<shelf> shelf_;
