@@ -18,7 +18,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -86,28 +85,6 @@ void check_place(ferry::mapped_space, const void* data, std::size_t bytes) {
   CHECK(reader == chosen_device);
 }
 void check_place(ferry::pageable_space, const void*, std::size_t) {}
-
-/// A stream of one device and a Kokkos instance on it.
-class instance {
- public:
-  explicit instance(int device) {
-    REQUIRE(cudaSetDevice(device) == cudaSuccess);
-    REQUIRE(cudaStreamCreate(&handle_) == cudaSuccess);
-    exec_.emplace(handle_);
-  }
-  instance(const instance&) = delete;
-  instance& operator=(const instance&) = delete;
-  ~instance() {
-    exec_.reset();
-    cudaStreamDestroy(handle_);
-  }
-  [[nodiscard]] const Kokkos::Cuda& exec() const { return *exec_; }
-  [[nodiscard]] cudaStream_t handle() const { return handle_; }
-
- private:
-  cudaStream_t handle_ = nullptr;
-  std::optional<Kokkos::Cuda> exec_;
-};
 
 constexpr std::size_t rows = 500, width = 12, n = 300;
 
@@ -235,15 +212,6 @@ TEMPLATE_TEST_CASE("every verb works with another device current", "[second_devi
   check_verbs<TestType>(exec, from_new_thread);
 }
 
-TEST_CASE("every verb works on a stream of the device, and on its legacy default stream", "[second_device]") {
-  const instance own(chosen_device);
-  check_verbs<ferry::mapped_space>(own.exec(), from_other_device);
-  REQUIRE(cudaSetDevice(chosen_device) == cudaSuccess);
-  const Kokkos::Cuda legacy(static_cast<cudaStream_t>(nullptr));
-  REQUIRE(legacy.cuda_device() == chosen_device);
-  check_verbs<ferry::device_space>(legacy, from_other_device);
-}
-
 TEST_CASE("adopted memory is locked for the device", "[second_device]") {
   auto random = generator(42);
   auto memory = values<float>(random, rows * width);
@@ -302,50 +270,6 @@ TEST_CASE("tickets order instances from any device", "[second_device]") {
     });
     CHECK(same_bits(take(second), gathered(content, width, which, std::vector<float>(n * width))));
   }
-}
-
-TEST_CASE("a capture on the device goes on with another one current", "[second_device]") {
-  auto random = generator(45);
-  const auto content = values<float>(random, rows * width);
-  const auto which = indices<std::int64_t>(random, n, rows);
-  const auto table = make<ferry::mapped_space>("table", rows, width, content);
-  const auto chosen = make<ferry::device_space>("which", which);
-  ferry::tensor<float, ferry::device_space> batch("batch", n, width);
-  const instance on(chosen_device);
-  ferry::gather(on.exec(), table, chosen, batch).wait();
-  put(batch, std::vector<float>(n * width, -1.0f));
-  REQUIRE(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
-  ferry::ticket ticket;
-  from_other_device([&] { ticket = ferry::gather(on.exec(), table, chosen, batch); });
-  cudaGraph_t captured = nullptr;
-  REQUIRE(cudaStreamEndCapture(on.handle(), &captured) == cudaSuccess);
-  REQUIRE(cudaSetDevice(chosen_device) == cudaSuccess);
-  cudaGraphExec_t made = nullptr;
-  REQUIRE(cudaGraphInstantiate(&made, captured, 0) == cudaSuccess);
-  REQUIRE(cudaGraphDestroy(captured) == cudaSuccess);
-  REQUIRE(cudaGraphLaunch(made, on.handle()) == cudaSuccess);
-  from_other_device([&] { ticket.wait(); });
-  CHECK(same_bits(take(batch), gathered(content, width, which, std::vector<float>(n * width))));
-  CHECK(cudaGraphExecDestroy(made) == cudaSuccess);
-}
-
-TEST_CASE("events and lanes are those of an instance's own device", "[second_device]") {
-  using engine = ferry::engine<ferry::execution_backend<Kokkos::Cuda>>;
-  const instance near(chosen_device), far(other_device);
-  REQUIRE(near.exec().cuda_device() == chosen_device);
-  REQUIRE(far.exec().cuda_device() == other_device);
-  const auto shared = engine::get();
-  for (int round = 0; round < 3; ++round)
-    for (const auto* on : {&near, &far}) {
-      ferry::event_handle point;
-      from_other_device([&] { point = shared->record(on->exec()); });
-      REQUIRE(point != nullptr);
-      from_other_device([&] { point->wait(); });
-      CHECK(point->ready());
-      std::shared_ptr<Kokkos::Cuda> lane;
-      from_other_device([&] { lane = shared->lanes().take(on->exec()); });
-      CHECK(lane->cuda_device() == on->exec().cuda_device());
-    }
 }
 
 }  // namespace ferry_test
