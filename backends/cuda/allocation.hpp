@@ -1,5 +1,8 @@
 #pragma once
 
+#include "capture.hpp"
+#include "detail/page_locking.hpp"
+#include "device.hpp"
 #include "error.hpp"
 #include "numa.hpp"
 
@@ -13,13 +16,14 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <new>
 #include <string>
 #include <type_traits>
 
 namespace ferry::cuda {
 
 /// How a block was made: memory_block::provenance.
-enum provenance : int { from_device_heap, registered_pages, managed_pages, plain_pages };
+enum provenance : int { from_device_heap, registered_pages, managed_pages, plain_pages, allocated_pages };
 
 [[noreturn]] inline void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
                                          cudaError_t status, const char* call) {
@@ -27,9 +31,18 @@ enum provenance : int { from_device_heap, registered_pages, managed_pages, plain
   host::throw_bad_alloc(space, label, bytes, std::string(call) + ": " + cudaGetErrorString(status));
 }
 
-/// Makes the pages present, tables beside the device; returns memory_block::placement.
-inline int place_pages(const char* space, void* pages, std::size_t bytes, const std::string& label) {
-  const int placement = bytes >= host::huge_page_bytes ? numa::advise(pages, host::mapped_bytes(bytes)) : 0;
+inline host_memory_facts facts_of(int device) {
+  return {attribute(cudaDevAttrCanMapHostMemory, device) != 0,
+          attribute(cudaDevAttrUnifiedAddressing, device) != 0,
+          attribute(cudaDevAttrHostRegisterSupported, device) != 0,
+          attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0};
+}
+
+/// Makes the pages present, tables next to the device; returns memory_block::placement.
+inline int place_pages(const char* space, void* pages, std::size_t bytes, const std::string& label,
+                       int device) {
+  const int placement =
+      bytes >= host::huge_page_bytes ? numa::advise(pages, host::mapped_bytes(bytes), device) : 0;
   detail::progress_meter meter(space, label, bytes);
   host::touch_pages(pages, bytes, meter);
   return placement;
@@ -37,10 +50,10 @@ inline int place_pages(const char* space, void* pages, std::size_t bytes, const 
 
 /// Pages that are present before they are registered: several times faster than cudaHostAlloc, and of exactly
 /// the asked size.
-inline memory_block registered(const char* space, std::size_t bytes, const std::string& label) {
+inline memory_block registered(const char* space, std::size_t bytes, const std::string& label, int device) {
   void* pages = host::map_pages(space, label, bytes);
   try {
-    const int placement = place_pages(space, pages, bytes, label);
+    const int placement = place_pages(space, pages, bytes, label, device);
     if (const cudaError_t status = cudaHostRegister(pages, host::mapped_bytes(bytes),
                                                     cudaHostRegisterPortable | cudaHostRegisterMapped);
         status != cudaSuccess)
@@ -52,12 +65,40 @@ inline memory_block registered(const char* space, std::size_t bytes, const std::
   }
 }
 
+/// Pages of CUDA's own, at an address that host and devices share.
+inline memory_block allocated(const char* space, std::size_t bytes, const std::string& label) {
+  void* data = nullptr;
+  if (const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
+      status != cudaSuccess)
+    throw_bad_alloc(space, label, bytes, status, "cudaHostAlloc");
+  void* there = nullptr;
+  const cudaError_t status = cudaHostGetDevicePointer(&there, data, 0);
+  if (status == cudaSuccess && there == data) return {data, bytes, allocated_pages, 0};
+  cudaGetLastError();
+  cudaFreeHost(data);
+  throw device_error("ferry: " + std::string(space) + " for '" + label +
+                     "': the device has memory of cudaHostAlloc at another address than the host");
+}
+
+/// Page-locked memory, had in the way that the device allows.
+inline memory_block page_locked(const char* space, std::size_t bytes, const std::string& label, int device) {
+  const host_memory_facts facts = facts_of(device);
+  switch (page_locking_for(facts)) {
+    case page_locking::registered:
+      return registered(space, bytes, label, device);
+    case page_locking::allocated:
+      return allocated(space, bytes, label);
+    default:
+      throw device_error("ferry: " + std::string(space) + " for '" + label +
+                         "': this device has no memory that it and the host reach at one address: " +
+                         why_not_registered(facts));
+  }
+}
+
 /// Managed memory that stays on the host: the driver maps it into the device with large pages, which keeps
 /// random rows at the link's speed for tables of any size. Both pieces of advice are needed, and before the
 /// first touch: without accessed-by the pages migrate.
-inline cudaError_t advise_host_resident(void* data, std::size_t bytes) {
-  int device = 0;
-  if (const cudaError_t status = cudaGetDevice(&device); status != cudaSuccess) return status;
+inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int device) {
 #if CUDART_VERSION >= 13000
   const cudaMemLocation home{cudaMemLocationTypeHost, 0};
   const cudaMemLocation reader{cudaMemLocationTypeDevice, device};
@@ -73,6 +114,8 @@ inline cudaError_t advise_host_resident(void* data, std::size_t bytes) {
 
 struct allocation_functions {
   static memory_block allocate(device_space space, std::size_t bytes, const std::string& label) {
+    const device_guard on(default_device());
+    const capture_pause pause(true);
     void* data = nullptr;
     if (const cudaError_t status = cudaMalloc(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMalloc");
@@ -80,19 +123,25 @@ struct allocation_functions {
   }
 
   static memory_block allocate(pinned_space space, std::size_t bytes, const std::string& label) {
-    return registered(space.name.data(), bytes, label);
+    const int device = default_device();
+    const device_guard on(device);
+    const capture_pause pause(true);
+    return page_locked(space.name.data(), bytes, label, device);
   }
 
   static memory_block allocate(mapped_space space, std::size_t bytes, const std::string& label) {
-    if (attribute(cudaDevAttrConcurrentManagedAccess) == 0)
-      return registered(space.name.data(), bytes, label);
+    const int device = default_device();
+    const device_guard on(device);
+    const capture_pause pause(true);
+    if (attribute(cudaDevAttrConcurrentManagedAccess, device) == 0)
+      return page_locked(space.name.data(), bytes, label, device);
     void* data = nullptr;
     if (const cudaError_t status = cudaMallocManaged(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMallocManaged");
     try {
-      if (const cudaError_t status = advise_host_resident(data, bytes); status != cudaSuccess)
+      if (const cudaError_t status = advise_host_resident(data, bytes, device); status != cudaSuccess)
         throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMemAdvise");
-      return {data, bytes, managed_pages, place_pages(space.name.data(), data, bytes, label)};
+      return {data, bytes, managed_pages, place_pages(space.name.data(), data, bytes, label, device)};
     } catch (...) {
       cudaFree(data);
       throw;
@@ -105,10 +154,15 @@ struct allocation_functions {
 
   template <class Space>
   static void deallocate(Space, const memory_block& block) noexcept {
+    const device_guard on(default_device(), std::nothrow);
+    const capture_pause pause(true);
     switch (block.provenance) {
       case from_device_heap:
       case managed_pages:
         cudaFree(block.data);
+        break;
+      case allocated_pages:
+        cudaFreeHost(block.data);
         break;
       case registered_pages:
         cudaHostUnregister(block.data);
@@ -121,6 +175,13 @@ struct allocation_functions {
 
   /// Memory of the user's, page-locked in place.
   static void lock_pages(void* data, std::size_t bytes) {
+    const int device = default_device();
+    const device_guard on(device);
+    const capture_pause pause(true);
+    if (const char* why = why_not_registered(facts_of(device)))
+      throw device_error("ferry::adopt: the " + std::to_string(bytes) +
+                         " bytes of 'ferry::adopted' can't be page-locked in place: " + why +
+                         "; copy them into a ferry::tensor in pinned_space, or adopt them as pageable_space");
     const cudaError_t status =
         cudaHostRegister(data, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
     if (status == cudaSuccess) return;
@@ -132,7 +193,11 @@ struct allocation_functions {
         " bytes of 'ferry::adopted' are page-locked already: by code other than ferry "
         "(cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
   }
-  static void unlock_pages(void* data) noexcept { cudaHostUnregister(data); }
+  static void unlock_pages(void* data) noexcept {
+    const device_guard on(default_device(), std::nothrow);
+    const capture_pause pause(true);
+    cudaHostUnregister(data);
+  }
 
   template <class Space>
   static std::string describe(Space, const memory_block& block) {
@@ -148,6 +213,12 @@ struct allocation_functions {
                       "expect a lower rate of random rows on large tables)"
                     : "page-locked memory (mmap, huge pages, cudaHostRegister)") +
                place;
+      case allocated_pages:
+        return "page-locked memory (cudaHostAlloc: this device takes no registered memory" +
+               std::string(std::is_same_v<Space, mapped_space>
+                               ? ", and has no concurrent access to managed memory; expect a lower rate of "
+                                 "random rows on large tables)"
+                               : ")");
       default:
         return "pageable host memory";
     }

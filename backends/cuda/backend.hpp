@@ -3,6 +3,7 @@
 #include "allocation.hpp"
 #include "arithmetic.hpp"
 #include "capture.hpp"
+#include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -21,7 +22,8 @@
 
 namespace ferry {
 
-struct cuda_backend : cuda::allocation_functions,
+struct cuda_backend : cuda::device_functions,
+                      cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
                       cuda::identity_functions,
@@ -35,8 +37,8 @@ struct cuda_backend : cuda::allocation_functions,
   using scratch_space = device_space;
   static constexpr cuda::tuning_numbers tuning() { return {}; }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
-  static bool reaches_pageable(const Kokkos::Cuda&) {
-    return cuda::attribute(cudaDevAttrPageableMemoryAccess) != 0;
+  static bool reaches_pageable(const Kokkos::Cuda& exec) {
+    return cuda::attribute(cudaDevAttrPageableMemoryAccess, exec.cuda_device()) != 0;
   }
 };
 

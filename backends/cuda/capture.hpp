@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device.hpp"
 #include "error.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -12,8 +13,9 @@
 /// Verbs on an instance whose stream is being captured into a graph.
 namespace ferry::cuda {
 
-/// Lets the calling thread allocate while one of its streams is being captured: allocation is no part of the
-/// graph.
+/// Lets the calling thread allocate, and ask or wait for events, while a stream is being captured: none of that is
+/// part of a graph. Without it CUDA refuses them, and gives the capture up, where one of the thread's own streams is
+/// captured, or another thread's with cudaStreamCaptureModeGlobal.
 class capture_pause {
  public:
   explicit capture_pause(bool wanted) : wanted_(wanted) { exchange(); }
@@ -33,6 +35,7 @@ struct capture_functions {
   using capture_pause = cuda::capture_pause;
 
   static bool capturing(const Kokkos::Cuda& exec) {
+    const device_guard on(exec);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     check(cudaStreamIsCapturing(exec.cuda_stream(), &status), "cudaStreamIsCapturing");
     return status != cudaStreamCaptureStatusNone;
@@ -41,6 +44,7 @@ struct capture_functions {
   /// The graph that the instance is being captured into, and all that is made of it, own `resources`. They
   /// are dropped in a thread that may not call CUDA.
   static void retain(const Kokkos::Cuda& exec, std::shared_ptr<void> resources) {
+    const device_guard on(exec);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     cudaGraph_t graph = nullptr;
     check(graph_of(exec.cuda_stream(), &status, &graph), "cudaStreamGetCaptureInfo");

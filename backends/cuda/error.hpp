@@ -17,10 +17,8 @@ inline void check(cudaError_t status, const char* call) {
                      cudaGetErrorString(status));
 }
 
-inline int attribute(cudaDeviceAttr which) {
-  int device = 0;
+inline int attribute(cudaDeviceAttr which, int device) {
   int value = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
   return value;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device.hpp"
 #include "error.hpp"
 
 #include "../host/identity.hpp"
@@ -13,12 +14,10 @@
 namespace ferry::cuda {
 
 struct identity_functions {
-  /// The current device's name; the driver's own version where the system shows it, and the CUDA that it has.
+  /// The default device's name; the driver's own version where the system shows it, and the CUDA that it has.
   static device_id device_identity() {
-    int device = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
     cudaDeviceProp properties{};
-    check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    check(cudaGetDeviceProperties(&properties, default_device()), "cudaGetDeviceProperties");
     int version = 0;
     check(cudaDriverGetVersion(&version), "cudaDriverGetVersion");
     const std::string cuda =

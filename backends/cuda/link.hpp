@@ -1,5 +1,6 @@
 #pragma once
 
+#include "device.hpp"
 #include "error.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -61,7 +62,7 @@ struct link_functions {
   /// by the host.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
-    check(cudaSetDevice(exec.cuda_device()), "cudaSetDevice");
+    const device_guard on(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));
     void* arguments[] = {const_cast<Functor*>(&functor)};

@@ -10,12 +10,10 @@
 
 namespace ferry::cuda::numa {
 
-/// The NUMA node that the current device hangs on; -1 where the machine does not say.
-inline int device_node() {
-  int device = 0;
+/// The NUMA node that the device hangs on; -1 where the machine does not say.
+inline int device_node(int device) {
   char address[32] = "";
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), device) != cudaSuccess) {
+  if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), device) != cudaSuccess) {
     cudaGetLastError();
     return -1;
   }
@@ -24,12 +22,12 @@ inline int device_node() {
   return host::numa::parse_node(host::numa::first_line("/sys/bus/pci/devices/" + name + "/numa_node"));
 }
 
-/// Asks for host memory beside the current device; returns memory_block::placement. Nothing is asked of a
+/// Asks for host memory next to the device; returns memory_block::placement. Nothing is asked of a
 /// machine with one node.
-inline int advise(void* pages, std::size_t bytes) {
+inline int advise(void* pages, std::size_t bytes, int device) {
   const auto& nodes = host::numa::nodes_with_memory();
   if (nodes.size() < 2) return 0;
-  return host::numa::advise(pages, bytes, host::numa::beside(device_node(), nodes));
+  return host::numa::advise(pages, bytes, host::numa::beside(device_node(device), nodes));
 }
 
 }  // namespace ferry::cuda::numa

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "detail/grid_sort.hpp"
+#include "device.hpp"
 #include "error.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -25,8 +26,9 @@ namespace ferry::cuda {
 /// Stable radix sorts, CUB's and for keys alone one of a single launch where it is faster, and CUB's scan; on an instance's
 /// own stream, without synchronisation.
 struct sort_functions {
-  /// Scratch bytes that sort_pairs needs besides its arrays.
+  /// Scratch bytes that sort_pairs needs besides its arrays, on the default device, as the functions below.
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
+    const device_guard on(default_device());
     std::size_t bytes = 0;
     cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
     cub::DoubleBuffer<std::int64_t> values(nullptr, nullptr);
@@ -40,6 +42,7 @@ struct sort_functions {
   static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                          std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
                          int bits, void* workspace, std::size_t workspace_bytes) {
+    const device_guard on(exec);
     cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
     cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
     check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
@@ -51,6 +54,7 @@ struct sort_functions {
 
   /// Counts of the functions below are less than 2^32, which spares CUB offsets of 64 bits.
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
+    const device_guard on(default_device());
     std::size_t bytes = 0;
     cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
     check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
@@ -62,8 +66,8 @@ struct sort_functions {
   static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                         std::int64_t count, int first_bit, int bits, void* workspace,
                         std::size_t workspace_bytes) {
-    if (sort_in_one_launch(exec.cuda_stream(), keys, other_keys, count, first_bit, bits, workspace,
-                           workspace_bytes))
+    const device_guard on(exec);
+    if (sort_in_one_launch(exec, keys, other_keys, count, first_bit, bits, workspace, workspace_bytes))
       return;
     cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
     check(
@@ -75,6 +79,7 @@ struct sort_functions {
 
   /// Scratch bytes that inclusive_sum needs, whatever its functor.
   static std::size_t sum_bytes(std::int64_t count) {
+    const device_guard on(default_device());
     std::size_t bytes = 0;
     const std::uint64_t* from = nullptr;
     std::uint64_t* to = nullptr;
@@ -86,6 +91,7 @@ struct sort_functions {
   template <class Term>
   static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
                             std::int64_t count, void* workspace, std::size_t workspace_bytes) {
+    const device_guard on(exec);
     const auto terms = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
     check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums,
                                         static_cast<std::uint32_t>(count), exec.cuda_stream()),
@@ -94,13 +100,14 @@ struct sort_functions {
 
  private:
   /// False where the keys are too few or too many for it, or the device has no room for its blocks at once.
-  static bool sort_in_one_launch(cudaStream_t stream, std::uint64_t*& keys, std::uint64_t* other_keys,
+  static bool sort_in_one_launch(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                  std::int64_t count, int first_bit, int bits, void* workspace,
                                  std::size_t workspace_bytes) {
     if (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
       return false;
-    if (attribute(cudaDevAttrCooperativeLaunch) == 0) return false;
-    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount));
+    const int device = exec.cuda_device();
+    if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return false;
+    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
     const int passes = grid_sort::passes_for(bits - first_bit);
     if (items == 0 || passes == 0) return false;
     const int width = (bits - first_bit + passes - 1) / passes;
@@ -108,6 +115,7 @@ struct sort_functions {
         static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, items)));
     auto* const counts = static_cast<std::uint16_t*>(workspace);
     const auto n = static_cast<std::uint32_t>(count);
+    const cudaStream_t stream = exec.cuda_stream();
     const auto launched = [&]() -> cudaError_t {
       switch (items) {
         case 1:

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "capture.hpp"
+#include "detail/copy_streams.hpp"
+#include "device.hpp"
 #include "error.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -13,11 +16,13 @@ namespace ferry::cuda {
 struct transfer_functions {
   static void copy_async(const Kokkos::Cuda& exec, const char*, void* to, const void* from,
                          std::size_t bytes) {
+    const device_guard on(exec);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
   /// Copies of one batch may run in any order; the batch as a whole runs in the stream's.
   static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* to,
                                const void* const* from, const std::size_t* bytes, std::size_t count) {
+    const device_guard on(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
     if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // a batch can't go to that stream
@@ -31,19 +36,27 @@ struct transfer_functions {
 #endif
     for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
   }
+  /// Of device memory that no work in flight writes: in no instance's order, and after nothing that the caller
+  /// has not waited for.
   static void read(void* host, const void* device, std::size_t bytes) {
     copy_now(host, device, bytes, cudaMemcpyDeviceToHost);
   }
+  /// Of device memory that no work in flight uses; work that is enqueued afterwards finds it written.
   static void write(void* device, const void* host, std::size_t bytes) {
     copy_now(device, host, bytes, cudaMemcpyHostToDevice);
   }
 
  private:
-  /// On the thread's own stream: cudaMemcpy would first wait for all work of all streams, and is refused while
-  /// one of them is being captured.
+  /// On a stream of ferry's own: cudaMemcpy, and a copy on cudaStreamPerThread, would first wait for all work of
+  /// the legacy default stream. While any stream of the process is being captured, in whichever mode, this one is
+  /// no part of that, and says so.
   static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-    check(cudaMemcpyAsync(to, from, bytes, kind, cudaStreamPerThread), "cudaMemcpyAsync");
-    check(cudaStreamSynchronize(cudaStreamPerThread), "cudaStreamSynchronize");
+    const int device = default_device();
+    const device_guard on(device);
+    const capture_pause pause(true);
+    const copy_stream stream(device);
+    check(cudaMemcpyAsync(to, from, bytes, kind, stream.native()), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream.native()), "cudaStreamSynchronize");
   }
 };
 

@@ -3,6 +3,7 @@
 #include "allocation.hpp"
 #include "arithmetic.hpp"
 #include "capture.hpp"
+#include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
@@ -21,7 +22,8 @@
 namespace ferry {
 
 /// The host's cores as the device: every space is host memory, every verb has ended when it returns.
-struct host_backend : host::allocation_functions,
+struct host_backend : host::device_functions,
+                      host::allocation_functions,
                       host::transfer_functions,
                       host::event_functions,
                       host::identity_functions,

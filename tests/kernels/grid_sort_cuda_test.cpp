@@ -52,7 +52,8 @@ void check_rows(std::size_t count, int key_bits) {
 }  // namespace
 
 TEST_CASE("keys are sorted on both sides of what a thread and the device hold", "[kernels][sort]") {
-  const auto processors = static_cast<std::size_t>(ferry::cuda::attribute(cudaDevAttrMultiProcessorCount));
+  const auto processors = static_cast<std::size_t>(
+      ferry::cuda::attribute(cudaDevAttrMultiProcessorCount, ferry::cuda::default_device()));
   for (const std::int64_t few : {2, 33, 2048, 2049, 4095, 4096, 4097})
     check_rows(static_cast<std::size_t>(few), 20);
   for (std::size_t items = 1; items <= limits::most_items; items *= 2) {

@@ -32,6 +32,7 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   const kernels::fill_elements<T, Generator> kernel{array.data, array.row_stride(),
                                                     fast_divisor(array.width()), generator};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
+    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
     launch(exec, label, array.size(), kernel);
     execution_backend<Exec>::fence(exec, label);
   } else {

@@ -65,7 +65,8 @@ class call {
   using backend = execution_backend<Exec>;
 
   call(const Exec& exec, const char* verb)
-      : exec_(exec),
+      : on_(exec),
+        exec_(exec),
         verb_(verb),
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
@@ -348,6 +349,7 @@ class call {
     return static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T);
   }
 
+  typename backend::device_guard on_;  // Kokkos leaves its own device current
   Exec exec_;
   const char* verb_;
   bool capturing_;

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <ferry/execution/backend.hpp>
 #include <ferry/memory/node_pool.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -19,16 +22,20 @@ class lane_pool {
   explicit lane_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
       : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
 
-  /// An instance of the kind of `exec` that nobody else uses while the lease lives. A pool serves one kind. A
-  /// lease that outlives the pool may only be dropped.
+  /// An instance of the kind and on the device of `exec` that nobody else uses while the lease lives. A pool
+  /// serves one kind. A lease that outlives the pool may only be dropped.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
+    const int device = execution_backend<Exec>::device_of(exec);
     Exec* lane = nullptr;
     {
       const std::lock_guard lock(shelf_->guard);
-      if (!shelf_->idle.empty()) {
-        lane = static_cast<Exec*>(shelf_->idle.back());
-        shelf_->idle.pop_back();
+      auto& idle = shelf_->idle;
+      const auto found =
+          std::find_if(idle.rbegin(), idle.rend(), [&](const auto& each) { return each.device == device; });
+      if (found != idle.rend()) {
+        lane = static_cast<Exec*>(found->instance);
+        idle.erase(std::next(found).base());
       }
     }
     if (lane == nullptr) {
@@ -38,9 +45,9 @@ class lane_pool {
       lane = made.get();
       shelf_->all.push_back(std::move(made));
     }
-    const auto give_back = [home = shelf_](Exec* dropped) noexcept {
+    const auto give_back = [home = shelf_, device](Exec* dropped) noexcept {
       const std::lock_guard lock(home->guard);
-      if (!home->closed) home->idle.push_back(dropped);
+      if (!home->closed) home->idle.push_back({device, dropped});
     };
     return {lane, give_back, detail::node_allocator<Exec>(nodes_)};
   }
@@ -56,10 +63,14 @@ class lane_pool {
   }
 
  private:
+  struct lane_of_device {
+    int device;
+    void* instance;
+  };
   struct shelf {
     std::mutex guard;
     std::vector<std::shared_ptr<void>> all;
-    std::vector<void*> idle;  // has room for all
+    std::vector<lane_of_device> idle;  // has room for all
     bool closed = false;
   };
   std::shared_ptr<detail::node_pool> nodes_;

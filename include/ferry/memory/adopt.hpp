@@ -48,7 +48,8 @@ class locked_pages {
 /// them. The memory must outlive the tensor.
 /// Throws invalid_argument where the span does not hold exactly the extents' elements, or where pages of it are
 /// locked already: by another adoption or as a table of ferry's, which is then named, or by other code. Throws
-/// budget_exceeded, and bad_alloc where the pages can't be locked.
+/// budget_exceeded, bad_alloc where the pages can't be locked, and device_error for a device that takes no memory that
+/// exists already, or has it at another address than the host.
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
   static_assert(std::same_as<Space, pinned_space> || std::same_as<Space, pageable_space>,

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ferry/error.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <new>
+#include <string>
+
+namespace ferry::cuda {
+
+/// The device of memory, and of work that no instance is named for: that of Kokkos' default instance. Before
+/// Kokkos::initialize and after Kokkos::finalize the calling thread's current one; -1 where there is none.
+inline int default_device() {
+  if (Kokkos::is_initialized()) {
+    static const int chosen = Kokkos::Cuda().cuda_device();  // Kokkos is initialised once in a process
+    return chosen;
+  }
+  int device = -1;
+  if (cudaGetDevice(&device) == cudaSuccess) return device;
+  cudaGetLastError();
+  return -1;
+}
+
+/// Makes a device the calling thread's current one while it lives, then puts the thread's own back, also where
+/// Kokkos has set another one meanwhile. Costs one question where the device is current already.
+///
+/// It exchanges the driver's contexts, which the runtime follows: cudaSetDevice would make a context, of some hundred
+/// megabytes, on the device that it goes back to, though the process may never use that one.
+class device_guard {
+ public:
+  /// Throws device_error where the device can't be made current.
+  explicit device_guard(int device) {
+    if (!enter(device))
+      throw device_error("ferry: device " + std::to_string(device) +
+                         " can't be made the thread's current one (cuCtxSetCurrent)");
+  }
+  explicit device_guard(const Kokkos::Cuda& exec) : device_guard(exec.cuda_device()) {}
+  /// For calls that work from any device: this one spares the thread's device a context.
+  device_guard(int device, std::nothrow_t) noexcept { enter(device); }
+  device_guard(const device_guard&) = delete;
+  device_guard& operator=(const device_guard&) = delete;
+  ~device_guard() {
+    if (entered_ < 0) return;
+    cuCtxSetCurrent(before_);
+    cuDevicePrimaryCtxRelease(entered_);
+  }
+
+ private:
+  bool enter(int device) noexcept {
+    int current = -1;
+    if (device < 0) return true;  // there is none: the call that follows says why
+    if (cudaGetDevice(&current) != cudaSuccess) {
+      cudaGetLastError();
+      return true;
+    }
+    if (current == device) return true;
+    CUcontext home = nullptr;
+    if (cuCtxGetCurrent(&before_) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&home, device) != CUDA_SUCCESS)
+      return false;
+    if (cuCtxSetCurrent(home) != CUDA_SUCCESS) {
+      cuDevicePrimaryCtxRelease(device);
+      return false;
+    }
+    entered_ = device;
+    return true;
+  }
+
+  CUcontext before_ = nullptr;  ///< null where the thread had none yet
+  int entered_ = -1;            ///< the device to leave again
+};
+
+struct device_functions {
+  using device_guard = cuda::device_guard;
+
+  static int device_of(const Kokkos::Cuda& exec) { return exec.cuda_device(); }
+};
+
+}  // namespace ferry::cuda

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <thread>
+
+/// Kernels that wait for the host, as those of communication libraries do.
+namespace ferry_test {
+
+struct waiting_flags {
+  unsigned int released, begun, gave_up;
+};
+
+/// One thread of each block looks, at most `looks` times: a test that fails ends, too.
+__global__ void wait_for_release(waiting_flags* flags, long long looks) {
+  if (threadIdx.x == 0) {
+    atomicAdd_system(&flags->begun, 1u);
+    while (looks > 0 && *static_cast<volatile unsigned int*>(&flags->released) == 0u) --looks;
+    if (looks == 0) atomicExch_system(&flags->gave_up, 1u);
+  }
+  __syncthreads();
+}
+
+/// Blocks that each fill a multiprocessor, at work on `stream` until release().
+class waiting_kernel {
+ public:
+  waiting_kernel(cudaStream_t stream, int blocks) : stream_(stream) {
+    REQUIRE(cudaHostAlloc(&flags_, sizeof *flags_, cudaHostAllocMapped) == cudaSuccess);
+    *flags_ = {};
+    int device = 0, most = 0;
+    REQUIRE(cudaGetDevice(&device) == cudaSuccess);
+    REQUIRE(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess);
+    REQUIRE(cudaFuncSetAttribute(wait_for_release, cudaFuncAttributeMaxDynamicSharedMemorySize, most) ==
+            cudaSuccess);
+    constexpr long long looks = 6'000'000;  // over the link: some seconds
+    wait_for_release<<<blocks, 64, static_cast<std::size_t>(most), stream>>>(flags_, looks);
+    REQUIRE(cudaGetLastError() == cudaSuccess);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (seen(flags_->begun) < static_cast<unsigned int>(blocks) &&
+           std::chrono::steady_clock::now() < patience)
+      std::this_thread::yield();
+    const bool all = seen(flags_->begun) == static_cast<unsigned int>(blocks);
+    if (!all) release();
+    REQUIRE(all);
+  }
+  waiting_kernel(const waiting_kernel&) = delete;
+  waiting_kernel& operator=(const waiting_kernel&) = delete;
+  ~waiting_kernel() {
+    release();
+    cudaFreeHost(flags_);
+  }
+
+  /// Whether none of the blocks has ended.
+  [[nodiscard]] bool waits() const { return seen(flags_->gave_up) == 0u && seen(flags_->released) == 0u; }
+
+  void release() {
+    *static_cast<volatile unsigned int*>(&flags_->released) = 1u;
+    cudaStreamSynchronize(stream_);
+  }
+
+ private:
+  static unsigned int seen(const unsigned int& flag) {
+    return *static_cast<const volatile unsigned int*>(&flag);
+  }
+
+  cudaStream_t stream_;
+  waiting_flags* flags_ = nullptr;
+};
+
+}  // namespace ferry_test
