@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/execution/backend.hpp>
+#include <ferry/execution/captured_instance.hpp>
 #include <ferry/execution/engine.hpp>
 #include <ferry/execution/flight.hpp>
 #include <ferry/execution/host_side.hpp>
@@ -22,7 +23,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -30,31 +30,6 @@
 #include <vector>
 
 namespace ferry::detail {
-
-/// An instance that a captured verb's ticket asks for its progress, for as long as the engine lives.
-template <class Exec>
-class captured_instance final : public kept_instance {
- public:
-  explicit captured_instance(const Exec& exec) : exec_(exec) {}
-  void drop() noexcept override {
-    const std::lock_guard lock(guard_);
-    exec_.reset();
-  }
-  /// The point that the instance has reached; null where Kokkos was finalized, so that all work has ended.
-  event_handle mark(engine<execution_backend<Exec>>& home, const char* verb) {
-    const std::lock_guard lock(guard_);
-    if (!exec_) return nullptr;
-    if (execution_backend<Exec>::capturing(*exec_))
-      throw invalid_argument("ferry::" + std::string(verb) +
-                             ": the verb is still being captured into a graph, so there is nothing to wait "
-                             "for; end the capture and launch the graph first");
-    return home.record(*exec_);
-  }
-
- private:
-  std::mutex guard_;
-  std::optional<Exec> exec_;
-};
 
 /// One call of a verb: the resources that it takes, and the ticket that it ends with. All that can fail for want of
 /// memory fails before finish(), and where the verb takes its labels, scratch and operands first before anything is
@@ -82,7 +57,7 @@ class call {
   /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
   ~call() {
     if (flight_ == nullptr) return;
-    if (!capturing_) withdraw();
+    if (!capturing_) flight_->withdraw();
     if (flight_->resources.empty() && flight_->memory.empty() && flight_->touched.empty()) return;
     try {
       if (capturing_) {
@@ -109,23 +84,11 @@ class call {
 
   /// "ferry::<verb>::<path>[::<part>]". Lives as long as the call.
   const std::string& label(std::string_view path, std::string_view part = {}) {
-    auto& labels = flight_->labels;
-    if (flight_->labels_used == labels.size()) labels.emplace_back();
-    std::string& made = labels[flight_->labels_used];
-    made.assign("ferry::").append(verb_).append("::").append(path);
-    if (!part.empty()) made.append("::").append(part);
-    ++flight_->labels_used;
-    return made;
+    return flight_->label({"ferry", verb_, path, part});
   }
-
   /// The same of a label: "<whole>::<part>".
   const std::string& label_part(const std::string& whole, std::string_view part) {
-    auto& labels = flight_->labels;
-    if (flight_->labels_used == labels.size()) labels.emplace_back();
-    std::string& made = labels[flight_->labels_used];
-    made.assign(whole).append("::").append(part);
-    ++flight_->labels_used;
-    return made;
+    return flight_->label({whole, part});
   }
 
   /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
@@ -148,7 +111,7 @@ class call {
       return engine_->device_scratch(bytes, id_,
                                      [this](event& earlier) { backend::wait_for(exec_, earlier); });
     });
-    keep_block(lease);
+    flight_->keep_block(lease, !capturing_);
     return lease;
   }
   /// Uninitialised page-locked host memory, kept until the verb ends.
@@ -194,7 +157,7 @@ class call {
     const auto& store = plan.storage();
     flight_->sources.plan = store;
     flight_->memory.push_back(store);
-    if (store->memory != nullptr) keep_block(store->memory);
+    if (store->memory != nullptr) flight_->keep_block(store->memory, !capturing_);
     hold(store->report);
     reads_from(store->accesses);
     if (!capturing_ && store->made != nullptr && store->made_by != id_)
@@ -271,12 +234,12 @@ class call {
     } else {
       if constexpr (is_host_exec<Exec>) {
         done_ = engine_->record(exec_);  // blocks, and notes nothing
-        note_end();
+        flight_->note_end(done_, id_);
       } else {
         const auto order = engine_->lock_order();
         backend::record_at(exec_, *end_);
         done_ = end_;
-        note_end();
+        flight_->note_end(done_, id_);
       }
       flight_->done = done_;
       flight_->who = id_;
@@ -296,35 +259,8 @@ class call {
       follow(accesses, false);
   }
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-    auto& earlier = flight_->earlier;
-    earlier.clear();
-    if (writes)
-      accesses->before_write(id_, earlier);
-    else
-      accesses->before_read(id_, earlier);
-    for (const auto& each : earlier) backend::wait_for(exec_, *each);
-    flight_->touched.push_back({nullptr, writes});
-    accesses->promise(writes);
-    flight_->touched.back().accesses = accesses;
-  }
-  void keep_block(const std::shared_ptr<void>& lease) {
-    flight_->memory.push_back(nullptr);
-    if (block_loan* const loan = loan_of(lease); loan != nullptr && !capturing_) loan->promise();
-    flight_->memory.back() = lease;
-  }
-
-  /// Makes good what follow() and keep_block() promised.
-  void note_end() noexcept {
-    for (const auto& each : flight_->touched) each.accesses->note(each.writes, done_, id_);
-    flight_->touched.clear();
-    for (const auto& each : flight_->memory)
-      if (block_loan* const loan = loan_of(each)) loan->used_as_promised(done_, id_);
-  }
-  void withdraw() noexcept {
-    for (const auto& each : flight_->touched)
-      if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
-    for (const auto& each : flight_->memory)
-      if (block_loan* const loan = loan_of(each)) loan->withdraw();
+    for (const auto& each : flight_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
+    flight_->touch(accesses, writes);
   }
 
   /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread

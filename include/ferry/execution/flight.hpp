@@ -4,6 +4,7 @@
 #include <ferry/index/report.hpp>
 #include <ferry/index/row_plan.hpp>
 #include <ferry/memory/access_tracker.hpp>
+#include <ferry/memory/block_lease.hpp>
 #include <ferry/memory/event.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
@@ -12,9 +13,11 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,6 +95,54 @@ struct flight {
 
   flight* next = nullptr;  ///< in its keeper's list
   std::shared_ptr<flight_pool> pool;
+
+  /// The parts that are not empty, "::" between them. Lives until clear().
+  const std::string& label(std::initializer_list<std::string_view> parts) {
+    if (labels_used == labels.size()) labels.emplace_back();
+    std::string& made = labels[labels_used];
+    made.clear();
+    for (const std::string_view part : parts) {
+      if (part.empty()) continue;
+      if (!made.empty()) made.append("::");
+      made.append(part);
+    }
+    ++labels_used;
+    return made;
+  }
+
+  /// What work of instance `by` must come after; valid until the next call.
+  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by) {
+    earlier.clear();
+    if (writes)
+      accesses.before_write(by, earlier);
+    else
+      accesses.before_read(by, earlier);
+    return earlier;
+  }
+  /// The work uses this tensor. Takes the room to say so, which note_end() fills and withdraw() gives back.
+  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+    touched.push_back({nullptr, writes});
+    accesses->promise(writes);
+    touched.back().accesses = accesses;
+  }
+  /// The work uses this lease of a block. Its end is noted where that is `noted`.
+  void keep_block(const std::shared_ptr<void>& lease, bool noted) {
+    memory.push_back(nullptr);
+    if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
+    memory.back() = lease;
+  }
+  void note_end(const event_handle& end, instance_id by) noexcept {
+    for (const auto& each : touched) each.accesses->note(each.writes, end, by);
+    touched.clear();
+    for (const auto& each : memory)
+      if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
+  }
+  void withdraw() noexcept {
+    for (const auto& each : touched)
+      if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
+    for (const auto& each : memory)
+      if (block_loan* const loan = loan_of(each)) loan->withdraw();
+  }
 
   /// As new, but for capacities.
   void clear() noexcept {
