@@ -45,7 +45,7 @@ class late_write final : public ferry::event {
 };
 
 ferry::ticket ticket_of(std::shared_ptr<ferry::event> done) {
-  auto flight = std::make_unique<ferry::detail::flight>();
+  ferry::detail::flight_handle flight(new ferry::detail::flight);
   flight->done = std::move(done);
   return ferry::ticket(std::move(flight));
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 namespace ferry::detail {
 
@@ -18,11 +19,11 @@ inline constexpr const char* two_ends_need_the_host =
 
 /// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
 /// page-locked memory of the call.
+template <class Exec>
 class meeting {
  public:
-  template <class Exec>
   meeting(call<Exec>& of, std::int64_t items, std::int64_t item_bytes)
-      : teams_(execution_backend<Exec>::tuning().ordered_teams) {
+      : teams_(execution_backend<Exec>::tuning().ordered_teams), end_(of.event_to_record()) {
     const std::int64_t least_bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
     const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
     // Small batches still give every team a few chunks, so that the two ends can meet between them.
@@ -43,15 +44,13 @@ class meeting {
   }
   /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
   /// lane writes to are the call's, and those that it reads hold what its kernels wrote.
-  template <class Exec>
   void after(call<Exec>& of) const {
     if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
   }
   /// Orders the call's own instance behind the lane.
-  template <class Exec>
   void behind(call<Exec>& of) const {
-    if (const auto all = of.mark(of.lane()); all != nullptr)
-      execution_backend<Exec>::wait_for(of.exec(), *all);
+    execution_backend<Exec>::record_at(of.lane(), *end_);
+    execution_backend<Exec>::wait_for(of.exec(), *end_);
   }
 
  private:
@@ -61,6 +60,7 @@ class meeting {
   std::int64_t chunk_ = 1;
   std::int64_t* limit_ = nullptr;
   std::int64_t* progress_ = nullptr;
+  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of what the lane does
 };
 
 /// A list of rows, on its way to the host: its last part first, because that is where the host's workers begin.
@@ -72,14 +72,15 @@ class list_from_back {
       : here_(of.template pinned<Row>(count)),
         count_(count),
         split_(count - std::min(count, first_part)),
-        words_(of.template pinned<std::int64_t>(2)) {
+        words_(of.template pinned<std::int64_t>(2)),
+        all_(of.event_to_record()) {
     words_[0] = words_[1] = 0;
   }
 
   void bring(call<Exec>& of, const Row* sorted) {
     bring(of, sorted, split_, count_, words_);
     bring(of, sorted, 0, split_, words_ + 1);
-    all_ = of.mark(of.lane());
+    execution_backend<Exec>::record_at(of.lane(), *all_);
   }
 
   /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it
@@ -102,7 +103,7 @@ class list_from_back {
   std::int64_t count_;
   std::int64_t split_;
   std::int64_t* words_;  ///< not 0 when the last part, the first one has come
-  event_handle all_;
+  std::shared_ptr<typename execution_backend<Exec>::native_event> all_;
 };
 
 }  // namespace ferry::detail

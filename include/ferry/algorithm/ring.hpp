@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -76,6 +77,7 @@ class ring {
     depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));
     slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     words_ = of.template pinned<words>(workers_);
+    end_ = of.event_to_record();
     for (int w = 0; w < workers_; ++w) words_[w].posted = words_[w].done = words_[w].begun = 0;
   }
 
@@ -247,7 +249,7 @@ class ring {
           lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
           kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
       launched_ = true;
-      end_ = call_.mark(lane_);
+      execution_backend<Exec>::record_at(lane_, *end_);
       progress_.served.store(end_.get(), std::memory_order_release);
     }
   }
@@ -290,7 +292,7 @@ class ring {
   std::byte* slots_ = nullptr;
   words* words_ = nullptr;
   bool launched_ = false;
-  event_handle end_;
+  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of the kernel; null on a host
   ring_progress progress_;
   crew crew_;
 };

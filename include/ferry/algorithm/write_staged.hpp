@@ -72,6 +72,7 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   batch.strides[0] = stride;
   long_runs runs;
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
+  [[maybe_unused]] const auto landed = of.event_to_record();
   transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
   spin_lock adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
@@ -105,7 +106,10 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
   // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
   straight.enqueue();
   // The table is the host's, so what DMA writes must be there.
-  if (const auto landed = of.mark(); landed != nullptr) landed->wait();
+  if constexpr (!is_host_exec<Exec>) {
+    execution_backend<Exec>::record_at(of.exec(), *landed);
+    landed->wait();
+  }
 }
 
 /// Table in host memory, values on the device, a plan made on the device: combined there, applied here.

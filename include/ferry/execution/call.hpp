@@ -11,7 +11,6 @@
 #include <ferry/index/report.hpp>
 #include <ferry/index/row_plan.hpp>
 #include <ferry/memory/access_tracker.hpp>
-#include <ferry/memory/block_lease.hpp>
 #include <ferry/memory/event.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
@@ -30,9 +29,8 @@
 
 namespace ferry::detail {
 
-/// One call of a verb: the resources that it takes, and the ticket that it ends with. All that can fail for want of
-/// memory fails before finish(), and where the verb takes its labels, scratch and operands first before anything is
-/// enqueued.
+/// One call of a verb: the resources that it takes, and the ticket that it ends with. finish() does not fail for want
+/// of memory; a verb takes labels, scratch and operands before it enqueues anything.
 template <class Exec>
 class call {
  public:
@@ -204,6 +202,8 @@ class call {
   /// The point in the instance's work that is reached now.
   [[nodiscard]] event_handle mark() { return mark(exec_); }
   [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
+  /// For backend::record_at, which needs no memory, after work that must not fail.
+  [[nodiscard]] auto event_to_record() { return engine_->event_to_record(exec_); }
 
   void end_by(const rollback& ends) { flight_->ends = ends; }
   /// What an error calls the values that are not finite.

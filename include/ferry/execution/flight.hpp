@@ -134,6 +134,7 @@ struct flight {
   void note_end(const event_handle& end, instance_id by) noexcept {
     for (const auto& each : touched) each.accesses->note(each.writes, end, by);
     touched.clear();
+    earlier.clear();
     for (const auto& each : memory)
       if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
   }
@@ -143,6 +144,9 @@ struct flight {
     for (const auto& each : memory)
       if (block_loan* const loan = loan_of(each)) loan->withdraw();
   }
+
+  /// Whether Kokkos was finalized since, so that the work has ended and the device may be gone.
+  [[nodiscard]] bool has_outlived_engine() const { return pool != nullptr && keeper.expired(); }
 
   /// As new, but for capacities.
   void clear() noexcept {

@@ -88,7 +88,10 @@ class ticket {
     if (flight_ == nullptr) return;
     auto flight = std::move(flight_);
     if (flight->mark || flight->resources.empty() || flight->done == nullptr || flight->done->ready()) return;
+    // Memory that notes its own uses goes back at once, a plan's with it; nobody will ask what was found.
     flight->memory.clear();
+    flight->sources = {};
+    flight->earlier.clear();
     // Without an engine Kokkos was finalized, so the work has ended.
     if (const auto keeper = flight->keeper.lock()) keeper->keep(std::move(flight));
   }
@@ -97,7 +100,7 @@ class ticket {
   [[nodiscard]] event_handle point() const { return flight_->mark ? flight_->mark() : flight_->done; }
 
   void end() noexcept {
-    if (flight_ != nullptr && flight_->mark) flight_ = nullptr;
+    if (flight_ != nullptr && (flight_->mark || flight_->has_outlived_engine())) flight_ = nullptr;
     try {
       wait();
     } catch (const std::exception& lost) {
