@@ -60,7 +60,7 @@ TEST_CASE("a kernel that ended without its answer is an error", "[ring][progress
   fake_end end;
   end.now = fake_end::fate::ended;
   ring_progress progress;
-  progress.label = "ferry_test::ring";
+  progress.label.assign(std::string_view("ferry_test::ring"));
   progress.served = &end;
   CHECK_THROWS_MATCHES(
       progress.await(never), ferry::device_error,

@@ -3,6 +3,7 @@
 #include <ferry/algorithm/index_access.hpp>
 #include <ferry/algorithm/launch_order.hpp>
 #include <ferry/execution/call.hpp>
+#include <ferry/execution/crew_kernel.hpp>
 #include <ferry/execution/launch.hpp>
 #include <ferry/kernels/convert_rows.hpp>
 #include <ferry/kernels/gather_rows.hpp>
@@ -174,13 +175,16 @@ template <class Bounds, class Exec, class Index, class Space>
 void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows,
                      std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
-  const auto host = host_side(of.exec());
   const std::string& label = of.label("staged", "resolve");
   const plain* at_host = indices_for_host(of, indices);
   const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
-  launch(host, label, indices.rows(),
-         kernels::resolve_indices<plain, Bounds>{source, rows, nullptr, nullptr});
-  host.fence(label);
+  const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
+  if constexpr (is_host_exec<Exec>) {
+    launch(of.exec(), label, indices.rows(), resolve);
+    of.exec().fence(label);
+  } else {
+    run_on_crew(label, indices.rows(), resolve);
+  }
 }
 
 /// Rows without elements: nothing moves, but bad indices are found all the same.

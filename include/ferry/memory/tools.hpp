@@ -31,6 +31,25 @@ inline void report_deallocation(std::string_view space, std::string_view label, 
                                   static_cast<std::uint64_t>(bytes));
 }
 
+/// Brackets work of host threads that are not Kokkos' own, as a kernel of the host.
+class kernel_region {
+ public:
+  explicit kernel_region(const std::string& label) : listened_(tools_listen()) {
+    if (listened_)
+      Kokkos::Tools::beginParallelFor(
+          label, Kokkos::Tools::Experimental::device_id(Kokkos::DefaultHostExecutionSpace()), &id_);
+  }
+  kernel_region(const kernel_region&) = delete;
+  kernel_region& operator=(const kernel_region&) = delete;
+  ~kernel_region() {
+    if (listened_) Kokkos::Tools::endParallelFor(id_);
+  }
+
+ private:
+  bool listened_;
+  std::uint64_t id_ = 0;
+};
+
 /// Brackets one transfer between two spaces.
 class transfer_region {
  public:
