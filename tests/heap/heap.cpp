@@ -28,6 +28,10 @@ void* take(std::size_t bytes, std::size_t alignment) {
 
 }  // namespace
 
+#if defined(__NVCC__)
+#pragma nv_diag_suppress 20011  // nvcc takes operator new for a function of the device as well
+#endif
+
 void* operator new(std::size_t bytes) { return take(bytes, 1); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take(bytes, static_cast<std::size_t>(alignment));

@@ -112,16 +112,16 @@ consteval flaw flaw_of_row_verb() {
                   flaw_of_array<Batch>());
 }
 
-/// Type I of a list, void where the list is shorter.
-template <std::size_t I, class... Types>
+/// Type Position of a list, void where the list is shorter.
+template <std::size_t Position, class... Types>
 consteval auto type_at() {
-  if constexpr (I < sizeof...(Types))
-    return std::type_identity<std::tuple_element_t<I, std::tuple<Types...>>>{};
+  if constexpr (Position < sizeof...(Types))
+    return std::type_identity<std::tuple_element_t<Position, std::tuple<Types...>>>{};
   else
     return std::type_identity<void>{};
 }
-template <std::size_t I, class... Types>
-using at_t = typename decltype(type_at<I, Types...>())::type;
+template <std::size_t Position, class... Types>
+using at_t = typename decltype(type_at<Position, Types...>())::type;
 
 template <class T>
 inline constexpr bool is_table_argument = AnArray<T> || is_codes<T>;

@@ -79,6 +79,7 @@ ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T,
                      const Indices& indices, const array_ref<Out, OutSpace>& out) {
   const std::string label = "ferry::gather::caught_up";
   call<Exec> of(exec, "gather");
+  of.refuse_capture("but rows that count their steps need another update each time; use step_count::global");
   require_direct_reach("gather", exec, table);
   require_direct_reach("gather", exec, out);
   of.reads_from(table);

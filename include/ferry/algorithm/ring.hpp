@@ -71,7 +71,7 @@ class ring {
     if constexpr (!is_host_exec<Exec>) {
       // A single worker has somebody else launch the kernel, see below.
       if (found > 1) crew_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
-      alone_ = crew_.helpers() == 0;
+      progress_.alone = alone_ = crew_.helpers() == 0;
       workers_ = std::min(workers_, 1 + crew_.helpers());
     }
     depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));

@@ -22,6 +22,7 @@ class ring_progress {
   std::string label;
   std::atomic<event*> served{nullptr};   ///< the end of the kernel, once it is launched
   std::atomic<event*> awaited{nullptr};  ///< of other work that workers wait for
+  bool alone = false;  ///< whether there is one worker, who launches the kernel when all is posted
 
   ring_progress() = default;
   ring_progress(const ring_progress&) = delete;
@@ -80,27 +81,27 @@ class ring_progress {
   void watch() {
     watcher_.hire(1, 1);
     if (watcher_.helpers() != 0) return watcher_.start(ask_);
-    // No thread can be started: then the calling thread is alone, and the kernel waits for nobody.
-    static_cast<void>(knows_of_end());
+    // No thread can be started. Where the calling thread is alone the kernel waits for nobody, so it may ask.
+    if (alone) static_cast<void>(knows_of_end());
     watched_ = false;
   }
 
   struct questions {
     ring_progress& of;
     void operator()(int) const {
-      while (!of.over_.load() && !of.knows_of_end()) std::this_thread::sleep_for(between_questions);
+      try {
+        while (!of.over_.load() && !of.knows_of_end()) std::this_thread::sleep_for(between_questions);
+      } catch (...) {
+        of.give_up();
+        throw;
+      }
     }
   };
   bool knows_of_end() {
     event* const end = served.load(std::memory_order_acquire);
     event* const other = awaited.load(std::memory_order_acquire);
-    try {
-      if (other != nullptr) static_cast<void>(other->ready());  // which throws where the device has failed
-      if (end == nullptr || !end->ready()) return false;
-    } catch (...) {
-      give_up();
-      throw;
-    }
+    if (other != nullptr) static_cast<void>(other->ready());  // which throws where the device has failed
+    if (end == nullptr || !end->ready()) return false;
     has_ended_.store(true, std::memory_order_release);
     return true;
   }

@@ -74,8 +74,7 @@ class call {
   [[nodiscard]] const Exec& exec() const { return exec_; }
   [[nodiscard]] const char* verb() const { return verb_; }
 
-  /// Whether the instance is being captured into a graph: then nothing may be asked of the device, and what
-  /// the verb uses belongs to the graph.
+  /// Whether a graph is being captured: it owns what the verb uses, and nothing may be asked of the device.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
 
@@ -127,6 +126,7 @@ class call {
   /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
   const Exec& lane() {
     if (lane_ == nullptr) {
+      const typename backend::capture_pause pause(true);  // an instance allocates
       lane_ = engine_->lanes().take(exec_);
       hold(lane_);
     }
@@ -246,7 +246,7 @@ class call {
     }
     return ticket(std::move(flight_));
   }
-  /// After finish(): the verb's end; null where it has ended, or will never happen outside of a graph.
+  /// After finish(): the verb's end; null where it has ended or is a graph's.
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:

@@ -66,6 +66,7 @@ class crew {
     if (first_ != nullptr) pool_->give_back(std::exchange(first_, nullptr));
     helpers_ = 0;
     pool_ = nullptr;
+    first_error_ = nullptr;
   }
 
  private:

@@ -164,13 +164,8 @@ class engine final : public detail::flight_keeper {
     }
   }
 
-  /// A device that can't answer says so to whoever waits.
   static bool has_ended(detail::flight& work) noexcept {
-    try {
-      return work.done == nullptr || work.done->ready();
-    } catch (...) {
-      return false;
-    }
+    return work.done == nullptr || detail::has_ended(*work.done);
   }
   static void wait_out(detail::flight& work) noexcept {
     try {

@@ -8,6 +8,8 @@
 #include <ferry/memory/event.hpp>
 #include <ferry/tensor/array_ref.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -145,8 +147,11 @@ struct flight {
       if (block_loan* const loan = loan_of(each)) loan->withdraw();
   }
 
-  /// Whether Kokkos was finalized since, so that the work has ended and the device may be gone.
-  [[nodiscard]] bool has_outlived_engine() const { return pool != nullptr && keeper.expired(); }
+  /// Whether Kokkos was finalized since, so that the work has ended and the device may be gone. Kokkos counts as
+  /// initialized while finalize runs its hooks, when work may still be in flight.
+  [[nodiscard]] bool has_outlived_kokkos() const {
+    return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
+  }
 
   /// As new, but for capacities.
   void clear() noexcept {

@@ -31,13 +31,8 @@ class report_pool {
       : nodes_(std::move(nodes)) {}
 
   [[nodiscard]] lease take() {
-    report_writer* slot = nullptr;
-    {
-      const std::lock_guard lock(state_->guard);
-      if (state_->free.empty()) grow();
-      slot = state_->free.back();
-      state_->free.pop_back();
-    }
+    report_writer* slot = pop();
+    for (; slot == nullptr; slot = pop()) grow();
     // Not under the lock: where there is no memory for the lease, the slot comes back at once. The lease shares the
     // memory, so it may outlive the pool.
     const auto give_back = [owner = state_](report_writer* lent) noexcept {
@@ -73,24 +68,34 @@ class report_pool {
   }
 
  private:
+  /// Null where there is none.
+  report_writer* pop() {
+    const std::lock_guard lock(state_->guard);
+    if (state_->free.empty()) return nullptr;
+    report_writer* const slot = state_->free.back();
+    state_->free.pop_back();
+    return slot;
+  }
+
   /// More at once than a device's queue holds kernels (about a thousand), so that a host that runs ahead of
-  /// its device makes the pool grow once at most. All or nothing.
+  /// its device makes the pool grow once at most. All or nothing. Memory is made without the lock: whom the user has
+  /// told of allocations may end a verb or call one.
   void grow() {
     constexpr std::size_t batch = 1024;
     allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
     allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
     const std::vector<index_report> clean(batch);
     auto slots = std::make_unique<report_writer[]>(batch);
-    state_->free.reserve((state_->slots.size() + 1) * batch);
-    state_->slots.reserve(state_->slots.size() + 1);
-    state_->memory.reserve(state_->memory.size() + 1);
     Backend::write(findings.data(), clean.data(), batch * sizeof(index_report));
     auto* flags = static_cast<unsigned int*>(raised.data());
     std::fill_n(flags, batch, 0u);
-    for (std::size_t i = 0; i < batch; ++i) {
+    for (std::size_t i = 0; i < batch; ++i)
       slots[i] = {static_cast<index_report*>(findings.data()) + i, flags + i};
-      state_->free.push_back(&slots[i]);
-    }
+    const std::lock_guard lock(state_->guard);
+    state_->free.reserve((state_->slots.size() + 1) * batch);
+    state_->slots.reserve(state_->slots.size() + 1);
+    state_->memory.reserve(state_->memory.size() + 1);
+    for (std::size_t i = 0; i < batch; ++i) state_->free.push_back(&slots[i]);
     state_->slots.push_back(std::move(slots));
     state_->memory.emplace_back(std::move(findings), std::move(raised));
   }

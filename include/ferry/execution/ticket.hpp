@@ -92,15 +92,17 @@ class ticket {
     flight->memory.clear();
     flight->sources = {};
     flight->earlier.clear();
-    // Without an engine Kokkos was finalized, so the work has ended.
-    if (const auto keeper = flight->keeper.lock()) keeper->keep(std::move(flight));
+    if (const auto keeper = flight->keeper.lock())
+      keeper->keep(std::move(flight));
+    else if (!flight->has_outlived_kokkos())
+      flight->done->wait();  // in a hook of finalize's, after the engine has gone
   }
 
  private:
   [[nodiscard]] event_handle point() const { return flight_->mark ? flight_->mark() : flight_->done; }
 
   void end() noexcept {
-    if (flight_ != nullptr && (flight_->mark || flight_->has_outlived_engine())) flight_ = nullptr;
+    if (flight_ != nullptr && (flight_->mark || flight_->has_outlived_kokkos())) flight_ = nullptr;
     try {
       wait();
     } catch (const std::exception& lost) {

@@ -90,6 +90,7 @@ class worker_thread {
   void become(state next_state) {
     const std::lock_guard lock(guard_);
     state_.store(next_state, std::memory_order_release);
+    if (next_state == state::busy) heard_ = calls_;
     if (next_state == state::idle) {
       if (awaited_) ended_.notify_one();
     } else if (asleep_) {
@@ -107,7 +108,6 @@ class worker_thread {
 
   /// Waits for the next piece of work.
   bool next_is_to_leave() {
-    std::uint64_t heard = 0;
     while (true) {
       const auto until = clock::now() + awake;
       for (int looks = 1; looks % spins != 0 || clock::now() < until; ++looks) {
@@ -118,9 +118,9 @@ class worker_thread {
       std::unique_lock lock(guard_);
       asleep_ = true;
       wake_.wait(lock,
-                 [&] { return state_.load(std::memory_order_relaxed) != state::idle || calls_ != heard; });
+                 [&] { return state_.load(std::memory_order_relaxed) != state::idle || calls_ != heard_; });
       asleep_ = false;
-      heard = calls_;
+      heard_ = calls_;
     }
   }
 
@@ -131,6 +131,7 @@ class worker_thread {
   bool asleep_ = false;
   bool awaited_ = false;
   std::uint64_t calls_ = 0;
+  std::uint64_t heard_ = 0;  ///< of them, those that were followed by work or by a look for it
   work work_ = nullptr;
   void* context_ = nullptr;
   int worker_ = 0;

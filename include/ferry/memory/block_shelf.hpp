@@ -27,7 +27,7 @@ struct shelved_block {
   /// what has ended.
   bool is_free_for(const instance_id* who) {
     std::erase_if(uses, [who](const block_use& use) {
-      return (who == nullptr || use.who != *who) && use.done->ready();
+      return (who == nullptr || use.who != *who) && has_ended(*use.done);
     });
     return is_own_of(who);
   }

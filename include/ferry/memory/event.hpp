@@ -22,6 +22,17 @@ class event {
 
 using event_handle = std::shared_ptr<event>;
 
+namespace detail {
+/// A device that can't answer says so to whoever waits; its work counts as not ended.
+inline bool has_ended(event& work) noexcept {
+  try {
+    return work.ready();
+  } catch (...) {
+    return false;
+  }
+}
+}  // namespace detail
+
 /// Which execution space instance work belongs to; two with one id do their work in the order in which it is
 /// enqueued. A value must not stand for another instance while work of the first is in flight: a stream's
 /// number will do, its address may come back too early.

@@ -28,8 +28,9 @@ FERRY_SHARED inline process_objects& objects_of_process() {
 /// their own. Thread-safe. Keep the reference: this looks for the name.
 template <class T>
 T& process_wide() {
-  const std::string name = std::string(typeid(T).name()) + " " + std::to_string(FERRY_VERSION_MAJOR) + "." +
-                           std::to_string(FERRY_VERSION_MINOR) + "." + std::to_string(FERRY_VERSION_PATCH);
+  std::string name = typeid(T).name();
+  for (const int part : {FERRY_VERSION_MAJOR, FERRY_VERSION_MINOR, FERRY_VERSION_PATCH})
+    name.append(1, '.').append(std::to_string(part));
   process_objects& all = objects_of_process();
   const std::lock_guard lock(all.guard);
   void*& found = all.made[name];

@@ -23,6 +23,9 @@ class finalize_list {
   /// Calls leave() when Kokkos is finalized. Only while Kokkos is initialized.
   void add(void (*leave)()) {
     const std::lock_guard lock(guard_);
+    // A hook of somebody else's that uses ferry after ours: Kokkos can't take another hook then, so what is made
+    // there stays.
+    if (has_run_) return;
     if (!hooked_) {
       Kokkos::push_finalize_hook([] { get().run(); });
       hooked_ = true;
@@ -37,7 +40,7 @@ class finalize_list {
       {
         const std::lock_guard lock(guard_);
         if (leaving_.empty()) {
-          hooked_ = false;
+          has_run_ = true;
           return;
         }
         leave = leaving_.back();
@@ -50,6 +53,7 @@ class finalize_list {
   std::mutex guard_;
   std::vector<void (*)()> leaving_;
   bool hooked_ = false;
+  bool has_run_ = false;
 };
 
 /// Where the one T of the process lives.

@@ -30,7 +30,8 @@ class work_in_flight {
   void add_promised(event_handle done, instance_id who) noexcept {
     --promised_;
     if (done == nullptr) return;
-    std::erase_if(points_, [who](const point& each) { return each.who == who || has_ended(*each.done); });
+    std::erase_if(points_,
+                  [who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
     points_.push_back({std::move(done), who});
   }
 
@@ -55,15 +56,6 @@ class work_in_flight {
     event_handle done;
     instance_id who;
   };
-
-  /// A device that can't answer says so to whoever waits.
-  static bool has_ended(event& done) noexcept {
-    try {
-      return done.ready();
-    } catch (...) {
-      return false;
-    }
-  }
 
   std::vector<point> points_;
   std::size_t promised_ = 0;

@@ -109,10 +109,11 @@ class update_log {
 
   /// All rows have come to the step before `step`, so nothing earlier is needed any more.
   void begin_at(std::int64_t step) {
+    std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
     const std::lock_guard lock(guard_);
     drop(spans_);
     drop(rates_);
-    for (auto& each : history_) each.clear();
+    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
     in_double_ = false;
     first_ = step;
   }

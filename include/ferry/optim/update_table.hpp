@@ -4,6 +4,7 @@
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -47,7 +48,7 @@ class update_table {
                   "copyable and not aligned to more than operator new is.");
     entry_bytes_ = sizeof(Entry);
     const std::size_t used = bytes_of(size_);
-    if (used + sizeof(Entry) > capacity_ || (cut_ && entries_.use_count() > 1)) grow(used, sizeof(Entry));
+    if (used + sizeof(Entry) > capacity_ || (cut_ && is_viewed())) grow(used, sizeof(Entry));
     std::memcpy(entries_.get() + used, &next, sizeof next);
     ++size_;
   }
@@ -63,15 +64,16 @@ class update_table {
     on_device_->sent = std::min(on_device_->sent, bytes_of(count));
   }
 
-  /// Gives the memory back, but for a small piece of the device's, whose allocation would make the device wait.
-  void clear() {
+  /// Gives the memory back, but for a small piece of the device's, whose allocation would make the device wait. The
+  /// rest of the device's is the caller's to drop, without its lock: whom the user has told of allocations may want it.
+  [[nodiscard]] std::shared_ptr<void> clear() {
     truncate(0);
     entries_ = nullptr;
     capacity_ = 0;
-    if (on_device_ == nullptr) return;
+    if (on_device_ == nullptr) return nullptr;
     const std::lock_guard lock(on_device_->guard);
-    if (on_device_->memory != nullptr && on_device_->memory->size() > kept_on_device)
-      on_device_->memory = nullptr;
+    if (on_device_->memory == nullptr || on_device_->memory->size() <= kept_on_device) return nullptr;
+    return std::exchange(on_device_->memory, nullptr);
   }
 
   [[nodiscard]] table_view view(std::int64_t first, std::int64_t count) {
@@ -84,6 +86,11 @@ class update_table {
 
   [[nodiscard]] std::size_t bytes_of(std::int64_t count) const {
     return static_cast<std::size_t>(count) * entry_bytes_;
+  }
+  [[nodiscard]] bool is_viewed() const {
+    if (entries_.use_count() > 1) return true;
+    std::atomic_thread_fence(std::memory_order_acquire);  // what the last view's owner has read is read
+    return false;
   }
   void grow(std::size_t used, std::size_t entry) {
     const std::size_t capacity = std::max(used + used / 2, 16 * entry);
