@@ -49,7 +49,7 @@ constexpr bool on_device = !ferry::detail::is_host_exec<exec_space>;
 
 template <class Loop>
 std::vector<std::string> costs_of(const Loop& loop, bool fences) {
-  for (int i = 0; i < 5; ++i) loop();
+  for (int i = 0; i < 20; ++i) loop();
   std::vector<std::string> costs;
   const watch watching(costs, fences);
   for (int i = 0; i < 20; ++i) loop();

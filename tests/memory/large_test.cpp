@@ -107,6 +107,7 @@ TEST_CASE("copies of more than 2^31 elements", "[large]") {
   constexpr std::size_t size = (std::size_t{1} << 31) + 77;
   const exec_space exec;
   ferry::tensor<std::int8_t, ferry::device_space> from("from", size);
+  ferry::init::zeros(exec, from);
   const std::vector<std::int64_t> places{static_cast<std::int64_t>(size) - 1, 1};
   ferry::scatter(exec, from, places, make<ferry::device_space>("values", std::vector<std::int8_t>{9, 8}))
       .wait();
@@ -114,6 +115,7 @@ TEST_CASE("copies of more than 2^31 elements", "[large]") {
   ferry::copy(exec, from, to).wait();
   CHECK(to.data()[size - 1] == 9);
   CHECK(to.data()[1] == 8);
+  CHECK(to.data()[size / 2] == 0);
 }
 
 }  // namespace ferry_test

@@ -129,7 +129,8 @@ TEST_CASE("counters fit their table, and a call that throws leaves none behind",
   ferry::tensor<float, ferry::mapped_space> table("weights", rows, width), longer("longer", 1000, width);
   ferry::init::zeros(exec, table);
   ferry::init::zeros(exec, longer);
-  const ferry::tensor<float, ferry::device_space> grads("grads", 1, width), narrow("narrow", 1, width - 1);
+  ferry::tensor<float, ferry::device_space> grads("grads", 1, width), narrow("narrow", 1, width - 1);
+  ferry::init::zeros(exec, grads);
   const std::vector<std::int64_t> which{2}, beyond{900};
   auto state = ferry::optim::make_state(rule, table);
   CHECK_THROWS_AS(ferry::step(exec, rule, table, state, which, narrow, ferry::step_count::per_row{}),

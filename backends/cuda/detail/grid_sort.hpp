@@ -144,7 +144,7 @@ struct sort_by_grid {
     __syncthreads();
   }
 
-  /// One thread for each digit.
+  /// One thread for each digit. The last block also zeroes the counts up to `stride`, which find_places() loads by eight.
   __device__ void tell(shared& block) const {
     const int own = static_cast<int>(threadIdx.x);
     if (own >= digits()) return;
@@ -154,7 +154,10 @@ struct sort_by_grid {
       block.seen[w][own] = static_cast<std::uint16_t>(sum);
       sum += of_warp;
     }
-    __stcg(counts + static_cast<std::uint32_t>(own) * stride + blockIdx.x, static_cast<std::uint16_t>(sum));
+    std::uint16_t* const row = counts + static_cast<std::uint32_t>(own) * stride;
+    __stcg(row + blockIdx.x, static_cast<std::uint16_t>(sum));
+    if (blockIdx.x + 1 == gridDim.x)
+      for (std::uint32_t b = gridDim.x; b < stride; ++b) __stcg(row + b, std::uint16_t{0});
   }
 
   /// As many threads for each digit as there are, up to a warp.
@@ -171,7 +174,7 @@ struct sort_by_grid {
         for (std::uint32_t k = 0; k < grid_sort::counts_at_once; ++k) {
           const std::uint32_t other = v * grid_sort::counts_at_once + k;
           const std::uint32_t keys = pairs[k / 2] >> k % 2 * 16 & 0xffffu;
-          if (other < gridDim.x) of_all += keys;
+          of_all += keys;
           if (other < blockIdx.x) of_blocks_before += keys;
         }
       }
