@@ -10,7 +10,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
-#include <ferry/memory/backend.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <cuda_runtime.h>

@@ -13,7 +13,7 @@
 #include "transfer.hpp"
 #include "tuning.hpp"
 
-#include <ferry/execution/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <Kokkos_Core.hpp>

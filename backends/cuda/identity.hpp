@@ -5,7 +5,7 @@
 
 #include "../host/identity.hpp"
 
-#include <ferry/execution/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <cuda_runtime.h>
 

@@ -4,7 +4,7 @@
 #include "numa.hpp"
 
 #include <ferry/memory/allocation_progress.hpp>
-#include <ferry/memory/backend.hpp>
+#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <sys/mman.h>

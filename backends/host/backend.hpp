@@ -14,7 +14,7 @@
 #include "tuning.hpp"
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/execution/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <string_view>

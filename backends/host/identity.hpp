@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ferry/execution/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <sys/utsname.h>
 

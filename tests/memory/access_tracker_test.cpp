@@ -1,6 +1,6 @@
 #include "support/manual_event.hpp"
 
-#include <ferry/memory/access_tracker.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -1,6 +1,6 @@
 #include "support/arrays.hpp"
 
-#include <ferry/memory/block_cache.hpp>
+#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 

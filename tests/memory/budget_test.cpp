@@ -2,7 +2,7 @@
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
 
-#include <ferry/memory/block_cache.hpp>
+#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

@@ -1,7 +1,7 @@
 #include "support/arrays.hpp"
 #include "support/heap_space.hpp"
 
-#include <ferry/memory/block_cache.hpp>
+#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 

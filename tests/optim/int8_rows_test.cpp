@@ -1,5 +1,5 @@
 #include "optim/int8_kit.hpp"
-#include "optim/stage_kit.hpp"
+#include "optim/transform_kit.hpp"
 #include "support/oracle.hpp"
 #include "support/paths.hpp"
 

@@ -1,4 +1,4 @@
-#include "optim/stage_kit.hpp"
+#include "optim/transform_kit.hpp"
 #include "support/oracle.hpp"
 #include "support/paths.hpp"
 

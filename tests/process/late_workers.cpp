@@ -1,4 +1,4 @@
-#include <ferry/execution/crew.hpp>
+#include <ferry/runtime/detail/worker_team.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ferry/memory/event.hpp>
+#include <ferry/memory/detail/event.hpp>
 
 #include <atomic>
 

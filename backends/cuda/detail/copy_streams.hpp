@@ -3,7 +3,7 @@
 #include "../device.hpp"
 #include "../error.hpp"
 
-#include <ferry/memory/until_finalize.hpp>
+#include <ferry/memory/detail/until_finalize.hpp>
 
 #include <cuda_runtime.h>
 

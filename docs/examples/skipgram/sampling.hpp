@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ferry/tensor/random.hpp>
+#include <ferry/tensor/detail/random.hpp>
 
 #include <cstdint>
 

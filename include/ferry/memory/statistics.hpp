@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/registry.hpp>
+#include <ferry/memory/detail/registry.hpp>
 
 #include <cstddef>
 #include <string>

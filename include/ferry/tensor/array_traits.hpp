@@ -2,7 +2,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/array_ref.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 

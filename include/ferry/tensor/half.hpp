@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/tensor/bit_cast.hpp>
+#include <ferry/tensor/detail/bit_cast.hpp>
 
 #include <Kokkos_Macros.hpp>
 

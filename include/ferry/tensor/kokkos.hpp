@@ -2,7 +2,7 @@
 
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
-#include <ferry/tensor/tensor_slice.hpp>
+#include <ferry/tensor/slice.hpp>
 
 #include <Kokkos_Core.hpp>
 

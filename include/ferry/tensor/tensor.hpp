@@ -2,12 +2,12 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/access_tracker.hpp>
-#include <ferry/memory/allocation.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>
-#include <ferry/tensor/host_element.hpp>
-#include <ferry/tensor/tensor_slice.hpp>
+#include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
 #include <array>

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ferry/calibrate/detail/calibration.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/profile/current_profile.hpp>
+#include <ferry/profile/machine_profile.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+struct calibration_options {
+  double max_seconds = 4.0;  ///< after that no further reading is begun; what is missing keeps its default
+  /// Of host memory, and half as much of device memory. Never more than a quarter of what is free. More shows the
+  /// device's reach of small pages where it is beyond four GiB.
+  std::size_t max_bytes = std::size_t{1} << 32;
+  bool save = true;  ///< to the file that current_profile reads
+};
+
+namespace detail {
+
+inline std::size_t quarter_of_free_memory() {
+  const long pages = ::sysconf(_SC_AVPHYS_PAGES);
+  const long bytes = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && bytes > 0 ? static_cast<std::size_t>(pages) / 4 * static_cast<std::size_t>(bytes) : 0;
+}
+
+}  // namespace detail
+
+/// Measures the machine that `exec` runs on, by calls of the verbs themselves, makes the result current_profile, and
+/// writes it to the file that later programs read. Blocks, for max_seconds and little more; nothing else should use
+/// the device, the link or the cores meanwhile. Readings for which time or memory did not suffice keep their
+/// defaults; bits of `measured` name those that were taken. Throws io_error where FERRY_PROFILE names a file that
+/// can't be written, with the readings in use, and before anything is measured where it names what is no regular file
+/// (a device, a pipe, a folder, a symbolic link): that stays as it is. A cache that can't be written is passed over, see
+/// profile_origin.
+template <class Exec>
+machine_profile calibrate(const Exec& exec, const calibration_options& options = {}) {
+  detail::require_execution_space<Exec>();
+  using holder = detail::profile_holder<Exec>;
+  const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
+  if (!path.empty() && detail::named_profile() != nullptr) detail::require_replaceable(path);
+  const std::size_t bytes = std::min(options.max_bytes, detail::quarter_of_free_memory());
+  detail::known_profile found;
+  found.profile = detail::calibration<Exec>(exec, default_profile(exec), options.max_seconds, bytes).run();
+  found.origin = found.profile.measured != 0u ? "measured by this program"
+                                              : detail::origin_of_defaults(exec) +
+                                                    ": ferry::calibrate had no time or memory for a reading";
+  if (!path.empty()) {
+    try {
+      detail::write_text(path, detail::to_json(found.profile, detail::identity_of(exec)));
+      found.origin += ", saved to " + path;
+    } catch (const io_error& unwritten) {
+      if (detail::named_profile() != nullptr) {
+        holder::set(std::move(found));
+        throw;
+      }
+      found.origin.append(", not saved: ").append(unwritten.what());
+    }
+  }
+  const machine_profile made = found.profile;
+  holder::set(std::move(found));
+  return made;
+}
+
+}  // namespace ferry

@@ -1,0 +1,299 @@
+#pragma once
+
+#include <ferry/rows/copy.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/calibrate/detail/row_timer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/detail/fit_reach.hpp>
+#include <ferry/profile/machine_profile.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+/// The readings behind ferry::calibrate: times of the public verbs by a clock of the host, from the call to the end of
+/// its wait(), and what they say about the machine by the formulas of cost_model.hpp.
+namespace ferry::detail {
+
+/// Whether the verbs have paths of their own behind these names.
+inline constexpr bool verbs_take_ordered = true;
+inline constexpr bool verbs_take_cooperative = true;
+
+/// Takes readings until its time is over; what it then has not reached stays as it was.
+template <class Exec, class Clock = wall_clock>
+class calibration : row_timer<Exec, Clock> {
+  using base = row_timer<Exec, Clock>;
+  using base::at_most;
+  using base::batch_;
+  using base::batch_of;
+  using base::bytes_;
+  using base::draw;
+  using base::exec_;
+  using base::in_time;
+  using base::list;
+  using base::on_host;
+  using base::seconds;
+  using base::table_of;
+
+ public:
+  calibration(const Exec& exec, const machine_profile& start, double max_seconds, std::size_t max_bytes)
+      : base(exec, max_seconds, max_bytes), known_(start) {
+    known_.measured = 0;
+  }
+
+  machine_profile run() {
+    if constexpr (on_host) {
+      attempt([this] { on_the_host(); });
+    } else {
+      attempt([this] { inside_the_device(); });
+      attempt([this] {
+        tensor<float, pinned_space> block("calibration::pinned", bytes_ / sizeof(float));
+        dma(block);
+        link(block);
+        pinned_knee(block);
+        host_threads(block);
+        sorted(block);
+        both(block);
+      });
+      attempt([this] { mapped(); });
+    }
+    return known_;
+  }
+
+ private:
+  /// Memory that can't be had leaves its readings out.
+  template <class Readings>
+  void attempt(const Readings& readings) {
+    try {
+      if (in_time()) readings();
+    } catch (const bad_alloc&) {
+    }
+  }
+  void got(reading one) { known_.measured |= bit_of(one); }
+
+  static constexpr double fastest_host = 500.0;  // GB/s
+  static constexpr std::size_t mib = std::size_t{1} << 20;
+  [[nodiscard]] double gib() const { return static_cast<double>(bytes_) / 0x1p30; }
+
+  void on_the_host() {
+    tensor<float, pageable_space> block("calibration::host", bytes_ / sizeof(float));
+    init::zeros(exec_, block);
+    std::size_t one = 1;
+    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, one, 0.0) * 1e-3;
+    got(reading::calls);
+    host_rows<path::direct>(block);
+  }
+
+  /// The value of one number with which the model predicts what was measured, between one that makes predictions too
+  /// short and one that makes them too long.
+  double solved(number_of_profile number, const move_facts& facts, route by, double measured,
+                double too_short, double too_long) const {
+    machine_profile tried = known_;
+    for (int halvings = 0; halvings < 50; ++halvings) {
+      const double middle = 0.5 * (too_short + too_long);
+      tried.*number = middle;
+      (predict(tried, facts, by).seconds < measured ? too_short : too_long) = middle;
+    }
+    return 0.5 * (too_short + too_long);
+  }
+  /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones. Long rows say something
+  /// about the rate only where the link is not what limits them.
+  template <class Path, bool Writes, class Space>
+  void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
+    constexpr route by = on_host ? route::direct : route::staged;
+    std::size_t n = 131072;
+    const double brief = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 16, n, 0.0);
+    known_.*row =
+        solved(row, this->template timed<Space>(16, n, Writes), by, brief * static_cast<double>(n), 0.0, 1e5);
+    const double wide = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 512, n, 0.0);
+    machine_profile fast = known_;
+    fast.*rate = fastest_host;
+    const auto facts = this->template timed<Space>(512, n, Writes);
+    if (predict(fast, facts, by).seconds < wide * static_cast<double>(n))
+      known_.*rate = solved(rate, facts, by, wide * static_cast<double>(n), fastest_host, 0.01);
+  }
+  template <class Path, class Space>
+  void host_rows(tensor<float, Space>& block) {
+    if (!in_time()) return;
+    host_line<Path, false>(block, &machine_profile::host_read_row_ns, &machine_profile::host_read_gb_per_s);
+    got(reading::host_read);
+    if (!in_time()) return;
+    host_line<Path, true>(block, &machine_profile::host_write_row_ns, &machine_profile::host_write_gb_per_s);
+    got(reading::host_write);
+  }
+
+  void inside_the_device() {
+    tensor<float, device_space> block("calibration::device", bytes_ / 2 / sizeof(float));
+    std::size_t one = 1, many = std::size_t{1} << 20, long_ones = 131072;
+    known_.call_us = this->template row_ns<path::direct>(block, bytes_, 16, one, 0.0) * 1e-3;
+    got(reading::calls);
+    known_.device_row_ns = this->template row_ns<path::direct>(block, bytes_, 16, many, known_.call_us);
+    known_.device_gb_per_s =
+        2.0 * 512.0 /
+        std::max(1e-3, this->template row_ns<path::direct>(block, bytes_, 512, long_ones, known_.call_us));
+    got(reading::device);
+  }
+
+  void dma(tensor<float, pinned_space>& block) {
+    const std::size_t rows = std::min(bytes_, batch_.size() * sizeof(float)) / 1024;
+    const auto here = table_of(block, rows * 1024, 1024);
+    const auto there = batch_of(here.rows(), 256);
+    const double gigabytes = static_cast<double>(here.size()) * sizeof(float) * 1e-9;
+    const auto rate = [&](double all) { return gigabytes / std::max(1e-9, all - known_.call_us * 1e-6); };
+    known_.dma_to_device_gb_per_s =
+        rate(seconds([&](std::size_t) { return copy(exec_, here, there, path::direct{}); }));
+    known_.dma_from_device_gb_per_s =
+        rate(seconds([&](std::size_t) { return copy(exec_, there, here, path::direct{}); }));
+    got(reading::dma);
+  }
+
+  /// Tables that any device keeps translated.
+  void link(tensor<float, pinned_space>& block) {
+    if (!in_time()) return;
+    const auto rates = zero_copy(block, 128 * mib);
+    known_.link_row_ns = rates[0];
+    known_.link_read_gb_per_s = rates[1];
+    known_.link_write_gb_per_s = rates[2];
+    got(reading::link);
+  }
+  /// ns of a short row, and GB/s of long ones read and written.
+  template <class Space>
+  std::array<double, 3> zero_copy(tensor<float, Space>& block, std::size_t bytes) {
+    std::size_t many = 262144, few = 16384;
+    const double brief = this->template row_ns<path::direct>(block, bytes, 16, many, known_.call_us);
+    const double read = this->template row_ns<path::direct>(block, bytes, 4096, few, known_.call_us);
+    const double written = this->template row_ns<path::direct, true>(block, bytes, 4096, few, known_.call_us);
+    return {brief, 4096.0 / std::max(1.0, read), 4096.0 / std::max(1.0, written)};
+  }
+
+  void pinned_knee(tensor<float, pinned_space>& block) {
+    std::vector<double> sizes, extras;
+    for (std::size_t bytes = 256 * mib; bytes <= bytes_ && in_time(); bytes *= 2) {
+      std::size_t n = 131072;
+      sizes.push_back(static_cast<double>(bytes) / 0x1p30);
+      const double row = this->template row_ns<path::direct>(block, bytes, 128, n, known_.call_us);
+      extras.push_back(std::max(0.0, row - known_.link_row_ns));
+    }
+    if (sizes.size() < 2) return;
+    fit_reach(sizes, extras, known_);
+    got(reading::pinned);
+  }
+
+  void host_threads(tensor<float, pinned_space>& block) {
+    if (!in_time()) return;
+    std::size_t few = 256;
+    known_.staged_call_us =
+        this->template row_ns<path::staged>(block, bytes_, 64, few, 0.0) * static_cast<double>(few) * 1e-3;
+    got(reading::staged);
+    host_rows<path::staged>(block);
+  }
+
+  /// Start, sorting and rows of path::ordered.
+  void sorted(tensor<float, pinned_space>& block) {
+    if (!in_time()) return;
+    const auto table = table_of(block, 128 * mib, 16);
+    const std::size_t few = at_most(table, 1024), many = at_most(table, 262144);
+    draw(table, many);
+    const auto planning_us = [&](std::size_t n) {
+      return 1e6 * seconds([&](std::size_t call) {
+               auto plan = make_plan(exec_, list(call, n), table.rows());
+               exec_.fence("ferry::calibrate");
+               return ticket();
+             });
+    };
+    if constexpr (!verbs_take_ordered) {
+      const double least = planning_us(few);
+      known_.sort_us = least;
+      known_.sort_ns_per_index =
+          std::max(0.0, planning_us(many) - least) * 1e3 / std::max(1.0, static_cast<double>(many - few));
+      got(reading::sort);
+    } else {
+      const auto plan = make_plan(exec_, list(0, few), table.rows());
+      const auto batch = batch_of(few, table.width());
+      const double planned =
+          1e6 * seconds([&](std::size_t) { return gather(exec_, table, plan, batch, path::ordered{}); });
+      known_.ordered_call_us = std::max(0.0, planned - known_.call_us);
+      std::size_t n = few;
+      const double brief =
+          this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(few);
+      known_.sort_us = std::max(0.0, brief * 1e-3 - planned);
+      n = many;
+      const double whole =
+          this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(many);
+      known_.sort_ns_per_index = std::max(
+          0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
+      got(reading::sort);
+      // One row for each group of pages on average: 1 - 1/e of the groups are touched.
+      const double groups = gib() * 0x1p30 / 65536.0;
+      if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
+      n = static_cast<std::size_t>(groups);
+      const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
+      known_.pinned_group_ns =
+          solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
+                 route::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
+      got(reading::ordered);
+    }
+  }
+
+  /// Start of path::cooperative, and what it makes of the link. Threads that other programs keep waiting would spoil it
+  /// for good, so a reading must be plausible: both ends together are not slower than the slower one alone.
+  void both(tensor<float, pinned_space>& block) {
+    if constexpr (verbs_take_cooperative) {
+      std::size_t few = 256, many = 131072, brief_ones = 262144;
+      const auto read = [&](std::size_t row_bytes, std::size_t& n) {
+        while (in_time()) {
+          const double all = 1e-9 *
+                             this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
+                             static_cast<double>(n);
+          const auto facts = this->template timed<pinned_space>(row_bytes, n);
+          if (all < 2.0 * std::max(predict(known_, facts, route::staged).seconds,
+                                   predict(known_, facts, route::ordered).seconds))
+            return all;
+          Clock::pause(std::chrono::milliseconds(100));
+        }
+        return 0.0;
+      };
+      const double start = read(64, few), brief = read(16, brief_ones), wide = read(512, many);
+      if (std::min({start, brief, wide}) == 0.0) return;
+      known_.cooperative_call_us = std::max(0.0, start * 1e6 - known_.sort_us);
+      known_.cooperative_row_ns = 0.0;
+      known_.cooperative_row_ns =
+          solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
+                 route::cooperative, brief, 0.0, 1e4);
+      known_.cooperative_link_share =
+          solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
+                 route::cooperative, wide, 1.0, 0.2);
+      got(reading::cooperative);
+    }
+  }
+
+  /// Where mapped memory falls back to small pages, its rates fall within the block already.
+  void mapped() {
+    tensor<float, mapped_space> block("calibration::mapped", bytes_ / 2 / sizeof(float));
+    const auto rates = zero_copy(block, 128 * mib);
+    known_.mapped_row_ns = rates[0];
+    known_.mapped_read_gb_per_s = rates[1];
+    known_.mapped_write_gb_per_s = rates[2];
+    // From there to here, the cost of a row that must be looked up grows with each doubling.
+    if (bytes_ / 2 >= 512 * mib) {
+      std::size_t n = 262144;
+      const double doublings = std::log2(static_cast<double>(bytes_ / 2) / static_cast<double>(128 * mib));
+      const double row = this->template row_ns<path::direct>(block, bytes_ / 2, 16, n, known_.call_us);
+      known_.mapped_reach_gib = 0.125;
+      known_.mapped_growth = std::max(0.0, row / std::max(rates[0], 1e-3) - 1.0) / doublings;
+    }
+    got(reading::mapped);
+  }
+
+  machine_profile known_;
+};
+
+}  // namespace ferry::detail

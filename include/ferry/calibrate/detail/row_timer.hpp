@@ -1,0 +1,156 @@
+#pragma once
+
+#include <ferry/rows/gather.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/profile/detail/path_kind.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/calibrate/detail/scrambled_row.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+namespace ferry::detail {
+
+/// What readings are taken by; tests put a clock of their own here.
+struct wall_clock : std::chrono::steady_clock {
+  static void pause(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
+};
+
+/// Times gathers and scatters of random rows by a clock, from the call to the end of its wait().
+template <class Exec, class Clock = wall_clock>
+class row_timer {
+ protected:
+  static constexpr bool on_host = is_host_exec<Exec>;
+  using clock = Clock;
+  using batch_space = std::conditional_t<on_host, pageable_space, device_space>;
+  static constexpr std::size_t sets = 3;
+
+  row_timer(const Exec& exec, double max_seconds, std::size_t max_bytes)
+      : exec_(exec),
+        until_(clock::now() + std::chrono::duration_cast<typename clock::duration>(
+                                  std::chrono::duration<double>(max_seconds))),
+        bytes_(std::bit_floor(std::max<std::size_t>(max_bytes, std::size_t{1} << 20))),
+        batch_("calibration::batch", std::min(bytes_, std::size_t{1} << 26) / sizeof(float)) {
+    for (auto& set : indices_)
+      set = tensor<std::int64_t, batch_space>("calibration::indices",
+                                              std::min(bytes_ / 16, std::size_t{1} << 20));
+  }
+
+  [[nodiscard]] bool in_time() const { return clock::now() < until_; }
+
+  /// Lower quartile of a few calls after a first one that makes the memory and wakes the threads: what others do on
+  /// the machine makes a call longer, never shorter. work(i) gives a ticket.
+  template <class Work>
+  double seconds(const Work& work) {
+    work(0).wait();
+    std::vector<double> times;
+    const auto begin = clock::now();
+    do {
+      forget();
+      const auto from = clock::now();
+      work(times.size() + 1).wait();
+      times.push_back(std::chrono::duration<double>(clock::now() - from).count());
+    } while (times.size() < 3 ||
+             (times.size() < 15 && clock::now() - begin < std::chrono::milliseconds(25) && in_time()));
+    const auto low = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 4);
+    std::nth_element(times.begin(), low, times.end());
+    return *low;
+  }
+
+  /// Empties the device's caches of what the last call left there, translations among it, as work between two calls
+  /// does.
+  void forget() {
+    if constexpr (!on_host) {
+      init::zeros(exec_, batch_);
+      exec_.fence("ferry::calibrate");
+    }
+  }
+
+  /// The first `bytes` bytes of a block as a table. Fewer where the block is smaller; always a power of two.
+  template <class Space>
+  auto table_of(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes) {
+    const std::size_t width = row_bytes / sizeof(float);
+    const std::size_t whole = std::bit_floor(block.size() * sizeof(float));
+    const std::array<std::size_t, 2> extents{std::min(bytes, whole) / row_bytes, width};
+    return tensor_view<float, Space>(block.data(),
+                                     shape<dynamic_rank>::make(extents, "calibration", sizeof(float)));
+  }
+  auto batch_of(std::size_t n, std::size_t width) {
+    const std::array<std::size_t, 2> extents{n, width};
+    return tensor_view<float, batch_space>(batch_.data(),
+                                           shape<dynamic_rank>::make(extents, "calibration", sizeof(float)));
+  }
+  /// Another random list for each call, so that no cache keeps the rows from one call to the next.
+  template <class Table>
+  void draw(const Table& table, std::size_t n) {
+    const int bits = static_cast<int>(std::bit_width(table.rows())) - 1;
+    for (std::size_t set = 0; set < sets; ++set)
+      init::custom(exec_, list(set, n), kernels::scrambled_row{++seed_ * 0x632BE59BD9B4E019ull, bits});
+  }
+  auto list(std::size_t call, std::size_t n) {
+    const std::array<std::size_t, 1> extents{n};
+    return tensor_view<std::int64_t, batch_space>(
+        indices_[call % sets].data(),
+        shape<dynamic_rank>::make(extents, "calibration", sizeof(std::int64_t)));
+  }
+  template <class Table>
+  [[nodiscard]] std::size_t at_most(const Table& table, std::size_t n) const {
+    return std::min({n, table.rows(), batch_.size() / table.width(), indices_[0].size()});
+  }
+
+  /// What one row takes beyond `start_us`, in ns; `n` is lowered to what the memory holds.
+  template <class Path, bool Writes = false, class Space>
+  double row_ns(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes, std::size_t& n,
+                double start_us) {
+    const auto table = table_of(block, bytes, row_bytes);
+    n = at_most(table, n);
+    const auto batch = batch_of(n, table.width());
+    draw(table, n);
+    const double all = seconds([&](std::size_t call) {
+      const auto rows = list(call, n);
+      if constexpr (Writes)
+        return scatter(exec_, table, rows, batch, Path{}, bounds::unchecked{}, duplicates::assume_unique{});
+      else
+        return gather(exec_, table, rows, batch, Path{}, bounds::unchecked{});
+    });
+    return std::max(0.0, all * 1e9 - start_us * 1e3) / static_cast<double>(n);
+  }
+
+  /// The facts of a gather or scatter as row_ns times it.
+  template <class Space>
+  move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+    move_facts facts;
+    facts.what = writes ? verb::scatter : verb::gather;
+    facts.table_space = Space::name;
+    facts.batch_space = batch_space::name;
+    facts.table_bytes = static_cast<std::int64_t>(bytes_);
+    facts.row_bytes = static_cast<std::int64_t>(row_bytes);
+    facts.positions = static_cast<std::int64_t>(n);
+    facts.on_host = on_host;
+    return facts;
+  }
+
+  Exec exec_;
+  typename clock::time_point until_;
+  std::size_t bytes_;  ///< of the tables, a power of two
+  tensor<float, batch_space> batch_;
+  std::array<tensor<std::int64_t, batch_space>, sets> indices_;
+  std::uint64_t seed_ = 0;
+};
+
+}  // namespace ferry::detail

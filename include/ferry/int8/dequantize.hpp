@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Path, class Exec, class Space, class Out, class OutSpace>
+void dequantize_table(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
+                      const array_ref<Out, OutSpace>& to) {
+  constexpr bool from_is_near = is_near<Exec, Space>;
+  constexpr bool to_is_near = is_near<Exec, OutSpace>;
+  const auto label = label_of("dequantize", Path::name);
+  const auto from = make_ref(table.records());
+  const auto bytes = from.width();
+  // The copies of what is not near see to their own order.
+  if constexpr (from_is_near) {
+    require_direct_reach("dequantize", of.exec(), from);
+    of.reads_from(from);
+  }
+  if constexpr (to_is_near) {
+    require_direct_reach("dequantize", of.exec(), to);
+    of.writes_to(to);
+  }
+  const std::int64_t wide = to.width();
+  const std::int64_t chunk = rows_per_chunk < !from_is_near ||
+                             !to_is_near > (to.rows(), wide * static_cast<std::int64_t>(sizeof(Out)) + bytes);
+  array_ref<std::byte, near_space<Exec>> records;
+  array_ref<Out, near_space<Exec>> values;
+  if constexpr (!from_is_near) records = near_rows<std::byte>(of, chunk, bytes, "records");
+  if constexpr (!to_is_near) values = near_rows<Out>(of, chunk, wide, "values");
+  for (std::int64_t first = 0; first < to.rows(); first += chunk) {
+    const std::int64_t count = std::min(chunk, to.rows() - first);
+    const std::byte* stored = from_is_near ? from.data + first * bytes : records.data;
+    if constexpr (!from_is_near)
+      copy(of.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).detach();
+    if constexpr (to_is_near) {
+      launch_dequantize(of.exec(), label, stored, bytes, piece_of(to, first, count), kernels::every_row{});
+    } else {
+      const auto here = rows_from(values, 0, count);
+      launch_dequantize(of.exec(), label, stored, bytes, here, kernels::every_row{});
+      copy(of.exec(), here, piece_of(to, first, count), Path{}).detach();
+    }
+  }
+}
+
+}  // namespace detail
+
+/// Every row of `to` = what the row of an 8-bit table stands for, computed in double and rounded once to float,
+/// double, half_t or bhalf_t. Arguments, ordering and errors as of quantize.
+template <class Exec, class Space, class To, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
+           detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
+    const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_whole_table_verb<Exec, To, Space, chosen>();
+  detail::require_mutable<To>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  const auto codes = detail::codes_of(table);
+  const auto sink = make_ref(to);
+  detail::require_same_rows("dequantize", codes, sink);
+  detail::call<Exec> of(exec, "dequantize");
+  if (sink.size() != 0) detail::dequantize_table<path_policy>(of, table, sink);
+  return of.finish();
+}
+
+}  // namespace ferry

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/int8/detail/rowwise_int8_code.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// out[p] = the elements that the record rows(p) stands for; rows that the source does not resolve stay as
+/// they are. Each element is computed in double and rounded once, to Out.
+///
+/// Device mapping: one thread for each 4 codes of a row, row-major: a warp loads 128 neighbouring codes and
+/// stores neighbouring packets, where `packed` says that those of `out` are aligned. Scale and offset are one
+/// address for all threads of a row. Host mapping: one iteration for each block of a row.
+template <class Out, class Source, bool Host>
+struct dequantize_rows {
+  static constexpr std::int64_t tile = Host ? 16384 : 4;  // elements
+
+  const std::byte* records;
+  std::int64_t record_bytes;
+  std::int64_t width;
+  Out* out;
+  std::int64_t out_stride;
+  detail::fast_divisor tiles;
+  bool packed;
+  Source source;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t position = tiles.quotient(i);
+    const std::int64_t row = source.row(position, false);
+    if (row < 0) return;
+    const std::int64_t column = (i - position * tiles.divisor()) * tile;
+    const std::int64_t count = width - column < tile ? width - column : tile;
+    const std::byte* record = records + row * record_bytes;
+    const auto code = rowwise_int8_code::load(record, width);
+    Out* to = out + position * out_stride + column;
+    if constexpr (Host) {
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
+      for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));
+    } else {
+      // Whole even at a row's end: behind the codes lie 8 more bytes.
+      const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + column);
+      if (packed) {
+        packet<Out, tile> whole;
+        for (int e = 0; e < tile; ++e) whole.value[e] = convert<Out>(code.decode(codes.value[e]));
+        store_packet(to, whole);
+      } else {
+        for (int e = 0; e < tile; ++e)
+          if (e < count) to[e] = convert<Out>(code.decode(codes.value[e]));
+      }
+    }
+  }
+};
+
+}  // namespace ferry::kernels

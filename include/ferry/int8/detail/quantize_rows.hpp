@@ -1,0 +1,117 @@
+#pragma once
+
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/rows/detail/row_range.hpp>
+#include <ferry/int8/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// record[p] = values[p] in 8 bits, for each position p that the source names. Elements are rounded to float
+/// first. See rowwise_int8_code for the formula.
+///
+/// Both mappings read a row twice, for its range and for its codes; the second time it comes from the first
+/// level of cache. Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time,
+/// and find its range by shuffles, so neighbouring lanes read neighbouring bytes and nothing is synchronised
+/// but the lanes of one row. There are as many lanes as a row has packets, up to a warp: rows of 4 elements
+/// take one lane, rows of 128 and more a warp. Host mapping: one iteration for each row.
+template <class Value, class Source>
+struct quantize_rows {
+  static constexpr std::int64_t tile = packed_tile::elements;
+  using range = row_range::values;
+
+  const Value* values;
+  std::int64_t values_stride;
+  std::int64_t width;
+  std::byte* records;
+  std::int64_t record_bytes;
+  std::int64_t rows;
+  bool packed;  ///< every row of values consists of packets
+  Source source;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    if (source.row(position, false) < 0) return;
+    const Value* from = values + position * values_stride;
+    std::byte* record = records + position * record_bytes;
+    row_range::side_by_side ranges;
+    ranges.widen(from, width);
+    const auto whole = ranges.whole();
+    const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
+    auto* codes = reinterpret_cast<std::uint8_t*>(record);
+    for (std::int64_t column = 0; column < width; ++column)
+      codes[column] = code.encode(convert<float>(from[column]));
+    code.store(record, width, record_bytes);
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t threads = team.team_size();
+    const std::int64_t tiles = (width + tile - 1) / tile;
+    for (std::int64_t position = team.league_rank() * threads + team.team_rank(); position < rows;
+         position += team.league_size() * threads) {
+      if (source.row(position, false) < 0) continue;
+      const Value* from = values + position * values_stride;
+      std::byte* record = records + position * record_bytes;
+      range whole = row_range::nothing();
+      Kokkos::parallel_reduce(
+          Kokkos::ThreadVectorRange(team, tiles),
+          [&](const std::int64_t t, range& part) {
+            float value[tile];
+            const int count = load(value, from, t);
+            for (int e = 0; e < tile; ++e)
+              if (e < count) row_range::widen(part, value[e]);
+          },
+          row_range::reducer(whole));
+      const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
+      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tiles), [&](const std::int64_t t) {
+        float value[tile];
+        const int count = load(value, from, t);
+        packet<std::uint8_t, tile> codes{};
+        for (int e = 0; e < tile; ++e)
+          if (e < count) codes.value[e] = code.encode(value[e]);
+        auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
+        if (count == tile)
+          store_packet(to, codes);
+        else
+          for (int e = 0; e < count; ++e) to[e] = codes.value[e];
+      });
+      Kokkos::single(Kokkos::PerThread(team), [&] { code.store(record, width, record_bytes); });
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* from, std::int64_t t) const {
+    const std::int64_t left = width - t * tile;
+    const int count = static_cast<int>(left < tile ? left : tile);
+    if (packed)
+      load_tile<packed_tile>(value, from + t * tile, count);
+    else
+      for (int e = 0; e < tile; ++e)
+        if (e < count) value[e] = convert<float>(from[t * tile + e]);
+    return count;
+  }
+};
+
+/// The positions whose values a plan's duplicates policy lets through; without a plan all of them.
+struct deciding_positions {
+  const std::int64_t* inverse = nullptr;
+  const std::int64_t* segment_begin = nullptr;
+  const std::int64_t* order = nullptr;
+  bool last = false;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    if (inverse == nullptr) return position;
+    const std::int64_t segment = inverse[position];
+    if (segment < 0) return -1;
+    const std::int64_t place = last ? segment_begin[segment + 1] - 1 : segment_begin[segment];
+    return order[place] == position ? position : -1;
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace ferry::kernels {
+
+/// Scale and offset of one 8-bit row, and what they make of its elements. After FBGEMM's fused 8-bit rowwise
+/// quantisation: scale = (max - min) / 255, offset = min, code = round((x - offset) / scale), ties to even.
+///
+/// The arithmetic is in double, where differences of floats do not overflow and scale * code is exact: the
+/// bits are the same with and without fused multiply-add, so on every backend.
+struct rowwise_int8_code {
+  float scale;
+  float offset;
+
+  /// Of a row whose elements lie in [least, most]. Rows that are constant get the scale 0 and come back
+  /// exactly; rows that have no range, because an element is infinite or not a number, get NaN for both and
+  /// come back as NaN.
+  KOKKOS_FUNCTION static rowwise_int8_code of(float least, float most) {
+    constexpr float smallest_normal = Kokkos::Experimental::norm_min_v<float>;
+    if (!detail::is_finite(least) || !detail::is_finite(most)) {
+      const auto none = detail::bit_cast<float>(std::uint32_t{0x7fc00000});
+      return {none, none};
+    }
+    const double range = static_cast<double>(most) - static_cast<double>(least);
+    auto scale = static_cast<float>(range / 255.0);
+    // A subnormal quotient may lose so much to rounding that 255 steps of it fall short of the range.
+    if (scale < smallest_normal && 255.0 * static_cast<double>(scale) < range)
+      scale = detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(scale) + 1u);
+    // Never -0: which zero is the least depends on the order of comparison.
+    return {scale, detail::magnitude_bits(least) == 0u ? 0.0f : least};
+  }
+
+  KOKKOS_FUNCTION std::uint8_t encode(float value) const {
+    if (!has_steps()) return 0;
+    const double place =
+        (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
+    // 2^52 + place has no bits for a fraction, so the sum is rounded to an integer in its lowest bits.
+    const auto rounded = detail::bit_cast<std::uint64_t>(place + 0x1p52) & 0x1ffu;
+    return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
+  }
+
+  /// One of the two codes next to the value, the upper one where the fraction between them exceeds random / 2^32.
+  KOKKOS_FUNCTION std::uint8_t encode_at_random(float value, std::uint32_t random) const {
+    if (!has_steps()) return 0;
+    const double place =
+        (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
+    const auto below = static_cast<std::uint32_t>(place);
+    const double fraction = place - static_cast<double>(below);
+    const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
+    return static_cast<std::uint8_t>(code < 255u ? code : 255u);
+  }
+
+  /// Neither constant nor without a range.
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_steps() const {
+    return detail::bit_cast<std::uint32_t>(scale) - 1u < detail::exponent_bits<float> - 1u;
+  }
+
+  KOKKOS_FUNCTION double decode(std::uint8_t code) const {
+    return static_cast<double>(offset) + static_cast<double>(scale) * static_cast<double>(code);
+  }
+
+  /// From the record of a row of `width` elements.
+  KOKKOS_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
+    const std::byte* at = record + width;
+    rowwise_int8_code made;
+    if (width % static_cast<std::int64_t>(sizeof(float)) == 0) {  // records start on multiples of 16 bytes
+      const auto* words = reinterpret_cast<const opaque<4>*>(at);
+      made.scale = detail::bit_cast<float>(words[0]);
+      made.offset = detail::bit_cast<float>(words[1]);
+    } else {
+      std::memcpy(&made.scale, at, sizeof(float));
+      std::memcpy(&made.offset, at + sizeof(float), sizeof(float));
+    }
+    return made;
+  }
+
+  /// Scale, offset and padding, behind the codes.
+  KOKKOS_FUNCTION void store(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
+    std::memcpy(record + width, &scale, sizeof(float));
+    std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
+    for (auto at = width + static_cast<std::int64_t>(2 * sizeof(float)); at < record_bytes; ++at)
+      record[at] = std::byte{0};
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/int8/detail/dequantize_rows.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/int8/detail/quantize_rows.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// What the verbs on 8-bit tables share. They are composed of the ordinary verbs on records, which are rows of
+/// bytes, and of dense kernels between records and numbers in the memory of the execution space; so every path
+/// and space serves them.
+namespace ferry::detail {
+
+/// The memory that kernels of Exec work best on, and that scratch comes from.
+template <class Exec>
+using near_space =
+    std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
+
+/// Whether kernels of Exec read and write Space without a link in between.
+template <class Exec, class Space>
+inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
+
+/// The user's path for records between the table and the execution space's memory. Where both are the
+/// device's there is nothing to stage.
+template <class Path, class Exec, class Space>
+using record_path =
+    std::conditional_t<(std::is_same_v<Path, path::staged> && !any_host_space<Space, near_space<Exec>>),
+                       path::direct, Path>;
+
+/// Before anything is enqueued: whether the host's threads would take part each time.
+template <class Path, class... Spaces, class Exec>
+void refuse_capture_of_staging(const call<Exec>& of) {
+  if constexpr (std::is_same_v<Path, path::staged> || std::is_same_v<Path, path::cooperative> ||
+                (std::is_same_v<Spaces, pageable_space> || ...))
+    of.refuse_capture(
+        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or "
+        "pinned "
+        "memory");
+}
+
+/// The codes as what they are: rows of `width` bytes, a record apart. Checks and messages go by it.
+template <class Table>
+auto codes_of(Table& table) {
+  const auto records = make_ref(table.records());
+  auto made = records;
+  made.extents[1] = static_cast<std::int64_t>(table.width());
+  return made;
+}
+
+/// Rows [first, first + count) of an array, with its device writes in flight.
+template <class T, class Space>
+array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
+  auto made = rows_from(array, first, count);
+  made.accesses = array.accesses;
+  return made;
+}
+
+/// Scratch of the verb's, as a dense table.
+template <class T, class Exec>
+array_ref<T, near_space<Exec>> near_rows(call<Exec>& of, std::int64_t rows, std::int64_t width,
+                                         const char* label) {
+  return dense_rows<T, near_space<Exec>>(of.template scratch<T>(rows * width), rows, width, label);
+}
+
+/// records[p] = values[p] in 8 bits for each position p that `source` names.
+template <class Exec, class Value, class Space>
+void launch_quantize(const Exec& exec, const std::string& label, const array_ref<Value, Space>& values,
+                     std::byte* records, std::int64_t record_bytes,
+                     const kernels::deciding_positions& source = {}) {
+  using plain = std::remove_const_t<Value>;
+  using kernel = kernels::quantize_rows<plain, kernels::deciding_positions>;
+  const std::int64_t rows = values.rows();
+  if (rows == 0) return;
+  const kernel functor{values.data,
+                       values.row_stride(),
+                       values.width(),
+                       records,
+                       record_bytes,
+                       rows,
+                       in_packets<kernel::tile>(values),
+                       source};
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, rows, functor);
+  } else {
+    const std::int64_t packets = (values.width() + kernel::tile - 1) / kernel::tile;
+    const auto lanes =
+        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
+    const int threads = 256 / lanes;
+    // More rows than that are walked over by the same teams.
+    const auto teams = static_cast<int>(std::min<std::int64_t>((rows + threads - 1) / threads, 1 << 20));
+    Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
+  }
+}
+
+/// out[p] = what record source.row(p) stands for.
+template <class Exec, class Out, class Space, class Source>
+void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
+                       std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source) {
+  using kernel = kernels::dequantize_rows<Out, Source, is_host_exec<Exec>>;
+  const std::int64_t tiles = (out.width() + kernel::tile - 1) / kernel::tile;
+  launch(exec, label, out.rows() * tiles,
+         kernel{records, record_bytes, out.width(), out.data, out.row_stride(), fast_divisor(tiles),
+                in_packets<4>(out), source});
+}
+
+/// Whether rows of the given array can be converted to and from 8 bits.
+template <class Array>
+consteval void require_quantizable() {
+  static_assert(
+      FloatingElement<typename traits_of<Array>::value_type>,
+      "ferry: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only.");
+}
+
+/// What quantize and dequantize ask of the table of numbers and of the 8-bit table in Space.
+template <class Exec, class Array, class Space, class Chosen>
+consteval void require_whole_table_verb() {
+  require_execution_space<Exec>();
+  require_rows<Array>();
+  require_quantizable<Array>();
+  require_policies<Chosen, false, false>();
+  static_assert(
+      !is_sorted_path<typename Chosen::template get<path_category, path::automatic>>,
+      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and "
+      "path::cooperative are for verbs that take indices.");
+  require_reach<Exec, Array>();
+  require_reach<Exec, tensor<std::byte, Space>>();
+  require_path<typename Chosen::template get<path_category, path::automatic>,
+               typename traits_of<Array>::memory_space, Space>();
+}
+
+inline void require_same_rows(const char* verb, const auto& from, const auto& to) {
+  require_dense_rows(verb, from);
+  require_dense_rows(verb, to);
+  if (from.rows() != to.rows() || from.width() != to.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + from.describe() + " and " +
+                           to.describe() + " differ in number or width");
+}
+
+/// Rows for which numbers and records together take about 32 MiB of scratch; all of them where none is needed.
+template <bool Scratch>
+std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {
+  if (!Scratch) return rows;
+  return std::min(rows, std::max<std::int64_t>(1, (std::int64_t{1} << 25) / row_bytes));
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Path, class Exec, class Value, class FromSpace, class Space>
+void quantize_table(call<Exec>& of, const array_ref<Value, FromSpace>& from,
+                    rowwise_int8_tensor<Space>& table) {
+  using plain = std::remove_const_t<Value>;
+  constexpr bool from_is_near = is_near<Exec, FromSpace>;
+  constexpr bool to_is_near = is_near<Exec, Space>;
+  const auto label = label_of("quantize", Path::name);
+  const auto to = make_ref(table.records());
+  const auto bytes = to.width();
+  // The copies of what is not near see to their own order.
+  if constexpr (from_is_near) {
+    require_direct_reach("quantize", of.exec(), from);
+    of.reads_from(from);
+  }
+  if constexpr (to_is_near) {
+    require_direct_reach("quantize", of.exec(), to);
+    of.writes_to(to);
+  }
+  const std::int64_t wide = from.width();
+  const std::int64_t chunk =
+      rows_per_chunk < !from_is_near ||
+      !to_is_near > (from.rows(), wide * static_cast<std::int64_t>(sizeof(plain)) + bytes);
+  array_ref<plain, near_space<Exec>> values;
+  array_ref<std::byte, near_space<Exec>> records;
+  if constexpr (!from_is_near) values = near_rows<plain>(of, chunk, wide, "values");
+  if constexpr (!to_is_near) records = near_rows<std::byte>(of, chunk, bytes, "records");
+  for (std::int64_t first = 0; first < from.rows(); first += chunk) {
+    const std::int64_t count = std::min(chunk, from.rows() - first);
+    std::byte* into = to_is_near ? to.data + first * bytes : records.data;
+    if constexpr (from_is_near) {
+      launch_quantize(of.exec(), label, piece_of(from, first, count), into, bytes);
+    } else {
+      const auto here = rows_from(values, 0, count);
+      copy(of.exec(), piece_of(from, first, count), here, Path{}).detach();
+      launch_quantize(of.exec(), label, here, into, bytes);
+    }
+    if constexpr (!to_is_near)
+      copy(of.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).detach();
+  }
+}
+
+}  // namespace detail
+
+/// Every row of an 8-bit table = the row of `from`, see rowwise_int8_tensor.
+///
+///   from     rows x width of float, double, half_t or bhalf_t, any memory space
+///   table    the same rows and width, any memory space
+///   policies
+///     a path (default path::automatic), for what has to travel to the execution space or from there
+///
+/// Enqueued on `exec`, in chunks where a side is not in its memory; through the ring it occupies the calling
+/// thread. Operands must live until the ticket says that the work has ended. Throws invalid_argument for
+/// shapes that differ.
+template <class Exec, class From, class Space, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>()) ==
+           detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
+    const Exec& exec, const From& from, rowwise_int8_tensor<Space>& table, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_whole_table_verb<Exec, From, Space, chosen>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  const auto source = make_ref(from);
+  const auto codes = detail::codes_of(table);
+  detail::require_same_rows("quantize", source, codes);
+  detail::call<Exec> of(exec, "quantize");
+  if (source.size() != 0) detail::quantize_table<path_policy>(of, source, table);
+  return of.finish();
+}
+
+}  // namespace ferry

@@ -1,0 +1,160 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// The values in memory that the execution space's kernels read twice.
+template <class Path, class Exec, class Value, class Space>
+auto near_values(call<Exec>& of, const array_ref<Value, Space>& values) {
+  if constexpr (is_near<Exec, Space>) {
+    require_direct_reach(of.verb(), of.exec(), values);
+    of.reads_from(values);
+    return values;
+  } else {
+    using plain = std::remove_const_t<Value>;
+    using way = std::conditional_t<std::is_same_v<Path, path::direct>, path::direct, path::automatic>;
+    if constexpr (std::is_same_v<Path, path::direct>) require_direct_reach(of.verb(), of.exec(), values);
+    const auto flat = piece_of(values, 0, values.rows());
+    const auto here = near_rows<plain>(of, values.rows(), values.width(), "values");
+    copy(of.exec(), flat, here, way{}).detach();
+    return here;
+  }
+}
+
+/// The combined values of each row, at the place of the first position that names it: what an ordinary scatter
+/// makes of a table of as many rows as there are positions.
+template <class Duplicates, class Exec, class Value, class Space>
+auto combined_values(call<Exec>& of, const std::string& label, const row_plan& plan,
+                     const array_ref<Value, Space>& values) {
+  using sum = accumulation_t<Value>;
+  const std::int64_t n = plan.positions();
+  const auto combined = near_rows<sum>(of, n, values.width(), "combined");
+  auto* heads = of.template scratch<std::int64_t>(n);
+  auto at_heads = std::make_shared<plan_storage>(*plan.storage());
+  launch(of.exec(), label + "::heads", n,
+         kernels::list_heads{at_heads->segment_begin, at_heads->order, at_heads->unique_count, heads});
+  at_heads->rows = n;
+  at_heads->unique_rows = heads;
+  at_heads->sorted_rows = nullptr;
+  at_heads->run_begin = nullptr;
+  at_heads->run_count = nullptr;
+  scatter(of.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).detach();
+  return combined;
+}
+
+template <class Path, class Duplicates, class Exec, class Space, class Value, class ValueSpace>
+void scatter_quantized(call<Exec>& of, rowwise_int8_tensor<Space>& table, const row_plan& plan,
+                       const array_ref<Value, ValueSpace>& values) {
+  const auto label = label_of("scatter", Path::name);
+  const auto bytes = static_cast<std::int64_t>(table.row_bytes());
+  const auto& store = *plan.storage();
+  if constexpr (Duplicates::forbids)  // found here too, so that the ticket names the table's own extents
+    report_repeats(of, label, plan);
+  const auto here = near_values<Path>(of, values);
+  const auto records = near_rows<std::byte>(of, plan.positions(), bytes, "records");
+  const kernels::deciding_positions deciding{store.inverse, store.segment_begin, store.order,
+                                             std::is_same_v<Duplicates, duplicates::last>};
+  if constexpr (Duplicates::combines)
+    launch_quantize(of.exec(), label, combined_values<Duplicates>(of, label, plan, here), records.data, bytes,
+                    deciding);
+  else
+    launch_quantize(of.exec(), label, here, records.data, bytes, deciding);
+  using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
+  scatter(of.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).detach();
+}
+
+/// Nothing is sorted: the caller promised that no row is named twice.
+template <class Path, class Bounds, class Exec, class Space, class Indices, class Value, class ValueSpace>
+void scatter_quantized_unsorted(call<Exec>& of, rowwise_int8_tensor<Space>& table, const Indices& indices,
+                                const array_ref<Value, ValueSpace>& values) {
+  const auto label = label_of("scatter", Path::name);
+  const auto bytes = static_cast<std::int64_t>(table.row_bytes());
+  const auto which = make_ref(indices);
+  if constexpr (Bounds::reports) {  // found here too, so that the ticket names the table's own extents
+    using plain = std::remove_const_t<typename decltype(which)::value_type>;
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, which),
+                                                    static_cast<std::int64_t>(table.rows()), of.report()};
+    launch(of.exec(), label + "::validate", which.rows(), kernels::validate_indices<plain, Bounds>{source});
+  }
+  const auto here = near_values<Path>(of, values);
+  const auto records = near_rows<std::byte>(of, which.rows(), bytes, "records");
+  launch_quantize(of.exec(), label, here, records.data, bytes);
+  scatter(of.exec(), table.records(), indices, records, duplicates::assume_unique{}, Bounds{},
+          record_path<Path, Exec, Space>{})
+      .detach();
+}
+
+}  // namespace detail
+
+/// Row indices[p] of an 8-bit table = values[p], quantised with a range of its own: whole rows are replaced, so
+/// each gets a new scale and offset. Otherwise as scatter of any table: indices or a row_plan, the same
+/// policies (duplicates::last by default; sum and mean combine in the accumulation type, before the one
+/// quantisation), the same errors; a batch with bad indices leaves the table as it was. Rows are quantised by
+/// the execution space, their records travel.
+template <class Exec, class Space, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
+           detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, rowwise_int8_tensor<Space>& table, const Indices& indices, const Values& values,
+    Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_row_verb<Exec, tensor<std::byte, Space>, Indices, Values, chosen, true>();
+  detail::require_quantizable<Values>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  const auto to = detail::codes_of(table);
+  const auto from = make_ref(values);
+  const auto by_plan = [&](const row_plan& plan) {
+    detail::call<Exec> of(exec, "scatter");
+    detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
+    of.use(plan);
+    if (from.size() != 0)
+      detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
+    else if constexpr (duplicates_policy::forbids)
+      detail::report_repeats(of, detail::label_of("scatter", path_policy::name), plan);
+    return of.finish(to, plan.positions(), plan.storage()->signed_indices);
+  };
+  if constexpr (detail::is_plan<Indices>) {
+    detail::require_plan<Exec, chosen>("scatter", indices, to);
+    detail::require_shapes("scatter", to, indices.positions(), from);
+    return by_plan(indices);
+  } else {
+    const auto which = make_ref(indices);
+    detail::require_rank_one("scatter", which);
+    detail::require_shapes("scatter", to, which.rows(), from);
+    detail::require_a_row_to_clamp_to<bounds_policy>("scatter", to, which.rows());
+    if constexpr (duplicates_policy::needs_plan) {
+      return by_plan(detail::plan_rows_of<bounds_policy>(exec, which, to.rows()));
+    } else {
+      detail::call<Exec> of(exec, "scatter");
+      detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
+      if (from.size() != 0)
+        detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);
+      else
+        detail::look_at_bounds<bounds_policy>(of, which, to.rows());
+      return of.finish(to, which.rows(),
+                       std::is_signed_v<std::remove_const_t<typename decltype(which)::value_type>>);
+    }
+  }
+}
+
+}  // namespace ferry

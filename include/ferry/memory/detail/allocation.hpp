@@ -1,0 +1,97 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/allocation_progress.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/detail/tools.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+/// Owning, move-only block of bytes in one memory space. Holds exactly the asked number of bytes. Counted in
+/// memory_statistics, reported to allocation_progress and to Kokkos Tools.
+/// Throws budget_exceeded, and bad_alloc where the memory can't be had even after the pools gave up their idle
+/// blocks; both name space, label and size, and what is held.
+template <MemorySpace Space>
+class allocation {
+ public:
+  allocation() = default;
+
+  // Delegates so that the destructor runs where the rest throws.
+  allocation(std::string label, std::size_t bytes) : allocation() {
+    static_assert(
+        requires { sizeof(device_backend<Space>); },
+        "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
+    label_ = "ferry::" + std::move(label);
+    if (bytes == 0) return;
+    charge_ = detail::memory_charge(Space::name, label_, bytes);
+    block_ = obtain(bytes);
+    detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
+    if constexpr (Space::is_host_accessible && Space::is_device_mapped)
+      pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
+    charge_.settle();
+    allocation_progress::report({Space::name, label_, bytes, bytes});
+  }
+
+  allocation(allocation&& other) noexcept
+      : label_(std::move(other.label_)),
+        charge_(std::move(other.charge_)),
+        pages_(std::move(other.pages_)),
+        block_(std::exchange(other.block_, memory_block{})) {}
+
+  allocation& operator=(allocation&& other) noexcept {
+    if (this != &other) {
+      release();
+      label_ = std::move(other.label_);
+      charge_ = std::move(other.charge_);
+      pages_ = std::move(other.pages_);
+      block_ = std::exchange(other.block_, memory_block{});
+    }
+    return *this;
+  }
+
+  ~allocation() { release(); }
+
+  [[nodiscard]] void* data() const noexcept { return block_.data; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return block_.bytes; }
+
+  /// How the bytes were obtained, in words: names the calls and the fallback that was taken, if one was.
+  [[nodiscard]] std::string describe() const {
+    return std::string(Space::name) + ": " + device_backend<Space>::describe(Space{}, block_);
+  }
+
+ private:
+  memory_block obtain(std::size_t bytes) {
+    for (;;) {
+      try {
+        return device_backend<Space>::allocate(Space{}, bytes, label_);
+      } catch (const bad_alloc& failure) {
+        detail::ledger& books = charge_.books();
+        if (!books.make_room(~std::size_t{0}))
+          throw bad_alloc(std::string(failure.what()) + "; " + books.holdings());
+      }
+    }
+  }
+
+  void release() noexcept {
+    if (block_.data == nullptr) return;
+    detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
+    // The addresses may be somebody else's as soon as they are free, the budget only then.
+    pages_ = {};
+    device_backend<Space>::deallocate(Space{}, block_);
+    charge_ = {};
+    block_ = {};
+  }
+
+  std::string label_;
+  detail::memory_charge charge_;
+  detail::page_lock_note pages_;
+  memory_block block_;
+};
+
+}  // namespace ferry

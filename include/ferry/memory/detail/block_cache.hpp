@@ -1,0 +1,135 @@
+#pragma once
+
+#include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/block_lease.hpp>
+#include <ferry/memory/detail/block_shelf.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/registry.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+/// Scratch memory of one space, kept for the next taker. A block goes back to the cache when the last owner
+/// of its lease drops it: after the work that used it has ended (tickets own the leases of their verb), or
+/// before, by release_behind. What lies in the cache can be given back to the system by ferry::trim, and is
+/// where memory or the space's budget is short. Thread-safe.
+template <MemorySpace Space>
+class block_cache {
+  using shelf = detail::block_shelf<Space>;
+
+ public:
+  using lease = std::shared_ptr<void>;
+
+  /// So many blocks of about one size may be in flight before a taker is ordered after one of them rather than given
+  /// another one. Up to there, instances stay independent of each other.
+  static constexpr std::size_t in_flight_limit = 8;
+
+  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)),
+        shelf_(std::make_shared<shelf>()),
+        registry_(detail::memory_registry::get()) {
+    registry_->of<Space>().add_pool(shelf_);
+  }
+  block_cache(const block_cache&) = delete;
+  block_cache& operator=(const block_cache&) = delete;
+
+  /// Waits for the work in flight behind idle blocks. Leases that are still out free their memory themselves
+  /// when they end.
+  ~block_cache() { shelf_->close(); }
+
+  /// At least `bytes` bytes that no work uses any more, so that the host may write to them. Waits only where
+  /// in_flight_limit blocks of this size are in flight.
+  [[nodiscard]] lease take(std::size_t bytes) {
+    return hand_out(bytes, nullptr, [](event& before) { before.wait(); });
+  }
+
+  /// At least `bytes` bytes for work of instance `who` alone, which may still be used by earlier work: of `who`,
+  /// whose order they are then in, or, where in_flight_limit blocks of this size are in flight, of other
+  /// instances; order_after(event&) is called for each of these and must order all later work of `who` after
+  /// the event. Never waits by itself.
+  template <class OrderAfter>
+  [[nodiscard]] lease take(std::size_t bytes, instance_id who, OrderAfter&& order_after) {
+    return hand_out(bytes, &who, order_after);
+  }
+
+  /// The size of the block that is made where none fits: eight sizes to each power of two, from 4096 bytes on. So
+  /// at most an eighth is wasted beyond that, and batches of nearly equal size share blocks.
+  [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t bytes) {
+    constexpr std::size_t smallest = 4096;
+    if (bytes <= smallest) return smallest;
+    const std::size_t step = std::bit_floor(bytes) / 8;
+    const std::size_t size = (bytes + step - 1) / step * step;
+    return size < bytes ? bytes : size;  // no block is that large; the allocation will say so
+  }
+
+  /// The largest block that is handed out where one lies in the cache: up to another eighth.
+  [[nodiscard]] static constexpr std::size_t largest_reused(std::size_t bytes) {
+    const std::size_t size = block_bytes(bytes);
+    return size + size / 8 < size ? size : size + size / 8;
+  }
+
+ private:
+  class loan final : public detail::block_loan {
+   public:
+    loan(std::shared_ptr<shelf> home, typename shelf::node block, const instance_id* who)
+        : home_(std::move(home)), block_(std::move(block)) {
+      inherited.swap(block_.mapped().uses);
+      uses.swap(block_.mapped().spare);
+      ordered = who != nullptr;
+      if (ordered) taker = *who;
+    }
+    loan(const loan&) = delete;
+    loan& operator=(const loan&) = delete;
+    ~loan() override {
+      inherited.insert(inherited.end(), uses.begin(), uses.end());
+      uses.clear();
+      inherited.swap(block_.mapped().uses);
+      uses.swap(block_.mapped().spare);
+      home_->put(std::move(block_));
+    }
+    [[nodiscard]] void* data() const { return block_.mapped().memory.data(); }
+
+    template <class OrderAfter>
+    void order_after_inherited(const instance_id* who, OrderAfter&& order_after) const {
+      for (const auto& use : inherited)
+        if (who == nullptr || use.who != *who) order_after(*use.done);
+    }
+
+   private:
+    std::shared_ptr<shelf> home_;
+    typename shelf::node block_;
+  };
+
+  template <class OrderAfter>
+  lease hand_out(std::size_t bytes, const instance_id* who, OrderAfter&& order_after) {
+    const std::size_t size = block_bytes(bytes);
+    auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
+    if (found.empty())
+      found = shelf::node_of(allocation<Space>("scratch::" + std::string(Space::name), size));
+    const auto out = lend(std::move(found), who);
+    lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
+    out->order_after_inherited(who, order_after);
+    return made;
+  }
+
+  std::shared_ptr<loan> lend(typename shelf::node block, const instance_id* who) {
+    try {
+      return std::allocate_shared<loan>(detail::node_allocator<loan>(nodes_), shelf_, std::move(block), who);
+    } catch (...) {  // no memory for the loan itself: work in flight may still use the block
+      shelf_->put(std::move(block));
+      throw;
+    }
+  }
+
+  std::shared_ptr<detail::node_pool> nodes_;
+  std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<detail::memory_registry> registry_;
+};
+
+}  // namespace ferry

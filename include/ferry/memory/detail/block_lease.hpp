@@ -1,0 +1,110 @@
+#pragma once
+
+#include <ferry/memory/detail/event.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace detail {
+
+/// Work that uses a block until `done`.
+struct block_use {
+  event_handle done;
+  instance_id who = 0;
+};
+
+/// A block on loan. It goes back to its pool when it is destroyed, together with the uses that may not have
+/// ended. Thread-safe: verbs of several threads may share a block.
+class block_loan {
+ public:
+  block_loan() = default;
+  block_loan(const block_loan&) = delete;
+  block_loan& operator=(const block_loan&) = delete;
+  virtual ~block_loan() = default;
+
+  /// Makes room for a use that used_as_promised() will note: taken before work is enqueued, so that noting it
+  /// can't fail afterwards. withdraw() gives the room back.
+  void promise() {
+    const std::lock_guard lock(guard_);
+    make_room();
+    ++promised_;
+  }
+  void withdraw() noexcept {
+    const std::lock_guard lock(guard_);
+    --promised_;
+  }
+  /// `done` is an event of instance `who` after all of its uses so far; null where they have ended. The taker's
+  /// comes after the inherited uses as well, because the taker was ordered after them.
+  void used_as_promised(event_handle done, instance_id who) noexcept {
+    const std::lock_guard lock(guard_);
+    --promised_;
+    note(std::move(done), who);
+  }
+  void used_until(event_handle done, instance_id who) {
+    const std::lock_guard lock(guard_);
+    make_room();
+    note(std::move(done), who);
+  }
+
+ protected:
+  std::vector<block_use> inherited;  ///< from before this loan
+  std::vector<block_use> uses;       ///< of this loan
+  instance_id taker = 0;
+  bool ordered = false;  ///< whether `taker` is known
+
+ private:
+  // The uses join the inherited ones when the loan ends, which must not fail either.
+  void make_room() {
+    uses.reserve(uses.size() + promised_ + 1);
+    inherited.reserve(inherited.size() + uses.size() + promised_ + 1);
+  }
+  void note(event_handle done, instance_id who) noexcept {
+    if (ordered && taker == who) inherited.clear();
+    std::erase_if(uses, [who](const block_use& use) { return use.who == who; });
+    if (done != nullptr) uses.push_back({std::move(done), who});
+  }
+
+  std::mutex guard_;
+  std::size_t promised_ = 0;
+};
+
+/// The deleter of a lease, by which a lease is told from other resources.
+struct block_return {
+  std::shared_ptr<block_loan> loan;
+  void operator()(void*) noexcept { loan.reset(); }
+};
+
+/// The loan of a lease; null where `resource` is no lease of a block_cache.
+inline block_loan* loan_of(const std::shared_ptr<void>& resource) noexcept {
+  const auto* lease = std::get_deleter<block_return>(resource);
+  return lease == nullptr ? nullptr : lease->loan.get();
+}
+
+}  // namespace detail
+
+/// Notes that work of instance `who` uses the block of a lease until `done`; null where it has ended. When its
+/// last owner drops it, the block goes back to its cache at once, and from there to others as
+/// block_cache::take says. False, and nothing is done, where `resource` is no such lease.
+inline bool note_use(const std::shared_ptr<void>& resource, event_handle done, instance_id who) {
+  detail::block_loan* const loan = detail::loan_of(resource);
+  if (loan == nullptr) return false;
+  loan->used_until(std::move(done), who);
+  return true;
+}
+
+/// Lets go of a lease of a block_cache while work of instance `who` still uses the block: it goes back to its
+/// cache at once, and from there to others as block_cache::take says. `done` is an event behind that work;
+/// null where it has ended. Copies of the lease keep the block until the last of them is gone.
+/// False, and nothing is done, where `resource` is no such lease. Not for several threads on one lease.
+inline bool release_behind(std::shared_ptr<void>& resource, event_handle done, instance_id who) {
+  if (!note_use(resource, std::move(done), who)) return false;
+  resource.reset();
+  return true;
+}
+
+}  // namespace ferry

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/idle_memory.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Bytes and allocations, of a space or of one label in it.
+struct memory_counts {
+  std::size_t current = 0;
+  std::size_t peak = 0;
+  std::size_t count = 0;
+  std::size_t total_count = 0;
+  /// Allocations that are being made; they keep the label's account open.
+  std::size_t claims = 0;
+
+  void add(std::size_t bytes) noexcept {
+    current += bytes;
+    peak = std::max(peak, current);
+    ++count;
+    ++total_count;
+  }
+  void remove(std::size_t bytes) noexcept {
+    current -= bytes;
+    --count;
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return count == 0 && claims == 0; }
+};
+
+/// One memory space's books: what is allocated, under which labels, up to which budget, and the pools whose idle
+/// blocks can be given back. An allocation is claimed before it is made, so that several threads together
+/// stay inside of the budget, and settled once it is there, so that a failure leaves no trace in the peak.
+/// Thread-safe; never allocates or frees a block under its lock.
+class ledger {
+ public:
+  using account = std::pair<const std::string, memory_counts>;
+
+  /// Labels without live allocations are remembered up to this number, for their peaks.
+  static constexpr std::size_t idle_labels = 256;
+
+  explicit ledger(std::string_view space) : space_(space) {}
+
+  /// Gives idle blocks back where the budget asks for it, then throws budget_exceeded.
+  account& claim(const std::string& label, std::size_t bytes) {
+    for (;;) {
+      std::size_t missing = 0;
+      {
+        const std::lock_guard lock(guard_);
+        const std::size_t used = all_.current + claimed_;
+        if (budget_ == 0 || (used <= budget_ && bytes <= budget_ - used)) {
+          account& of = *accounts_.try_emplace(label).first;
+          if (of.second.is_idle() && of.second.total_count != 0) --idle_accounts_;
+          ++of.second.claims;
+          claimed_ += bytes;
+          return of;
+        }
+        if (bytes <= budget_) missing = bytes + used - budget_;
+      }
+      if (missing == 0 || !make_room(missing)) refuse(label, bytes);
+    }
+  }
+  void settle(account& of, std::size_t bytes) noexcept {
+    const std::lock_guard lock(guard_);
+    claimed_ -= bytes;
+    --of.second.claims;
+    of.second.add(bytes);
+    all_.add(bytes);
+  }
+  void cancel(account& of, std::size_t bytes) noexcept {
+    const std::lock_guard lock(guard_);
+    claimed_ -= bytes;
+    --of.second.claims;
+    rest(of);
+  }
+  void close(account& of, std::size_t bytes) noexcept {
+    const std::lock_guard lock(guard_);
+    of.second.remove(bytes);
+    all_.remove(bytes);
+    rest(of);
+  }
+
+  void add_pool(std::weak_ptr<idle_memory> pool) {
+    const std::lock_guard lock(guard_);
+    std::erase_if(pools_, [](const auto& gone) { return gone.expired(); });
+    pools_.push_back(std::move(pool));
+  }
+  [[nodiscard]] std::size_t idle_bytes() const {
+    std::size_t sum = 0;
+    for (const auto& pool : pools()) sum += pool->idle_bytes();
+    return sum;
+  }
+  std::size_t trim(std::size_t enough, in_flight effort) {
+    std::size_t freed = 0;
+    for (const auto& pool : pools())
+      if (freed < enough) freed += pool->trim(enough - freed, effort);
+    return freed;
+  }
+  /// Frees idle blocks, and waits for those in flight only where there are no others. Whether there were any.
+  bool make_room(std::size_t bytes) {
+    return trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0;
+  }
+
+  void set_budget(std::size_t bytes) {
+    const std::lock_guard lock(guard_);
+    budget_ = bytes;
+  }
+  [[nodiscard]] std::size_t budget() const {
+    const std::lock_guard lock(guard_);
+    return budget_;
+  }
+  [[nodiscard]] memory_counts counts() const {
+    const std::lock_guard lock(guard_);
+    return all_;
+  }
+  [[nodiscard]] std::vector<account> accounts() const {
+    const std::lock_guard lock(guard_);
+    return {accounts_.begin(), accounts_.end()};
+  }
+  void reset_peak() {
+    const std::lock_guard lock(guard_);
+    forget_idle();
+    all_.peak = all_.current;
+    for (auto& [label, counts] : accounts_) counts.peak = counts.current;
+  }
+
+  /// For error messages.
+  [[nodiscard]] std::string holdings() const {
+    return std::to_string(counts().current) + " bytes of " + std::string(space_) + " are held, " +
+           std::to_string(idle_bytes()) + " of them idle in pools";
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& label, std::size_t bytes) const {
+    throw budget_exceeded("ferry: " + std::to_string(bytes) + " bytes in " + std::string(space_) + " for '" +
+                          label + "' would pass the budget of " + std::to_string(budget()) +
+                          " bytes: " + holdings());
+  }
+
+  [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const {
+    std::vector<std::shared_ptr<idle_memory>> alive;
+    const std::lock_guard lock(guard_);
+    for (const auto& pool : pools_)
+      if (auto found = pool.lock()) alive.push_back(std::move(found));
+    return alive;
+  }
+
+  /// An account that nothing is left of, if so.
+  void rest(account& of) noexcept {
+    if (!of.second.is_idle()) return;
+    if (of.second.total_count == 0)
+      accounts_.erase(accounts_.find(of.first));  // a claim that came to nothing
+    else if (++idle_accounts_ > idle_labels)
+      forget_idle();
+  }
+  void forget_idle() noexcept {
+    std::erase_if(accounts_, [](const auto& of) { return of.second.is_idle(); });
+    idle_accounts_ = 0;
+  }
+
+  std::string_view space_;
+  mutable std::mutex guard_;
+  memory_counts all_;
+  std::size_t claimed_ = 0;
+  std::size_t budget_ = 0;
+  std::map<std::string, memory_counts> accounts_;
+  std::size_t idle_accounts_ = 0;
+  std::vector<std::weak_ptr<idle_memory>> pools_;
+};
+
+}  // namespace ferry::detail

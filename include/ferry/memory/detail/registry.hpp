@@ -1,0 +1,139 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/detail/idle_memory.hpp>
+#include <ferry/memory/detail/ledger.hpp>
+#include <ferry/memory/detail/page_ranges.hpp>
+#include <ferry/memory/detail/until_finalize.hpp>
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// The books of all memory spaces. Every live allocation holds a share, so that one that outlives
+/// Kokkos::finalize signs off where it signed on.
+class memory_registry {
+ public:
+  static std::shared_ptr<memory_registry> get() { return until_finalize<memory_registry>(); }
+
+  template <MemorySpace Space>
+  ledger& of() {
+    return of(Space::name);
+  }
+  ledger& of(std::string_view space) {
+    const std::lock_guard lock(guard_);
+    return ledgers_.try_emplace(std::string(space), space).first->second;
+  }
+  [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
+
+  /// Of all spaces.
+  std::size_t trim(in_flight effort) {
+    std::vector<ledger*> all;
+    {
+      const std::lock_guard lock(guard_);
+      for (auto& [space, books] : ledgers_) all.push_back(&books);
+    }
+    std::size_t freed = 0;
+    for (ledger* books : all) freed += books->trim(~std::size_t{0}, effort);
+    return freed;
+  }
+
+ private:
+  std::mutex guard_;
+  std::map<std::string, ledger> ledgers_;
+  page_ranges pages_;
+};
+
+/// One allocation's entry in the books of its space, for as long as it lives.
+class memory_charge {
+ public:
+  memory_charge() = default;
+  /// Claims the bytes; throws budget_exceeded. Counts nothing before settle().
+  memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
+      : registry_(memory_registry::get()),
+        ledger_(&registry_->of(space)),
+        account_(&ledger_->claim(label, bytes)),
+        bytes_(bytes) {}
+  memory_charge(memory_charge&& other) noexcept
+      : registry_(std::move(other.registry_)),
+        ledger_(other.ledger_),
+        account_(std::exchange(other.account_, nullptr)),
+        bytes_(other.bytes_),
+        settled_(other.settled_) {}
+  memory_charge& operator=(memory_charge&& other) noexcept {
+    if (this == &other) return *this;
+    end();
+    registry_ = std::move(other.registry_);
+    ledger_ = other.ledger_;
+    account_ = std::exchange(other.account_, nullptr);
+    bytes_ = other.bytes_;
+    settled_ = other.settled_;
+    return *this;
+  }
+  ~memory_charge() { end(); }
+
+  /// The memory is there.
+  void settle() noexcept {
+    ledger_->settle(*account_, bytes_);
+    settled_ = true;
+  }
+  /// The space's books.
+  [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
+
+ private:
+  void end() noexcept {
+    if (account_ == nullptr) return;
+    if (settled_)
+      ledger_->close(*account_, bytes_);
+    else
+      ledger_->cancel(*account_, bytes_);
+    account_ = nullptr;
+  }
+
+  std::shared_ptr<memory_registry> registry_;
+  ledger* ledger_ = nullptr;
+  ledger::account* account_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool settled_ = false;
+};
+
+/// One page-locked range's entry in the registry, for as long as it lives.
+class page_lock_note {
+ public:
+  struct adopted {};
+
+  page_lock_note() = default;
+  page_lock_note(const std::string& label, const void* data, std::size_t bytes)
+      : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
+  /// Throws invalid_argument where the range overlaps another one.
+  page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
+      : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
+  page_lock_note(page_lock_note&& other) noexcept : registry_(std::move(other.registry_)), at_(other.at_) {}
+  page_lock_note& operator=(page_lock_note&& other) noexcept {
+    if (this == &other) return *this;
+    end();
+    registry_ = std::move(other.registry_);
+    at_ = other.at_;
+    return *this;
+  }
+  ~page_lock_note() { end(); }
+
+ private:
+  void end() noexcept {
+    if (registry_ == nullptr) return;
+    registry_->pages().remove(at_);
+    registry_ = nullptr;
+  }
+
+  std::shared_ptr<memory_registry> registry_;
+  page_ranges::entry at_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <ferry/optim/detail/caught_up.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/optim/records.hpp>
+#include <ferry/optim/state.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// Rounding alone is a choice here.
+template <class T, class Chosen>
+consteval void require_catch_up_policies() {
+  require_policies<Chosen, false, false, true>();
+  static_assert(!(Chosen::template names<path_category> || Chosen::template names<step_count_category> ||
+                  Chosen::template names<nonfinite_category>),
+                "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
+  static_assert(
+      !Chosen::template get<rounding_category, rounding::nearest>::is_random || !std::is_floating_point_v<T>,
+      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not "
+      "rounded to a narrower format.");
+}
+
+template <class Chosen, class Exec, class Rule, class T, class Space, class State>
+ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
+                     State& state) {
+  using stages = typename update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
+                                     step_count::catch_up, rounding::nearest,
+                                     nonfinite::keep>::template stages_type<float>;
+  require_catch_up<Exec, Rule, State, stages>();
+  require_catch_up_policies<T, Chosen>();
+  using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
+  require_dense_rows("catch_up", table);
+  call<Exec> of(exec, "catch_up");
+  if (may_be_behind("catch_up", state, table) && table.size() != 0) {
+    of.refuse_capture("but catching up ends a history on the host; do it before the capture");
+    const kernels::every_row all;
+    const std::string label = "ferry::catch_up", counting = label + "::count";
+    const auto on = [&](const auto& where) {
+      run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
+                                     true);
+      launch(where, counting, table.rows(),
+             kernels::set_row_steps{state.clock()->row_steps.data(),
+                                    static_cast<std::uint32_t>(state.clock()->steps)});
+    };
+    constexpr bool pageable = std::is_same_v<Space, pageable_space> ||
+                              std::is_same_v<typename State::memory_space, pageable_space> ||
+                              stage_spaces<Rule>::any_pageable;
+    bool here = true;
+    if constexpr (!is_host_exec<Exec> && pageable) here = execution_backend<Exec>::reaches_pageable(exec);
+    if (here) {
+      of.writes_to(table);
+      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.touches(array); });
+      on(exec);
+    } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
+                         stage_spaces<Rule>::on_host) {
+      settle(of, "ferry::catch_up", table);
+      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.settles(array); });
+      const auto host = host_side(exec);
+      on(host);
+      host.fence("ferry::catch_up");
+    } else {
+      throw invalid_argument("ferry::catch_up: neither device nor host reach both " + table.describe() +
+                             " and its state");
+    }
+    if constexpr (is_host_exec<Exec>) execution_backend<Exec>::fence(exec, "ferry::catch_up");
+    state.clock()->updates.begin_at(state.clock()->steps + 1);
+  }
+  return of.finish();
+}
+
+template <class Bounds, class Exec, class Rule, class T, class Space, class State, class Indices, class Out,
+          class OutSpace>
+ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                     const Indices& indices, const array_ref<Out, OutSpace>& out) {
+  const std::string label = "ferry::gather::caught_up";
+  call<Exec> of(exec, "gather");
+  of.refuse_capture("but rows that count their steps need another update each time; use step_count::global");
+  require_direct_reach("gather", exec, table);
+  require_direct_reach("gather", exec, out);
+  of.reads_from(table);
+  of.writes_to(out);
+  reach_state<Exec>(optimizer, state, [&](const auto& array) {
+    require_direct_reach("gather", exec, array);
+    of.reads_from(array);
+  });
+  const auto go = [&](const auto& source) {
+    run_caught_up<rounding::nearest>(of, exec, label, optimizer, table, state, source, out.rows(), out,
+                                     false);
+  };
+  if constexpr (is_plan<Indices>) {
+    of.use(indices);
+    if (out.size() != 0) go(kernels::listed_rows{indices.storage()->row_of});
+    return of.finish(table, indices.positions(), indices.storage()->signed_indices);
+  } else {
+    const auto which = make_ref(indices);
+    using plain = std::remove_const_t<typename decltype(which)::value_type>;
+    if (out.size() != 0)
+      go(kernels::index_rows<plain, Bounds>{indices_for_kernels(of, which), table.rows(),
+                                            Bounds::reports ? of.report() : report_writer{}});
+    else
+      look_at_bounds<Bounds>(of, which, table.rows());
+    return of.finish(table, which.rows(), std::is_signed_v<plain>);
+  }
+}
+
+template <class Exec, class Rule, class Table, class State, class Indices, class Out, class... Policies>
+ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& table, State& state,
+                        const Indices& indices, Out&& out, Policies... policies) {
+  using chosen = chosen_policies<Policies...>;
+  require_row_verb<Exec, Table, Indices, Out, chosen, false>();
+  require_mutable<Out>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  static_assert(
+      std::is_same_v<path_policy, path::automatic> || std::is_same_v<path_policy, path::direct>,
+      "ferry: a gather that catches up computes the rows where the kernels run: path::direct alone.");
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto from = make_ref(table);
+  const auto to = make_ref(out);
+  using element = std::remove_const_t<typename decltype(from)::value_type>;
+  using stages =
+      typename update_job<element, typename decltype(from)::memory_space, typename State::value_type,
+                          typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
+                          nonfinite::keep>::template stages_type<float>;
+  require_catch_up<Exec, Rule, State, stages>();
+  static_assert(NumberElement<typename decltype(to)::value_type>,
+                "ferry: a gather that catches up gives numbers.");
+  if (!may_be_behind("gather", state, from)) return gather(exec, table, indices, out, policies...);
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, chosen>("gather", indices, from);
+    require_shapes("gather", from, indices.positions(), to);
+  } else {
+    const auto which = make_ref(indices);
+    require_rank_one("gather", which);
+    require_shapes("gather", from, which.rows(), to);
+    require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
+  }
+  return gather_behind<bounds_policy>(exec, optimizer, from, state, indices, to);
+}
+
+}  // namespace detail
+
+/// Under step_count::catch_up: gives every row of the table the steps that it missed, so that table and state are what
+/// dense training would have made of them: before they are saved, or used by code that does not go through the gather
+/// below. The history of steps that rows need begins anew, and its memory with it. `rule` is the one of the steps, with
+/// its stages. The one policy is rounding::*, as in step: called often, rounding::nearest (the default) loses what is below
+/// half a unit in the last place of half_t and bhalf_t. Enqueued on `exec`; where that can't reach the memory, done by the
+/// host before the call returns.
+template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
+          class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
+    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
+    Policies...) {
+  detail::require_execution_space<Exec>();
+  detail::require_rows<Table>();
+  detail::require_mutable<Table>();
+  detail::require_reach<Exec, Table>();
+  return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
+}
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
+          class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
+    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
+    Policies...) {
+  detail::require_execution_space<Exec>();
+  return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
+}
+
+/// out[p] = row indices[p] of the table as it is after all steps so far, those that the row missed included: what a model
+/// trained under step_count::catch_up must compute with. Table and state stay as they are; the row's next step
+/// catches up for good. As gather in all else; path::direct alone. `rule` is the one of the steps, with its stages.
+template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
+          class Indices, class Out, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const Rule& rule, const Table& table,
+    optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
+    Policies... policies) {
+  return detail::gather_caught_up(exec, rule, table, state, indices, out, policies...);
+}
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
+          class Indices, class Out, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
+    const Indices& indices, Out&& out, Policies... policies) {
+  return detail::gather_caught_up(exec, rule, records.table(), records, indices, out, policies...);
+}
+
+}  // namespace ferry

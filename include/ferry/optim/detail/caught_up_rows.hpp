@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/optim/detail/catch_up_rows.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Rows of a table as they are once they have been given the steps that they missed: row k of `out`, see row_weights, for
+/// each item k of the source. With `own`, out is the table itself and the state is written as well.
+///
+/// Device mapping: one thread for each (item, tile), row-major. Host mapping: one iteration for each item.
+template <class Compute, class Tile, class Source, class T, class State, class Pace, class Stages, class Out,
+          int Fields>
+struct caught_up_rows {
+  static constexpr int room = Fields == 0 ? 1 : Fields;
+
+  Source source;
+  const T* table;
+  std::int64_t stride;
+  State* state[room];
+  std::int64_t state_stride;
+  Out out;
+  std::int64_t width;
+  detail::fast_divisor tiles;
+  Pace pace;
+  Stages stages;
+  bool own;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if constexpr (Tile::partial) {
+      const std::int64_t row = source.row(i, true);
+      if (row < 0) return;
+      for (std::int64_t column = 0; column < width; column += Tile::elements)
+        one(i, row, column,
+            static_cast<int>(width - column < Tile::elements ? width - column : Tile::elements));
+    } else {
+      const std::int64_t item = tiles.quotient(i);
+      const std::int64_t tile = i - item * tiles.divisor();
+      const std::int64_t row = source.row(item, tile == 0);
+      if (row >= 0) one(item, row, tile * Tile::elements, Tile::elements);
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, std::int64_t row, std::int64_t column,
+                                       int count) const {
+    Compute weight[Tile::elements];
+    Compute field[room][Tile::elements];
+    load_tile<Tile>(weight, table + row * stride + column, count);
+    for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+    catch_up_tile<Tile, Fields>(pace, stages, row, weight, field, count);
+    out.template store<Tile>(weight, source.position(item), column, count);
+    if (!own) return;
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
+  }
+};
+
+/// All rows have come to the step.
+struct set_row_steps {
+  std::uint32_t* done;
+  std::uint32_t step;
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const { done[row] = step; }
+};
+
+}  // namespace ferry::kernels

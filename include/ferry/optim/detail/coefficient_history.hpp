@@ -1,0 +1,233 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/coefficient_table.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry::optim {
+
+/// The updates of many steps, for rows that are not all at the same one. Thread-safe: a verb that only reads adds what is
+/// missing under a lock and goes on with a view that later calls leave alone. Steps computed in float and in double
+/// have tables of their own, which lie side by side.
+template <class Rule>
+class update_log {
+ public:
+  /// The update of a step, computed in Compute.
+  template <class Compute>
+  using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
+
+  /// For step_count::per_row: what the updates of steps 1, 2, ... have of the step alone, up to `steps` or to the one
+  /// from which on that does not change any more. Of a rule that does not tell it apart whole updates, by today's options.
+  template <class Compute>
+  [[nodiscard]] detail::table_view by_count(const Rule& rule, std::int64_t steps) {
+    const std::lock_guard lock(guard_);
+    counted& of = counted_[slot<Compute>];
+    const auto source = step_source(rule);
+    if (!of.source || !same(*of.source, source)) {
+      of.table.truncate(0);
+      of.source.emplace(source);
+      of.settled = false;
+    }
+    if (!of.settled && of.table.size() < steps) {
+      const auto last = entry_of<Compute>(source, std::int64_t{1} << 40);
+      while (!of.settled && of.table.size() < steps) {
+        const auto next = entry_of<Compute>(source, of.table.size() + 1);
+        of.table.push(next);
+        of.settled = same(next, last);
+      }
+    }
+    return of.table.view(1, of.table.size());
+  }
+
+  /// Before note: takes the memory that it needs.
+  void make_room() {
+    const std::lock_guard lock(guard_);
+    one_more(spans_);
+    one_more(rates_);
+  }
+  /// For step_count::catch_up: step `step` went by these options, computed in double or not. A step that was taken back
+  /// and comes again is noted anew. After make_room this allocates nothing.
+  void note(const Rule& rule, std::int64_t step, bool in_double) {
+    const std::lock_guard lock(guard_);
+    while (!rates_.empty() && rates_.back().first >= step) rates_.pop_back();
+    while (!spans_.empty() && spans_.back().first >= step) spans_.pop_back();
+    for (auto& each : history_) each.truncate(step - first_);
+    in_double_ = in_double;
+    const bool goes_on = !spans_.empty() && same_but_rate(rule, spans_.back().rule);
+    if (!goes_on) spans_.push_back({step, rule});
+    if constexpr (has_rate) {
+      if (goes_on && rule.lr == rates_.back().lr) return;
+      const bool largest = !goes_on || rates_.back().most < rule.lr;
+      rates_.push_back({step, rule.lr, largest ? rule.lr : rates_.back().most});
+    }
+  }
+
+  /// The updates of all noted steps up to `step`, computed in Compute.
+  template <class Compute>
+  [[nodiscard]] detail::table_view history(std::int64_t step) {
+    const std::lock_guard lock(guard_);
+    auto& table = history_[slot<Compute>];
+    const std::int64_t wanted = spans_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
+    if (table.size() < wanted) {
+      std::int64_t next = first_ + table.size();
+      auto span = last_until(spans_, next);
+      auto rate = last_until(rates_, next);
+      for (; table.size() < wanted; ++next) {
+        advance(spans_, span, next);
+        advance(rates_, rate, next);
+        table.push(options(span, rate, &rated::lr).template coefficients<Compute>(next));
+      }
+    }
+    return table.view(first_, wanted);
+  }
+
+  /// The first of the steps up to `step` whose options differ in lr at most, and those options with the largest lr: an
+  /// element that these leave at rest stays there. `rule` where no step has been noted.
+  [[nodiscard]] std::pair<std::int64_t, Rule> rest(std::int64_t step, const Rule& rule) const {
+    const std::lock_guard lock(guard_);
+    if (spans_.empty() || step < first_) return {step + 1, rule};
+    const auto span = last_until(spans_, step);
+    return {spans_[span].first, options(span, last_until(rates_, step), &rated::most)};
+  }
+
+  /// Whether the last noted step was computed in double.
+  [[nodiscard]] bool is_in_double() const {
+    const std::lock_guard lock(guard_);
+    return in_double_;
+  }
+
+  /// All rows have come to the step before `step`, so nothing earlier is needed any more.
+  void begin_at(std::int64_t step) {
+    std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
+    const std::lock_guard lock(guard_);
+    drop(spans_);
+    drop(rates_);
+    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
+    in_double_ = false;
+    first_ = step;
+  }
+
+  /// Bytes of host memory that the noted steps take.
+  [[nodiscard]] std::size_t history_bytes() const {
+    const std::lock_guard lock(guard_);
+    return spans_.capacity() * sizeof(span_of_steps) + rates_.capacity() * sizeof(rated) +
+           history_[0].bytes() + history_[1].bytes();
+  }
+
+ private:
+  template <class R>
+  static consteval auto rate_of() {
+    if constexpr (requires(R & a, const R& b) {
+                    a.lr = b.lr;
+                    { a.lr < b.lr } -> std::convertible_to<bool>;
+                    { a.lr == b.lr } -> std::convertible_to<bool>;
+                  })
+      return std::type_identity<std::remove_cvref_t<decltype(std::declval<R&>().lr)>>{};
+    else
+      return std::type_identity<char>{};
+  }
+  using rate_type = typename decltype(rate_of<Rule>())::type;
+  static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
+    rule.lr = rate;
+    requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
+  };
+
+  /// Steps from `first` on go by the same options, but for lr.
+  struct span_of_steps {
+    std::int64_t first;
+    Rule rule;
+  };
+  /// The lr of steps from `first` on, and the largest one since the span began. A schedule adds one for each step.
+  struct rated {
+    std::int64_t first;
+    rate_type lr;
+    rate_type most;
+  };
+
+  static auto step_source(const Rule& rule) {
+    if constexpr (ScheduledOptimizer<Rule>)
+      return rule.by_step();
+    else
+      return rule;
+  }
+  using source_type = decltype(step_source(std::declval<const Rule&>()));
+  template <class Compute>
+  static auto entry_of(const source_type& source, std::int64_t step) {
+    if constexpr (ScheduledOptimizer<Rule>)
+      return source.template at<Compute>(step);
+    else
+      return source.template coefficients<Compute>(step);
+  }
+  struct counted {
+    detail::update_table table;
+    std::optional<source_type> source;
+    bool settled = false;
+  };
+
+  template <class Compute>
+  static constexpr std::size_t slot = std::is_same_v<Compute, double> ? 1 : 0;
+
+  template <class T>
+  static void one_more(std::vector<T>& of) {
+    if (of.size() == of.capacity()) of.reserve(std::max<std::size_t>(4, of.size() + of.size() / 2));
+  }
+  /// What make_room took for a next one stays.
+  template <class T>
+  static void drop(std::vector<T>& of) {
+    of.clear();
+    if (of.capacity() > 64) std::vector<T>().swap(of);
+  }
+  /// Place of the last one that begins at `step` or before.
+  template <class T>
+  static std::size_t last_until(const std::vector<T>& all, std::int64_t step) {
+    const auto after = std::upper_bound(all.begin(), all.end(), step,
+                                        [](std::int64_t s, const T& each) { return s < each.first; });
+    return after == all.begin() ? 0 : static_cast<std::size_t>(after - all.begin()) - 1;
+  }
+  template <class T>
+  static void advance(const std::vector<T>& all, std::size_t& at, std::int64_t step) {
+    while (at + 1 < all.size() && all[at + 1].first <= step) ++at;
+  }
+  Rule options(std::size_t span, [[maybe_unused]] std::size_t rate,
+               [[maybe_unused]] rate_type rated::*which) const {
+    Rule rule = spans_[span].rule;
+    if constexpr (has_rate) rule.lr = rates_[rate].*which;
+    return rule;
+  }
+
+  template <class T>
+  static bool same(const T& a, const T& b) {
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "ferry: a rule whose rows count their steps must be trivially copyable: options alone.");
+    if constexpr (std::equality_comparable<T>)
+      return a == b;
+    else
+      return std::memcmp(&a, &b, sizeof a) == 0;
+  }
+  static bool same_but_rate(const Rule& a, const Rule& b) {
+    Rule with = a;
+    if constexpr (has_rate) with.lr = b.lr;
+    return same(with, b);
+  }
+
+  mutable std::mutex guard_;
+  std::array<counted, 2> counted_;
+  std::vector<span_of_steps> spans_;
+  std::vector<rated> rates_;
+  std::array<detail::update_table, 2> history_;
+  std::int64_t first_ = 1;
+  bool in_double_ = false;
+};
+
+}  // namespace ferry::optim

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/policy/step_count.hpp>
+#include <ferry/optim/detail/coefficient_history.hpp>
+#include <ferry/tensor/detail/array_label.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ferry::optim {
+
+/// What a state knows of time: the steps taken, those of each row where rows count, and the updates that rows which are
+/// behind still need. Shared by the state and by the tickets of steps in flight.
+template <class Rule, MemorySpace Space>
+struct step_clock {
+  std::int64_t steps = 0;
+  std::int64_t skipped = 0;
+  std::uint64_t seed = 0;
+  /// Empty where rows do not count; else one number for each: of its steps, or of the step up to which it has come.
+  tensor<std::uint32_t, Space> row_steps;
+  /// The step_count policy that row_steps follow.
+  std::string_view row_policy;
+  update_log<Rule> updates;
+
+  /// Takes the counters of a policy; all rows are as far as the state.
+  void count_rows(std::string_view policy, tensor<std::uint32_t, Space>&& counters) {
+    row_steps = std::move(counters);
+    row_policy = policy;
+    updates.begin_at(steps + 1);
+  }
+
+  /// For a state that is restored: rows that catch up have come to this step, others keep their counts.
+  void set_steps(std::int64_t count) {
+    if (count < 0)
+      throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
+    steps = count;
+    updates.begin_at(count + 1);
+    if (row_policy != step_count::catch_up::name) return;
+    row_steps = {};
+    row_policy = {};
+  }
+
+  void require_policy(std::string_view policy, const array_label& table) const {
+    if (!row_policy.empty() && row_policy != policy)
+      throw invalid_argument("ferry::step: the rows of '" + table + "' count their steps by " +
+                             std::string(row_policy) + "; this step asks for " + std::string(policy) +
+                             ". Give every step the same policy");
+  }
+};
+
+}  // namespace ferry::optim

@@ -1,0 +1,140 @@
+#pragma once
+
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/host_side.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/optim/detail/find_nonfinite.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/detail/coefficient_table.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Stages of kernels as one pack.
+template <class... Kernels>
+struct pack_stages {
+  static kernels::stage_pack<> of() { return {}; }
+};
+template <class First, class... Rest>
+struct pack_stages<First, Rest...> {
+  static kernels::stage_pack<First, Rest...> of(const First& first, const Rest&... rest) {
+    return {first, pack_stages<Rest...>::of(rest...)};
+  }
+};
+
+/// What the kernels of a step need beside table, state and gradients.
+struct step_inputs {
+  optim::detail::table_view updates;       ///< for kernels of the host
+  const void* on_device = nullptr;         ///< the same entries, in a device's memory
+  const index_report* findings = nullptr;  ///< about the gradients, where kernels read them
+  bool refused = false;                    ///< whether the host found that the gradients spoil the step
+
+  /// A table's entries for kernels of the host and of `of`'s execution space.
+  template <class Exec>
+  void take_updates(call<Exec>& of, const optim::detail::table_view& table) {
+    updates = table;
+    if constexpr (is_host_exec<Exec>) {
+      if (table.bytes != 0) of.hold(std::const_pointer_cast<std::byte[]>(table.entries));
+    } else {
+      of.refuse_capture(
+          "but rows that count their steps need another update each time; use step_count::global");
+      if (table.bytes == 0) return;
+      const auto memory = sent(of, table);
+      on_device = memory->data();
+      of.reads_from(make_ref(*memory));
+      of.hold(memory);
+    }
+  }
+
+  template <class Exec, class Update>
+  [[nodiscard]] const Update* updates_for() const {
+    return static_cast<const Update*>(is_host_exec<Exec> ? updates.entries.get() : on_device);
+  }
+
+  /// Looks at every value of the batch before anything is written. A path that occupies the calling thread learns the
+  /// answer here, the others' kernels read it.
+  template <bool Staged, class Exec, class Value, class Space>
+  void look_for_nonfinite(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
+    using plain = std::remove_const_t<Value>;
+    if (values.size() == 0) return;
+    const auto look = [&](const auto& exec, const report_writer& report) {
+      launch(exec, of.label_part(label, "find_nonfinite"), values.size(),
+             kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
+                                            report});
+    };
+    if constexpr (!Staged || is_host_exec<Exec>) {
+      const report_writer report = of.report();
+      look(of.exec(), report);
+      findings = report.findings;
+    } else if constexpr (Space::is_host_accessible) {
+      const auto host = host_side(of.exec());
+      look(host, of.host_report());
+      host.fence(label);
+      refused = of.host_found();
+    } else {
+      const report_writer report = of.report();
+      look(of.exec(), report);
+      execution_backend<Exec>::fence(of.exec(), label);
+      refused = report_pool<execution_backend<Exec>>::read(report).nonfinite != 0;
+    }
+  }
+
+ private:
+  /// The device's memory of the table, once all of these entries have been sent there, or are on the way. Other threads may
+  /// read and send at the same time, so the end of the copy is noted before anybody else learns what has been sent.
+  template <class Exec>
+  static auto sent(call<Exec>& of, const optim::detail::table_view& table) {
+    auto& there = *table.on_device;
+    // Memory is taken and given back without the lock: whom the user has told of allocations may want it, too.
+    std::byte* packed = nullptr;
+    std::size_t room = 0;
+    for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
+      std::unique_lock lock(there.guard);
+      if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size())) {
+        std::swap(there.memory, longer);  // verbs in flight keep the old one
+        there.sent = 0;
+      }
+      const bool fits = there.memory != nullptr && there.memory->size() >= table.bytes;
+      if (fits && there.sent >= table.bytes) return there.memory;
+      const std::size_t lacking = table.bytes - (fits ? there.sent : 0);
+      if (fits && lacking <= room) {
+        const std::byte* from = table.entries.get() + there.sent;
+        std::memcpy(packed, from, lacking);
+        using backend = execution_backend<Exec>;
+        auto& accesses = *there.memory->accesses();
+        for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
+        transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
+                 packed, pinned_space::name, static_cast<std::int64_t>(lacking));
+        const auto order = engine<backend>::get()->lock_order();
+        accesses.add_write(of.mark(), of.id());
+        there.sent = table.bytes;
+        return there.memory;
+      }
+      lock.unlock();
+      if (!fits)
+        longer = std::make_shared<tensor<std::byte, device_space>>(
+            "updates", std::max<std::size_t>(2 * table.bytes, 4096));
+      if (lacking > room) {
+        packed = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
+        room = lacking;
+      }
+    }
+  }
+};
+
+}  // namespace ferry::detail

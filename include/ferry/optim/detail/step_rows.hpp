@@ -1,0 +1,214 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/optim/make_state.hpp>
+#include <ferry/optim/detail/transform_spaces.hpp>
+#include <ferry/optim/detail/update_job.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/policy/nonfinite.hpp>
+#include <ferry/policy/rounding.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/policy/step_count.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/// The way of step from its arguments to write_rows.
+namespace ferry::detail {
+
+template <class T>
+inline constexpr bool is_staged_rule = false;
+template <class Rule, class... Stages>
+inline constexpr bool is_staged_rule<optim::staged<Rule, Stages...>> = true;
+
+template <class T>
+inline constexpr bool is_8_bit = false;
+template <class Space>
+inline constexpr bool is_8_bit<rowwise_int8_tensor<Space>> = true;
+template <class Table>
+inline constexpr bool is_8_bit_table = is_8_bit<std::remove_cvref_t<Table>>;
+template <class Table>
+using records_of = tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>;
+
+template <class Rule, class StateRule>
+consteval void require_step_rule() {
+  static_assert(
+      Optimizer<Rule> || is_staged_rule<Rule>,
+      "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::staged of one.");
+  static_assert(std::is_same_v<optim::detail::rule_of<Rule>, StateRule>,
+                "ferry: step needs the state that make_state made for this optimizer, not for another one.");
+}
+
+/// Policies that fit neither rule nor table.
+template <class Rule, class Stages, class Element, class StepCount, class Rounding>
+consteval void require_step_policies() {
+  static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
+                "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows.");
+  static_assert(!Rounding::is_random || !std::is_floating_point_v<Element>,
+                "ferry: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows; weights of "
+                "float and double "
+                "are not rounded to a narrower format.");
+  static_assert(!StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
+                "ferry: step_count::catch_up is for rules that update each element by itself; this one looks "
+                "at the row "
+                "as a whole.");
+  static_assert(!StepCount::catches_up || Stages::allows_catch_up,
+                "ferry: step_count::catch_up can't make up for stages that leave rows out or change weights "
+                "between two "
+                "steps: frozen_rows, max_norm.");
+  static_assert(!StepCount::catches_up || !std::is_same_v<Element, std::byte>,
+                "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a "
+                "step without "
+                "a gradient changes.");
+  static_assert(Stages::clip_norms <= 1, "ferry: at most one stage may clip the norm of the gradient.");
+  static_assert(Stages::norm_limits <= 1, "ferry: at most one stage may limit the norm of the weights.");
+}
+
+inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
+  if (field.rows() != table.rows() || field.width() != width)
+    throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " +
+                           table.describe());
+}
+
+/// The state must be made of the fields that the rule's options use.
+template <class State>
+void require_fields(const optim::detail::field_names& needed, const State& state, std::string_view rule,
+                    const array_label& table) {
+  const auto unfit = [&](const std::string& need, const std::string& has) {
+    throw invalid_argument("ferry::step: the options of " + std::string(rule) + " need " + need +
+                           ", but the state of '" + table + "' has " + has +
+                           "; make it with the same options");
+  };
+  if (needed.count != state.fields())
+    unfit(std::to_string(needed.count) + " state fields", std::to_string(state.fields()));
+  for (int f = 0; f < needed.count; ++f) {
+    const std::string_view name = needed.name[static_cast<std::size_t>(f)];
+    if (name != state.field_name(f))
+      unfit("'" + std::string(name) + "'", "'" + std::string(state.field_name(f)) + "' in its place");
+  }
+}
+
+/// What write_rows will ask of its arguments, before anything is made for them.
+template <class Exec, class Chosen, class Bounds, class Indices>
+void require_batch(const Indices& indices, const auto& table, const auto& grads) {
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, Chosen>("step", indices, table);
+    require_shapes("step", table, indices.positions(), grads);
+  } else {
+    const auto which = make_ref(indices);
+    require_rank_one("step", which);
+    require_shapes("step", table, which.rows(), grads);
+    require_a_row_to_clamp_to<Bounds>("step", table, which.rows());
+  }
+}
+
+template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
+          class ValueSpace>
+ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                 const Indices& indices, const array_ref<Value, ValueSpace>& grads) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
+  using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
+  using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
+  using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
+  using state_space = typename State::memory_space;
+  using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
+                              rounding_policy, nonfinite_policy>;
+  require_one_end<path_policy>();
+  require_step_policies<Rule, typename job_type::template stages_type<float>, T, count_policy,
+                        rounding_policy>();
+  static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
+  static_assert(
+      may_dereference<Exec, state_space>(),
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
+      "device's execution space.");
+  static_assert(
+      !std::is_same_v<path_policy, path::staged> ||
+          Space::is_host_accessible == state_space::is_host_accessible,
+      "ferry: path::staged steps where the table lies, so table and state must both be in host memory or "
+      "both in device_space; use path::direct or make_state<Space>.");
+
+  static_assert(
+      stage_spaces<Rule>::template reached_by<Exec>,
+      "ferry: a stage reads an array in device_space, which a host execution space can't dereference.");
+  static_assert(
+      !std::is_same_v<path_policy, path::staged> || !Space::is_host_accessible || stage_spaces<Rule>::on_host,
+      "ferry: path::staged steps on the host, but a stage reads an array in device_space; give the stage one "
+      "in "
+      "pinned_space or mapped_space, or use path::direct.");
+
+  const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
+  rule.check();
+  std::apply([&](const auto&... stage) { (require_stage(stage, table), ...); },
+             optim::detail::stages_of<Rule>::stages_in(optimizer));
+  job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+  for (int f = 0; f < state.fields(); ++f) {
+    job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
+    require_made_for(job.state[static_cast<std::size_t>(f)], table, table.width());
+  }
+  for (int f = 0; f < State::row_fields; ++f) {
+    job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
+    require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
+  }
+  require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
+  const auto clock = state.clock();
+  clock->require_policy(count_policy::name, table.label);
+  require_batch<Exec, Chosen, bounds_policy>(indices, table, grads);
+  // The state learns of the step once it is enqueued: whatever throws before leaves it as it was, and nothing throws after.
+  const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
+  tensor<std::uint32_t, state_space> counters;
+  if constexpr (count_policy::counts_rows) {
+    if (execution_backend<Exec>::capturing(exec))
+      throw invalid_argument(
+          "ferry::step: the instance is being captured into a graph, but rows that count their steps need "
+          "another "
+          "update each time; use step_count::global");
+    if (first_to_count) counters = optim::detail::row_counters(*clock, table);
+    job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
+    require_made_for(job.row_steps, table, 1);
+    if constexpr (count_policy::catches_up) clock->updates.make_room();
+  }
+
+  // Staged, a step runs where the table lies, and what it reads must lie there, too.
+  constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
+                            (!Space::is_host_accessible || stage_spaces<Rule>::on_host);
+  constexpr bool staged_only =
+      together && !is_host_exec<Exec> && Space::is_host_accessible &&
+      (std::is_same_v<state_space, pageable_space> || stage_spaces<Rule>::any_pageable);
+  using clock_type = typename job_type::clock_type;
+  rollback ends{clock, [](void* owner) { --static_cast<clock_type*>(owner)->steps; }, nullptr};
+  if constexpr (nonfinite_policy::looks && !nonfinite_policy::reports)
+    ends.skip = [](void* owner, bool counted) {
+      auto& counts = *static_cast<clock_type*>(owner);
+      if (counted) --counts.steps;
+      ++counts.skipped;
+    };
+  auto launched = [&] {
+    if constexpr (staged_only)
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::direct,
+                        route::ordered>(exec, job, indices, grads, ends);
+    else if constexpr (together)
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen>(exec, job, indices,
+                                                                                           grads, ends);
+    else
+      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::staged>(
+          exec, job, indices, grads, ends);
+  }();
+  if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
+  if constexpr (count_policy::catches_up)
+    clock->updates.note(rule, job.step,
+                        std::is_same_v<typename job_type::template compute_type<Value>, double>);
+  ++clock->steps;
+  return launched;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,265 @@
+#pragma once
+
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/row_tiles.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
+#include <ferry/optim/detail/step_schedule.hpp>
+#include <ferry/optim/detail/update_row.hpp>
+#include <ferry/optim/detail/update_whole_rows.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/optim/detail/step_counters.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// The type in which a step is computed: double where any operand is double, else float.
+template <class... Ts>
+using step_type = std::conditional_t<(std::is_same_v<std::remove_const_t<Ts>, double> || ...), double, float>;
+
+/// The same, as kernels of Exec compute it: operations that are rounded one by one.
+template <class Exec, class Compute>
+consteval auto number_for() {
+  if constexpr (is_host_exec<Exec>)
+    return std::type_identity<Compute>{};
+  else
+    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
+}
+template <class Exec, class Compute>
+using number_t = typename decltype(number_for<Exec, Compute>())::type;
+
+/// Weights and state of a row, updated by the combined gradient in one pass; a job of write_rows. A table of 8-bit rows
+/// comes as its records, rows of bytes.
+template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
+          class Rounding, class Nonfinite>
+struct update_job {
+  using rule_type = optim::detail::rule_of<Optimizer>;
+  using clock_type = optim::step_clock<rule_type, StateSpace>;
+
+  array_ref<T, TableSpace> table;
+  std::array<array_ref<State, StateSpace>, 8> state;
+  std::array<array_ref<State, StateSpace>, 4> row_state;
+  int fields;
+  Optimizer optimizer;
+  std::int64_t step;
+  std::shared_ptr<clock_type> clock;
+  array_ref<std::uint32_t, StateSpace> row_steps{};  ///< where rows count
+  step_inputs inputs{};                              ///< see prepare
+  std::int64_t rest_from = 0;                        ///< these two under catch_up: see update_log::rest
+  std::optional<rule_type> rest_rule{};
+
+  static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
+  static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
+  static constexpr bool counts_rows = StepCount::counts_rows;
+  static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
+
+  template <class Compute>
+  static auto stages_in(const Optimizer& from) {
+    return std::apply(
+        [](const auto&... stage) {
+          return pack_stages<std::remove_cvref_t<decltype(stage.template at_work<Compute>())>...>::of(
+              stage.template at_work<Compute>()...);
+        },
+        optim::detail::stages_of<Optimizer>::stages_in(from));
+  }
+  template <class Compute>
+  using stages_type = decltype(stages_in<Compute>(std::declval<const Optimizer&>()));
+
+  static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_8_bit ||
+                                           stages_type<float>::clip_norms != 0 ||
+                                           stages_type<float>::norm_limits != 0;
+
+  template <class Value>
+  using compute_type = step_type<T, State, Value>;
+  template <class Value, class Duplicates>
+  using wire_type = compute_type<Value>;
+  template <class Exec, class Value>
+  using sum_type = number_t<Exec, compute_type<Value>>;
+  template <class>
+  static constexpr bool replaces_by = false;
+
+  template <class Value, class Duplicates, class Wire>
+  auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
+    return emit_job<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
+  }
+
+  template <class Check>
+  void reach(const Check& check) const {
+    check(table);
+    for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
+    for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
+    if constexpr (StepCount::counts_rows) check(row_steps);
+    reach_stages(check);
+  }
+  template <class Check>
+  void reach_stages(const Check& check) const {
+    std::apply([&](const auto&... stage) { (stage.reach(check), ...); },
+               optim::detail::stages_of<Optimizer>::stages_in(optimizer));
+  }
+
+  /// The job with what its kernels need beside the arrays, which are in reach: the updates of other steps, and where the
+  /// gradients are looked at the findings. Values that the verb's path has to move first are looked at here.
+  template <bool Staged, class Exec, class Value, class Space>
+  update_job prepare(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) const {
+    update_job ready = *this;
+    if constexpr (StepCount::counts_rows) {
+      using compute = compute_type<Value>;
+      const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
+      if constexpr (StepCount::catches_up) {
+        ready.inputs.take_updates(of, clock->updates.template history<compute>(step - 1));
+        const auto [from, resting] = clock->updates.rest(step - 1, rule);
+        ready.rest_from = from;
+        ready.rest_rule.emplace(resting);
+      } else {
+        ready.inputs.take_updates(of, clock->updates.template by_count<compute>(rule, step));
+      }
+    }
+    // On the other ways they were looked at as the table was.
+    if constexpr (Staged && !TableSpace::is_host_accessible)
+      reach_stages([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
+    if constexpr (Nonfinite::reports) of.name_values(values.note());
+    if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
+    return ready;
+  }
+  /// After prepare on a staged path: whether nothing must be written.
+  [[nodiscard]] bool is_refused() const { return inputs.refused; }
+
+  /// The pace of the rows for kernels of Exec.
+  template <class Exec, class Compute>
+  auto pace() const {
+    const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
+    using number = number_t<Exec, Compute>;
+    using update = decltype(rule.template coefficients<number>(step));
+    if constexpr (!StepCount::counts_rows) {
+      return kernels::global_pace<update>{rule.template coefficients<number>(step)};
+    } else {
+      const auto last = inputs.updates.count - 1;
+      auto* counts = row_steps.data;
+      if constexpr (StepCount::catches_up) {
+        return kernels::catch_up_pace<update>{rule.template coefficients<number>(step),
+                                              rest_rule->template coefficients<number>(rest_from),
+                                              inputs.template updates_for<Exec, update>(),
+                                              inputs.updates.first,
+                                              rest_from,
+                                              step,
+                                              counts};
+      } else if constexpr (ScheduledOptimizer<rule_type>) {
+        const auto options = rule.template options<number, number_t<Exec, double>>();
+        using terms = decltype(rule.by_step().template at<number>(step));
+        return kernels::scheduled_pace<std::remove_const_t<decltype(options)>, terms>{
+            options, inputs.template updates_for<Exec, terms>(), last, counts};
+      } else {
+        return kernels::per_row_pace<update>{inputs.template updates_for<Exec, update>(), last, counts};
+      }
+    }
+  }
+
+  /// run(operation, values, stride, width, tile) with the operation of this step.
+  template <class Exec, class Duplicates, int Fields = rule_type::min_fields, class Value, class Space,
+            class Run>
+  void visit(const array_ref<Value, Space>& values, const Run& run) const {
+    if constexpr (Fields < max_fields)
+      if (fields != Fields) return visit<Exec, Duplicates, Fields + 1>(values, run);
+    using compute = number_t<Exec, compute_type<Value>>;
+    bool packable = in_packets<4>(table, values);
+    const auto row_pace = pace<Exec, compute_type<Value>>();
+    const auto stages = stages_in<compute>(optimizer);
+    const auto weights = weights_of_table();
+    kernels::update_row<std::remove_const_t<decltype(weights)>, State,
+                        std::remove_const_t<decltype(row_pace)>, std::remove_const_t<decltype(stages)>,
+                        Fields>
+        operation{weights, {}, 0, row_pace, stages, inputs.findings};
+    for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
+      const auto& field = state[static_cast<std::size_t>(f)];
+      operation.state[f] = field.data;
+      operation.state_stride = field.row_stride();
+      packable = packable && in_packets<4>(field);
+    }
+    visit_tiles<is_host_exec<Exec>, compute>(packable, run, operation, values.data, values.row_stride(),
+                                             values.width());
+  }
+
+  /// Where rows must be seen as a whole: run(kernel) with the kernel of this step, see update_whole_rows.
+  template <class Exec, class Duplicates, int Fields = rule_type::min_fields, class Source, class Value,
+            class Space, class Run>
+  void visit_whole_rows(const Source& source, std::int64_t items, const array_ref<Value, Space>& values,
+                        const Run& run) const {
+    if constexpr (Fields < max_fields)
+      if (fields != Fields) return visit_whole_rows<Exec, Duplicates, Fields + 1>(source, items, values, run);
+    const auto with_tile = [&]<class Tile>(Tile) {
+      run(whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values));
+    };
+    if constexpr (is_host_exec<Exec>) {
+      with_tile(kernels::host_tile{});
+    } else {
+      bool packable = in_packets<4>(table, values);
+      for (int f = 0; f < Fields; ++f)
+        packable = packable && in_packets<4>(state[static_cast<std::size_t>(f)]);
+      if (packable)
+        with_tile(kernels::packed_tile{});
+      else
+        with_tile(kernels::single_tile{});
+    }
+  }
+
+  /// run(kernel) with the kernel that notes which rows have been given the step, where they count.
+  template <class Exec, class Value, class Source, class Run>
+  void visit_counting(const Source& source, const Run& run) const {
+    if constexpr (StepCount::counts_rows) {
+      using compute = compute_type<Value>;
+      const auto row_pace = pace<Exec, compute>();
+      const auto stages = stages_in<number_t<Exec, compute>>(optimizer);
+      run(kernels::count_rows<Source, std::remove_const_t<decltype(row_pace)>,
+                              std::remove_const_t<decltype(stages)>>{source, row_pace, stages,
+                                                                     inputs.findings});
+    }
+  }
+
+ private:
+  [[nodiscard]] auto weights_of_table() const {
+    const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step)};
+    if constexpr (is_8_bit)
+      return kernels::rowwise_int8_weights<Rounding::is_random>{table.data, table.row_stride(), randomness};
+    else
+      return kernels::weights_rounded<Rounding::is_random>(table.data, table.row_stride(), randomness);
+  }
+
+  template <class Exec, class Tile, class Duplicates, int Fields, class Source, class Value, class Space>
+  auto whole_rows_kernel(const Source& source, std::int64_t items,
+                         const array_ref<Value, Space>& values) const {
+    using compute = number_t<Exec, compute_type<Value>>;
+    const auto row_pace = pace<Exec, compute_type<Value>>();
+    const auto stages = stages_in<compute>(optimizer);
+    const auto weights = weights_of_table();
+    kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
+                               std::remove_const_t<decltype(weights)>, State,
+                               std::remove_const_t<decltype(row_pace)>, std::remove_const_t<decltype(stages)>,
+                               Fields, row_fields>
+        kernel{source,   values.data, values.row_stride(), values.width(), items, weights, {}, 0, {}, 0,
+               row_pace, stages,      inputs.findings};
+    for (int f = 0; f < Fields; ++f) {
+      kernel.state[f] = state[static_cast<std::size_t>(f)].data;
+      kernel.state_stride = state[static_cast<std::size_t>(f)].row_stride();
+    }
+    for (int f = 0; f < row_fields; ++f) {
+      kernel.row_state[f] = row_state[static_cast<std::size_t>(f)].data;
+      kernel.row_state_stride = row_state[static_cast<std::size_t>(f)].row_stride();
+    }
+    return kernel;
+  }
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/optim/detail/catch_up_rows.hpp>
+#include <ferry/rows/detail/combine.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/row_walk.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// How many sums over a row an update asks for; there is always room for one.
+template <class Update>
+inline constexpr int measures_of = 1;
+template <class Update>
+  requires requires { Update::sums; }
+inline constexpr int measures_of<Update> = Update::sums;
+
+/// One optimizer step where a row must be seen as a whole before an element of it is changed: by rules that measure the
+/// row, by stages that look at the norm of its gradient or of its new weights, and by tables of 8-bit rows, which need
+/// the new weights' range. Each of these walks over the row once, combining gradients and computing what it needs
+/// anew; a last walk updates. From the second walk on the row comes from the first level of cache.
+///
+/// Device mapping, by teams: the vector lanes of one thread share a row. As many lanes as a row has packets, up to a warp.
+/// Each team has one contiguous piece of the items. Host mapping: one iteration for each item.
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
+          class Pace, class Stages, int Fields, int RowFields>
+struct update_whole_rows {
+  using update = typename Pace::update;
+  static constexpr bool measures = requires { update::sums; };
+  static constexpr int field_room = Fields == 0 ? 1 : Fields;
+  static constexpr int row_room = RowFields == 0 ? 1 : RowFields;
+
+  Source source;
+  const Value* values;
+  std::int64_t values_stride;
+  std::int64_t width;
+  std::int64_t items;
+  Weights table;
+  State* state[field_room];
+  std::int64_t state_stride;
+  State* row_state[row_room];
+  std::int64_t row_state_stride;
+  Pace pace;
+  Stages stages;
+  const index_report* refusal;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    if (is_refused()) return;
+    const row_segment rows = source.segment(item);
+    if (rows.row >= 0 && stages.takes(rows.row)) update_one(rows, thread_walk<Compute, Tile>{width});
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    if (is_refused()) return;
+    const std::int64_t teams = team.league_size();
+    const std::int64_t end = items * (team.league_rank() + 1) / teams;
+    for (std::int64_t item = items * team.league_rank() / teams + team.team_rank(); item < end;
+         item += team.team_size()) {
+      const row_segment rows = source.segment(item);
+      if (rows.row >= 0 && stages.takes(rows.row))
+        update_one(rows, lane_walk<Compute, Tile, Member>{team, width});
+    }
+  }
+
+ private:
+  struct numbers {
+    row_segment rows;
+    update now;
+    typename Weights::row_view weights;
+    Compute gradient_factor;
+    Compute row[row_room];
+    row_sums<Compute, measures_of<update>> total;
+    Compute weight_factor;
+  };
+  /// Each of them by itself, so that a host's compiler loads and stores vectors of them.
+  struct tile {
+    Compute gradient[Tile::elements];
+    Compute weight[Tile::elements];
+    Compute field[field_room][Tile::elements];
+
+    struct state_of_one {
+      Compute field[field_room];
+    };
+    KOKKOS_FORCEINLINE_FUNCTION state_of_one state(int e) const {
+      state_of_one of;
+      of.field[0] = Compute(0);  // never used where there are no fields
+      for (int f = 0; f < Fields; ++f) of.field[f] = field[f][e];
+      return of;
+    }
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
+    return source.blocked() || (refusal != nullptr && refusal->nonfinite != 0);
+  }
+
+  template <class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& rows, const Walk& walk) const {
+    numbers with;
+    with.rows = rows;
+    with.now = pace.of(rows.row);
+    with.weights = table.row(rows.row, width);
+    with.gradient_factor = Compute(1);
+    with.weight_factor = Compute(1);
+    with.row[0] = Compute(0);
+    for (int f = 0; f < RowFields; ++f)
+      with.row[f] = convert<Compute>(row_state[f][rows.row * row_state_stride]);
+    if constexpr (Stages::clip_norms != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+            Compute gradient[Tile::elements];
+            combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) {
+              const Compute g = stages.before_norm(gradient[e]);
+              part[0][e] = g * g;
+            }
+          });
+      with.gradient_factor = stages.gradient_factor(squares.value[0]);
+    }
+    if constexpr (measures) {
+      with.total = walk.template sums<update::sums>(
+          [&](std::int64_t column, int count, Compute(&part)[update::sums][Tile::elements]) {
+            tile here;
+            load(here, with, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) {
+              Compute own[update::sums];
+              auto of = here.state(e);
+              with.now.measure(here.weight[e], here.gradient[e], of.field, with.row, own);
+              for (int s = 0; s < update::sums; ++s) part[s][e] = own[s];
+            }
+          });
+      with.now.settle(with.total.value, static_cast<Compute>(width), with.row);
+    }
+    if constexpr (Stages::norm_limits != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+            tile here;
+            stepped(here, with, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
+          });
+      with.weight_factor = stages.weight_factor(squares.value[0]);
+    }
+    auto to = with.weights;
+    if constexpr (Weights::needs_range) {
+      const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
+        tile here;
+        stepped(here, with, column, count);
+        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.weight[e]);
+      });
+      to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
+    }
+    walk.each([&](std::int64_t column, int count) {
+      tile here;
+      stepped(here, with, column, count);
+      to.template store<Tile>(here.weight, column, count);
+      for (int f = 0; f < Fields; ++f)
+        store_tile<Tile>(here.field[f], state[f] + rows.row * state_stride + column, count);
+    });
+    walk.once([&] {
+      for (int f = 0; f < RowFields; ++f)
+        row_state[f][rows.row * row_state_stride] = convert<State>(with.row[f]);
+      if constexpr (Weights::needs_range) to.store_range();
+    });
+  }
+
+  /// Gradient, weights and state of a tile, before the step.
+  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
+                                        int count) const {
+    combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
+    for (int e = 0; e < live<Tile>(count); ++e)
+      here.gradient[e] = stages.gradient(here.gradient[e], with.gradient_factor);
+    with.weights.template load<Tile>(here.weight, column, count);
+    for (int f = 0; f < Fields; ++f)
+      load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
+    if constexpr (Pace::catches_up)
+      catch_up_tile<Tile, Fields>(pace, stages, with.rows.row, here.weight, here.field, count);
+  }
+
+  /// The same after it.
+  KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
+                                           int count) const {
+    load(here, with, column, count);
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      const Compute before = here.weight[e];
+      Compute weight = before;
+      auto of = here.state(e);
+      if constexpr (measures)
+        with.now.apply(weight, here.gradient[e], of.field, with.total.value);
+      else
+        with.now.apply(weight, here.gradient[e], of.field);
+      weight = stages.changed(before, weight, with.rows.row);
+      if constexpr (Stages::norm_limits != 0) weight *= with.weight_factor;
+      here.weight[e] = weight;
+      for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
+    }
+  }
+};
+
+}  // namespace ferry::kernels

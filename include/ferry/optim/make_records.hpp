@@ -1,0 +1,69 @@
+#pragma once
+
+#include <ferry/optim/make_state.hpp>
+#include <ferry/optim/records.hpp>
+
+#include <boost/hana/for_each.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::optim {
+
+/// Records for a table of rows x width weights of T, which are not initialised, and the state of `rule` with its initial
+/// values, elements of StateType:
+///
+///   auto rows = optim::make_records<float, mapped_space>(adam, "weights", n, 128);
+///   init::uniform(exec, rows.table(), -0.5f, 0.5f, 42);
+///   step(exec, adam, rows, indices, grads).wait();
+///
+/// Blocks until the values are set. Throws invalid_argument for options outside of their range and extents that are
+/// negative or overflow, bad_alloc.
+template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class Rule, std::integral Rows,
+          std::integral Width, class StepCount = step_count::global>
+[[nodiscard]] auto make_records(const Rule& rule, const std::string& label, Rows rows, Width width,
+                                StepCount = {}) {
+  using plain_rule = detail::rule_of<Rule>;
+  static_assert(Optimizer<plain_rule>,
+                "ferry: make_records needs an optimizer rule, ferry::optim::adam say.");
+  static_assert(FloatingElement<T> && FloatingElement<StateType>,
+                "ferry: records hold weights and state of float, double, half_t or bhalf_t elements only.");
+  const auto& plain = detail::stages_of<Rule>::rule_in(rule);
+  plain.check();
+  const auto sizes = ferry::detail::checked_extents(label, rows, width);
+  // Overflow and negative sizes are found as a table of such rows finds them.
+  (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
+  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1],
+                                                detail::active_fields(plain).count);
+  if constexpr (std::is_same_v<Space, device_space>)
+    ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
+  else
+    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
+  const auto set = [](const auto& array, double initial) {
+    if (initial == 0.0) return;
+    const auto value = static_cast<StateType>(initial);
+    if constexpr (std::is_same_v<Space, device_space>)
+      ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, array, value);
+    else
+      ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
+  };
+  int fields = 0;
+  int row_fields = 0;
+  boost::hana::for_each(plain.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>) {
+      made.name_row_field(row_fields, described.name);
+      set(made.row_field_ref(row_fields++), described.initial);
+    } else if (described.active) {
+      made.name_field(fields, described.name);
+      set(made.field_ref(fields++), described.initial);
+    }
+  });
+  if constexpr (StepCount::counts_rows)
+    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table()));
+  return made;
+}
+
+}  // namespace ferry::optim

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/policy/step_count.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+
+#include <boost/hana/for_each.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::optim {
+
+namespace detail {
+
+/// A new tensor whose elements are all the same; blocks until they are set.
+template <class T, class Space, std::size_t Rank>
+tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, Rank>& extents, T value) {
+  tensor<T, Space> made(label, extents);
+  if constexpr (std::is_same_v<Space, device_space>)
+    ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made), value);
+  else
+    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made), value);
+  return made;
+}
+
+/// Counters of a table's rows, all of them as far as the state.
+template <class Rule, class Space, class Table>
+tensor<std::uint32_t, Space> row_counters(const step_clock<Rule, Space>& clock, const Table& table) {
+  return filled<std::uint32_t, Space>(table.label + "::row_steps",
+                                      std::array{static_cast<std::size_t>(table.rows())},
+                                      static_cast<std::uint32_t>(clock.steps));
+}
+
+/// What a state is made for: rows, width and name.
+template <class Table>
+auto described(const Table& table) {
+  ferry::detail::require_rows<Table>();
+  return make_ref(table);
+}
+template <class Space>
+auto described(const rowwise_int8_tensor<Space>& table) {
+  auto made = make_ref(table.records());
+  made.extents[1] = static_cast<std::int64_t>(table.width());
+  return made;
+}
+
+/// The type of a table's state unless another one is asked for, and its memory space.
+template <class Table>
+struct default_state {
+  using type = accumulation_t<std::remove_const_t<typename array_traits<Table>::value_type>>;
+  using space = typename array_traits<Table>::memory_space;
+};
+template <class Space>
+struct default_state<rowwise_int8_tensor<Space>> {
+  using type = float;
+  using space = Space;
+};
+
+}  // namespace detail
+
+/// The state that `rule` needs for `table`, with its initial values: in the table's memory space, or in
+/// Space; elements of StateType, by default the accumulation type of the table's (float for half, bfloat16 and 8-bit
+/// rows, else the table's own). `rule` may be optim::staged: the state is that of its rule. With step_count::per_row or
+/// catch_up as a last argument the counters of the rows are made here, else by the first step that needs them. Blocks
+/// until the values are set. Throws invalid_argument for options outside of their range, bad_alloc.
+template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount = {}) {
+  using plain_rule = detail::rule_of<Rule>;
+  static_assert(Optimizer<plain_rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
+  static_assert(FloatingElement<StateType>,
+                "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
+  static_assert(
+      StepCountPolicy<StepCount>,
+      "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
+  const auto& plain = detail::stages_of<Rule>::rule_in(rule);
+  plain.check();
+  (void)detail::active_fields(plain);
+  const auto like = detail::described(table);
+  state<plain_rule, StateType, Space> made;
+  const auto filled = [&](const char* name, std::int64_t width, double initial) {
+    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
+                                             static_cast<std::size_t>(width)};
+    return detail::filled<StateType, Space>(like.label + "::" + name, extents,
+                                            static_cast<StateType>(initial));
+  };
+  int row_fields = 0;
+  boost::hana::for_each(plain.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
+      made.add_row_field(row_fields++, described.name, filled(described.name, 1, described.initial));
+    else if (described.active)
+      made.add_field(described.name, filled(described.name, like.width(), described.initial));
+  });
+  if constexpr (StepCount::counts_rows)
+    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), like));
+  return made;
+}
+
+template <MemorySpace Space, class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
+}
+
+template <class Rule, class Table, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
+}
+
+}  // namespace ferry::optim

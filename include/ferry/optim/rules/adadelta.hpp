@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adadelta (Zeiler 2012): g += weight_decay w; s = rho s + (1 - rho) g^2;
+/// d = sqrt(a + eps) / sqrt(s + eps) g; a = rho a + (1 - rho) d^2; w -= lr d.
+struct adadelta {
+  static constexpr std::string_view name = "adadelta";
+  static constexpr int min_fields = 2;
+
+  double lr = 1.0;
+  double rho = 0.9;
+  double eps = 1e-6;
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  friend bool operator==(const adadelta&, const adadelta&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute lr, rho, fresh, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      state[0] = rho * state[0] + fresh * g * g;
+      const Compute delta = Kokkos::sqrt(state[1] + eps) / Kokkos::sqrt(state[0] + eps) * g;
+      state[1] = rho * state[1] + fresh * delta * delta;
+      weight -= lr * delta;
+    }
+    /// Without a gradient only the averages fall off.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
+      return weight_decay == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(rho, steps);
+      state[1] *= decay_over(rho, steps);
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"square_avg"}, field{"acc_delta"});
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
+    return {static_cast<Compute>(lr),           static_cast<Compute>(rho),
+            static_cast<Compute>(1.0 - rho),    static_cast<Compute>(eps),
+            static_cast<Compute>(weight_decay), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_option(name, "rho", rho, rho >= 0.0 && rho <= 1.0, "in [0, 1]");
+    require_not_negative(name, "eps", eps);
+    require_not_negative(name, "weight_decay", weight_decay);
+  }
+};
+static_assert(Optimizer<adadelta>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adagrad (Duchi et al. 2011): g += weight_decay w; s += g^2;
+/// w -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps).
+struct adagrad {
+  static constexpr std::string_view name = "adagrad";
+  static constexpr int min_fields = 1;
+
+  double lr = 1e-2;
+  double lr_decay = 0.0;
+  double weight_decay = 0.0;
+  double initial_accumulator_value = 0.0;
+  double eps = 1e-10;
+  bool maximize = false;
+
+  friend bool operator==(const adagrad&, const adagrad&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute lr, weight_decay, eps, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      state[0] += g * g;
+      weight -= lr * (g / (Kokkos::sqrt(state[0]) + eps));
+    }
+    /// Without a gradient nothing changes.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
+      return weight_decay == Compute(0);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&)[N], std::int64_t) const {}
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"sum", initial_accumulator_value});
+  }
+
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double divisor;
+
+    friend bool operator==(const terms&, const terms&) = default;
+  };
+  struct rate_decay {
+    double lr_decay;
+
+    friend bool operator==(const rate_decay&, const rate_decay&) = default;
+    template <class Compute>
+    [[nodiscard]] terms<Compute> at(std::int64_t step) const {
+      return {1.0 + static_cast<double>(step - 1) * lr_decay};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.lr = narrowed<Compute>(lr / by.divisor);
+      return made;
+    }
+  };
+  [[nodiscard]] rate_decay by_step() const { return {lr_decay}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return options<Compute>().at(by_step().template at<Compute>(step));
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "lr_decay", lr_decay);
+    require_not_negative(name, "weight_decay", weight_decay);
+    require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
+    require_not_negative(name, "eps", eps);
+  }
+};
+static_assert(ScheduledOptimizer<adagrad>);
+
+}  // namespace ferry::optim

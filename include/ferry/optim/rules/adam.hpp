@@ -1,0 +1,115 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/bias_corrections.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adam (Kingma and Ba 2015): g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2)
+/// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). With amsgrad (Reddi et al. 2018) the largest
+/// v so far takes v's place there. Only the rows of the batch are touched. torch.optim.SparseAdam differs in the place of eps: see sparse_adam.
+struct adam {
+  static constexpr std::string_view name = "adam";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool amsgrad = false;
+  bool maximize = false;
+
+  friend bool operator==(const adam&, const adam&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      state[0] = beta1 * state[0] + fresh1 * g;
+      state[1] = beta2 * state[1] + fresh2 * g * g;
+      Compute square = state[1];
+      if constexpr (N > 2) {
+        if (state[2] > square) square = state[2];
+        state[2] = square;
+      }
+      weight -= step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps));
+    }
+    /// Without a gradient the weight follows m / sqrt(v), which falls off while b1^2 <= b2.
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
+      const Compute square = state[N > 2 ? 2 : 1];
+      return is_lost_in(step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps)), weight);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      state[0] *= decay_over(beta1, steps);
+      state[1] *= decay_over(beta2, steps);
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
+                                   field{"max_exp_avg_sq", 0.0, amsgrad});
+  }
+
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double correction1;
+    Compute root_correction2;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double correction2) {
+      return {correction1, static_cast<Compute>(std::sqrt(correction2))};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.step_size = narrowed<Compute>(lr / by.correction1);
+      made.root_correction2 = by.root_correction2;
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]),
+             static_cast<Compute>(1.0), static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
+  /// `step` counts from 1. The powers are taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return options<Compute>().at(by_step().template at<Compute>(step));
+  }
+
+  void check() const { require_adam_options(*this); }
+};
+static_assert(ScheduledOptimizer<adam>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/bias_corrections.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.Adamax (Kingma and Ba 2015, section 7.1): g += weight_decay w; m += (1 - b1) (g - m);
+/// u = max(b2 u, |g| + eps); w -= lr / (1 - b1^step) m / u.
+struct adamax {
+  static constexpr std::string_view name = "adamax";
+  static constexpr int min_fields = 2;
+
+  double lr = 2e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  friend bool operator==(const adamax&, const adamax&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute step_size, fresh1, beta2, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      state[0] += fresh1 * (g - state[0]);
+      const Compute decayed = beta2 * state[1];
+      const Compute now = Kokkos::fabs(g) + eps;
+      state[1] = now > decayed || now != now ? now : decayed;  // a NaN goes on, as in torch
+      weight -= step_size * (state[0] / state[1]);
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
+
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    double correction1;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double) { return {correction1}; }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    update<Compute> fixed;
+    Wide lr;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.step_size = narrowed<Compute>(lr / by.correction1);
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+            Wide(lr)};
+  }
+
+  /// `step` counts from 1. The power is taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return options<Compute>().at(by_step().template at<Compute>(step));
+  }
+
+  void check() const { require_adam_options(*this); }
+};
+static_assert(ScheduledOptimizer<adamax>);
+
+}  // namespace ferry::optim

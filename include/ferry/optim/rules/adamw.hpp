@@ -1,0 +1,87 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/rules/adam.hpp>
+#include <ferry/optim/detail/bias_corrections.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.AdamW (Loshchilov and Hutter 2019): w *= 1 - lr weight_decay, then as adam without weight decay:
+/// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps).
+/// With amsgrad (Reddi et al. 2018) the largest v so far takes v's place there. Only the rows of the batch are touched,
+/// and only they decay.
+struct adamw {
+  static constexpr std::string_view name = "adamw";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  bool amsgrad = false;
+  bool maximize = false;
+
+  friend bool operator==(const adamw&, const adamw&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute keep;
+    adam::update<Compute> rest;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      weight *= keep;
+      rest.apply(weight, gradient, state);
+    }
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      return keep == Compute(1) && rest.at_rest(weight, state);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      rest.coast(state, steps);
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
+                                   field{"max_exp_avg_sq", 0.0, amsgrad});
+  }
+
+  /// See ScheduledOptimizer.
+  template <class Compute, class Wide>
+  struct options_of {
+    Compute keep;
+    adam::options_of<Compute, Wide> rest;
+
+    KOKKOS_FUNCTION update<Compute> at(const adam::terms<Compute>& by) const { return {keep, rest.at(by)}; }
+  };
+  [[nodiscard]] bias_corrections<adam::terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute, Wide> options() const {
+    const adam rule{
+        .lr = lr, .betas = betas, .eps = eps, .weight_decay = 0.0, .amsgrad = amsgrad, .maximize = maximize};
+    return {static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute, Wide>()};
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return options<Compute>().at(by_step().template at<Compute>(step));
+  }
+
+  void check() const { require_adam_options(*this); }
+};
+static_assert(ScheduledOptimizer<adamw>);
+
+}  // namespace ferry::optim

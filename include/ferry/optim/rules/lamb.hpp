@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/bias_corrections.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// LAMB (You et al. 2020, algorithm 2), with the rows of the table as its layers: m = b1 m + (1 - b1) g;
+/// v = b2 v + (1 - b2) g^2; r = m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w;
+/// w -= lr |w| / |r| r, by the norms of the row, or w -= lr r where one of them is zero.
+struct lamb {
+  static constexpr std::string_view name = "lamb";
+  static constexpr int min_fields = 2;
+
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-6;
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  friend bool operator==(const lamb&, const lamb&) = default;
+
+  template <class Compute>
+  struct update {
+    static constexpr int sums = 2;
+
+    Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION Compute direction(Compute weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = sign * gradient;
+      state[0] = beta1 * state[0] + fresh1 * g;
+      state[1] = beta2 * state[1] + fresh2 * g * g;
+      return decayed(state[0] / correction1 / (Kokkos::sqrt(state[1] / correction2) + eps), weight_decay,
+                     weight);
+    }
+
+    /// What an element adds to the row's sums.
+    template <int N, int R>
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&state)[N],
+                                 const Compute (&)[R], Compute (&part)[sums]) const {
+      Compute after[N];
+      for (int f = 0; f < N; ++f) after[f] = state[f];
+      const Compute r = direction(weight, gradient, after);
+      part[0] = weight * weight;
+      part[1] = r * r;
+    }
+    /// Once for each row: the row's state, and what its elements need to know.
+    template <int R>
+    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      total[0] = both ? lr * (Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1])) : lr;
+    }
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
+                               const Compute (&total)[sums]) const {
+      weight -= total[0] * direction(weight, gradient, state);
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
+
+  /// What an update has of the step alone.
+  template <class Compute>
+  struct terms {
+    Compute correction1, correction2;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms of(double correction1, double correction2) {
+      return {static_cast<Compute>(correction1), static_cast<Compute>(correction2)};
+    }
+  };
+  /// See ScheduledOptimizer.
+  template <class Compute>
+  struct options_of {
+    update<Compute> fixed;
+
+    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
+      update<Compute> made = fixed;
+      made.correction1 = by.correction1;
+      made.correction2 = by.correction2;
+      return made;
+    }
+  };
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] options_of<Compute> options() const {
+    const auto one = static_cast<Compute>(1.0);
+    return {{static_cast<Compute>(lr), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
+             static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]), one, one,
+             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
+             static_cast<Compute>(maximize ? -1.0 : 1.0)}};
+  }
+
+  /// `step` counts from 1. The powers are taken in double on the host.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return options<Compute>().at(by_step().template at<Compute>(step));
+  }
+
+  void check() const { require_adam_options(*this); }
+};
+static_assert(RowOptimizer<lamb> && ScheduledOptimizer<lamb>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// LARS (You et al. 2017, algorithm 1), with the rows of the table as its layers: rate = trust_coefficient |w| / (|g| +
+/// weight_decay |w| + eps) by the norms of the row, or 1 where one of them is zero; b = momentum b + lr rate (g +
+/// weight_decay w); w -= b.
+struct lars {
+  static constexpr std::string_view name = "lars";
+  static constexpr int min_fields = 1;
+
+  double lr = 1e-1;
+  double momentum = 0.9;
+  double weight_decay = 0.0;
+  double trust_coefficient = 1e-3;
+  double eps = 1e-8;
+  bool maximize = false;
+
+  friend bool operator==(const lars&, const lars&) = default;
+
+  template <class Compute>
+  struct update {
+    static constexpr int sums = 2;
+
+    Compute lr, momentum, weight_decay, trust_coefficient, eps, sign;
+
+    /// What an element adds to the row's sums.
+    template <int N, int R>
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
+                                 Compute (&part)[sums]) const {
+      part[0] = weight * weight;
+      part[1] = gradient * gradient;
+    }
+    /// Once for each row: the row's state, and what its elements need to know.
+    template <int R>
+    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+      const Compute weights = Kokkos::sqrt(total[0]);
+      const Compute gradients = Kokkos::sqrt(total[1]);
+      const bool both = weights > Compute(0) && gradients > Compute(0);
+      total[0] = both ? lr * (trust_coefficient * weights / (gradients + weight_decay * weights + eps)) : lr;
+    }
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
+                               const Compute (&total)[sums]) const {
+      state[0] = momentum * state[0] + total[0] * decayed(sign * gradient, weight_decay, weight);
+      weight -= state[0];
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"momentum_buffer"}); }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
+    return {static_cast<Compute>(lr),           static_cast<Compute>(momentum),
+            static_cast<Compute>(weight_decay), static_cast<Compute>(trust_coefficient),
+            static_cast<Compute>(eps),          static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "momentum", momentum);
+    require_not_negative(name, "weight_decay", weight_decay);
+    require_not_negative(name, "trust_coefficient", trust_coefficient);
+    require_not_negative(name, "eps", eps);
+  }
+};
+static_assert(RowOptimizer<lars>);
+
+}  // namespace ferry::optim

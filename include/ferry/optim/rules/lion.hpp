@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/sign_of.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay: w *= 1 - lr weight_decay;
+/// w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g.
+struct lion {
+  static constexpr std::string_view name = "lion";
+  static constexpr int min_fields = 1;
+
+  double lr = 1e-4;
+  std::array<double, 2> betas = {0.9, 0.99};
+  double weight_decay = 0.0;
+  bool maximize = false;
+
+  friend bool operator==(const lion&, const lion&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      const Compute g = sign * gradient;
+      const Compute direction = beta1 * state[0] + fresh1 * g;
+      weight = keep * weight - lr * sign_of(direction);
+      state[0] = beta2 * state[0] + fresh2 * g;
+    }
+  };
+
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}); }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
+    return {static_cast<Compute>(lr),
+            static_cast<Compute>(1.0 - lr * weight_decay),
+            static_cast<Compute>(betas[0]),
+            static_cast<Compute>(1.0 - betas[0]),
+            static_cast<Compute>(betas[1]),
+            static_cast<Compute>(1.0 - betas[1]),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_rate(name, "betas[0]", betas[0]);
+    require_rate(name, "betas[1]", betas[1]);
+    require_not_negative(name, "weight_decay", weight_decay);
+  }
+};
+static_assert(Optimizer<lion>);
+
+}  // namespace ferry::optim

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// Adagrad with one accumulator for each row (FBGEMM's EXACT_ROWWISE_ADAGRAD; Naumov et al. 2019): g += weight_decay w;
+/// s += mean of g^2 over the row; w -= lr g / (sqrt(s) + eps). State of one number for each
+/// row.
+struct rowwise_adagrad {
+  static constexpr std::string_view name = "rowwise_adagrad";
+  static constexpr int min_fields = 0;
+
+  double lr = 1e-2;
+  double weight_decay = 0.0;
+  double initial_accumulator_value = 0.0;
+  double eps = 1e-8;
+  bool maximize = false;
+
+  friend bool operator==(const rowwise_adagrad&, const rowwise_adagrad&) = default;
+
+  template <class Compute>
+  struct update {
+    static constexpr int sums = 1;
+
+    Compute lr, weight_decay, eps, sign;
+
+    /// What an element adds to the row's sums.
+    template <int N, int R>
+    KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
+                                 Compute (&part)[sums]) const {
+      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      part[0] = g * g;
+    }
+    /// Once for each row: the row's state, and what its elements need to know.
+    template <int R>
+    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
+      row[0] += total[0] / width;
+      total[0] = lr / (Kokkos::sqrt(row[0]) + eps);
+    }
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N],
+                               const Compute (&total)[sums]) const {
+      weight -= total[0] * decayed(sign * gradient, weight_decay, weight);
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(row_field{"sum", initial_accumulator_value});
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
+    return {static_cast<Compute>(lr), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
+            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "weight_decay", weight_decay);
+    require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
+    require_not_negative(name, "eps", eps);
+  }
+};
+static_assert(RowOptimizer<rowwise_adagrad>);
+
+}  // namespace ferry::optim

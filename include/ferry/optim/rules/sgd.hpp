@@ -1,0 +1,86 @@
+#pragma once
+
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/detail/decay.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <boost/hana/tuple.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::optim {
+
+/// torch.optim.SGD: g += weight_decay w; b = momentum b + (1 - dampening) g, at the first step b = g;
+/// w -= lr (nesterov ? g + momentum b : b). Only the rows of the batch are touched: the others keep b, as if
+/// their gradient had not been seen. Without momentum there is no state.
+struct sgd {
+  static constexpr std::string_view name = "sgd";
+  static constexpr int min_fields = 0;
+
+  double lr = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  bool maximize = false;
+
+  friend bool operator==(const sgd&, const sgd&) = default;
+
+  template <class Compute>
+  struct update {
+    Compute lr, momentum, fresh, weight_decay, sign;
+    bool nesterov;
+
+    friend bool operator==(const update&, const update&) = default;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+      Compute g = decayed(sign * gradient, weight_decay, weight);
+      if (momentum != Compute(0)) {
+        state[0] = momentum * state[0] + fresh * g;
+        g = nesterov ? g + momentum * state[0] : state[0];
+      }
+      weight -= lr * g;
+    }
+    template <int N>
+    KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
+      if (weight_decay != Compute(0)) return false;
+      return momentum == Compute(0) || (momentum < Compute(1) && is_lost_in(lr * state[0], weight));
+    }
+    template <int N>
+    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+      if (momentum != Compute(0)) state[0] *= decay_over(momentum, steps);
+    }
+  };
+
+  [[nodiscard]] auto fields() const {
+    return boost::hana::make_tuple(field{"momentum_buffer", 0.0, momentum != 0.0});
+  }
+
+  /// `step` counts from 1.
+  template <class Compute>
+  [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
+    return {static_cast<Compute>(lr),
+            static_cast<Compute>(momentum),
+            static_cast<Compute>(step == 1 ? 1.0 : 1.0 - dampening),
+            static_cast<Compute>(weight_decay),
+            static_cast<Compute>(maximize ? -1.0 : 1.0),
+            nesterov};
+  }
+
+  void check() const {
+    require_not_negative(name, "lr", lr);
+    require_not_negative(name, "momentum", momentum);
+    require_not_negative(name, "weight_decay", weight_decay);
+    if (nesterov && (momentum <= 0.0 || dampening != 0.0))
+      throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
+  }
+};
+static_assert(Optimizer<sgd>);
+
+}  // namespace ferry::optim

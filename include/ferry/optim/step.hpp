@@ -1,0 +1,74 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/optim/records.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+/// One optimizer step on the rows that the batch names: combines their gradients, then updates weights and
+/// state in place, in one pass over the memory of a row: 2 (w + s) + g bytes. (Gradients of rows that come very often are
+/// added up before, gradients that are looked at are read before, and rows that count are counted behind.)
+///
+///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites; or
+///            optim::staged, a rule with stages around it
+///   table    rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
+///   state    from make_state(rule, table), or for a table of the same extents
+///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   grads    one row for each index, any number type
+///   policies, each at most once
+///     a path               default path::automatic
+///     a bounds policy      default bounds::check; a plan has its own
+///     a duplicates policy  default duplicates::sum, as torch's coalesce
+///     step_count::*        which step number a row goes by, and what becomes of steps that it missed; default global
+///     rounding::*          of half_t, bhalf_t and 8-bit weights; default nearest
+///     nonfinite::*         what becomes of a step with an infinity or a NaN among its gradients; default keep
+///
+/// Rows that the batch does not name keep weights and state. An empty batch is a step as well. Computed in double where any operand is double, else in
+/// float, every operation rounded for itself. Under path::staged the gradients travel through the ring and the update
+/// runs on the host, beside the data.
+///
+/// Enqueued on `exec`. The step is counted at once and taken back by a wait() that throws, so where indices may
+/// be bad, wait for a step before the next one. Throws invalid_argument for shapes or options that do not fit;
+/// ticket::wait() throws out_of_range under bounds::check and invalid_argument under duplicates::reject and
+/// nonfinite::reject, with table and state as they were.
+template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
+          class Indices, class Grads, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Grads>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
+    const Indices& indices, const Grads& grads, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_step_rule<Rule, StateRule>();
+  if constexpr (detail::is_8_bit_table<Table>) {
+    detail::require_row_verb<Exec, detail::records_of<Table>, Indices, Grads, chosen, true, true>();
+    return detail::step_rows<chosen>(exec, rule, detail::codes_of(table), state, indices, make_ref(grads));
+  } else {
+    detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
+    detail::require_mutable<Table>();
+    return detail::step_rows<chosen>(exec, rule, make_ref(table), state, indices, make_ref(grads));
+  }
+}
+
+/// The same on records, which hold weights and state of a row side by side.
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
+          class Indices, class Grads, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>(),
+                            detail::flaw_of_array<Grads>()) == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
+    const Indices& indices, const Grads& grads, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_step_rule<Rule, RecordRule>();
+  detail::require_row_verb<Exec, array_ref<T, Space>, Indices, Grads, chosen, true, true>();
+  return detail::step_rows<chosen>(exec, rule, records.table(), records, indices, make_ref(grads));
+}
+
+}  // namespace ferry

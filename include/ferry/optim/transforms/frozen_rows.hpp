@@ -1,0 +1,62 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/transform.hpp>
+#include <ferry/optim/detail/transform_defaults.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry::optim {
+
+/// Rows that keep weights and state whatever their gradient: those with mask[row] != 0.
+///
+///   mask   rank-1 array of integers, one for each row of the table, where the kernels reach it; read by every step until
+///          its ticket says that it has ended
+template <class T, class Space>
+class frozen_rows {
+ public:
+  using memory_space = Space;
+  static constexpr std::string_view name = "frozen_rows";
+
+  template <class Array>
+    requires ArrayLike<const Array>
+  explicit frozen_rows(const Array& mask) : mask_(::ferry::detail::read_only(make_ref(mask))) {
+    static_assert(std::integral<T>, "ferry: the mask of frozen_rows must be of integers.");
+  }
+
+  template <class Compute>
+  struct kernel : stage_defaults {
+    const T* mask;
+    std::int64_t stride;
+
+    KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const { return mask[row * stride] == T(0); }
+  };
+
+  template <class Compute>
+  [[nodiscard]] kernel<Compute> at_work() const {
+    kernel<Compute> made;
+    made.mask = mask_.data;
+    made.stride = mask_.row_stride();
+    return made;
+  }
+  template <class Check>
+  void reach(const Check& check) const {
+    check(mask_);
+  }
+  void check() const {}
+
+ private:
+  array_ref<const T, Space> mask_;
+};
+template <class Array>
+frozen_rows(const Array&) -> frozen_rows<std::remove_const_t<typename array_traits<Array>::value_type>,
+                                         typename array_traits<Array>::memory_space>;
+static_assert(Stage<frozen_rows<std::uint8_t, pageable_space>>);
+
+}  // namespace ferry::optim

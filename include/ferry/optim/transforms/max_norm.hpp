@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ferry/concepts/transform.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/transform_defaults.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <string_view>
+
+namespace ferry::optim {
+
+/// A row whose new weights have a Euclidean norm above `limit` is scaled down to it: by limit / (norm + 1e-7), as
+/// torch.nn.Embedding's max_norm does before a lookup.
+struct max_norm {
+  static constexpr std::string_view name = "max_norm";
+
+  double limit = 1.0;
+
+  template <class Compute>
+  struct kernel : stage_defaults {
+    static constexpr bool limits_norm = true;
+    Compute limit;
+
+    KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares) const {
+      const Compute norm = Kokkos::sqrt(squares);
+      return norm > limit ? limit / (norm + Compute(1e-7)) : Compute(1);
+    }
+  };
+
+  template <class Compute>
+  [[nodiscard]] kernel<Compute> at_work() const {
+    kernel<Compute> made;
+    made.limit = static_cast<Compute>(limit);
+    return made;
+  }
+  template <class Check>
+  void reach(const Check&) const {}
+  void check() const { require_not_negative(name, "limit", limit); }
+};
+static_assert(Stage<max_norm>);
+
+}  // namespace ferry::optim

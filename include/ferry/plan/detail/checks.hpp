@@ -1,0 +1,258 @@
+#pragma once
+
+#include <ferry/runtime/detail/arguments.hpp>
+#include <ferry/plan/detail/refusals.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/profile/detail/select_path.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// What a verb asks of its arguments. Types are checked here by static_asserts that are sentences, one after
+/// the other, since nvcc does not explain concepts; shapes are checked before anything is launched.
+namespace ferry::detail {
+
+template <class Exec>
+consteval void require_execution_space() {
+  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
+}
+
+template <class Array>
+consteval void require_rows() {
+  say<flaw_of_array<Array>(), refusing::others, Array>();
+  static_assert(
+      is_row_major_v<std::remove_cvref_t<Array>>,
+      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
+      "ferry::copy, which takes every layout.");
+}
+
+template <class Array>
+consteval void require_mutable() {
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>,
+                "ferry: the verb writes to this array, but its elements are const.");
+}
+
+template <class Exec, class Array>
+consteval void require_reach() {
+  static_assert(
+      may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
+      "device's execution space.");
+}
+
+/// Policies: known ones only, one of a kind, and none that the verb has no use for.
+template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep = false>
+consteval void require_policies() {
+  static_assert(
+      Chosen::facts::all_known,
+      "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also "
+      "step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
+  static_assert(Chosen::template at_most_one<path_category>, "ferry: at most one path policy may be given.");
+  static_assert(Chosen::template at_most_one<bounds_category>,
+                "ferry: at most one bounds policy may be given.");
+  static_assert(Chosen::template at_most_one<duplicates_category>,
+                "ferry: at most one duplicates policy may be given.");
+  static_assert(TakesBounds || !Chosen::template names<bounds_category>,
+                "ferry: this verb uses no indices, so it takes no bounds policy.");
+  static_assert(
+      TakesDuplicates || !Chosen::template names<duplicates_category>,
+      "ferry: this verb reads or copies every row it is asked for, so it takes no duplicates policy.");
+  static_assert(
+      TakesStep || !(Chosen::template names<step_count_category> ||
+                     Chosen::template names<rounding_category> || Chosen::template names<nonfinite_category>),
+      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so ferry::step takes "
+      "them, and of the others ferry::catch_up a rounding.");
+  static_assert(Chosen::template at_most_one<step_count_category>,
+                "ferry: at most one step_count policy may be given.");
+  static_assert(Chosen::template at_most_one<rounding_category>,
+                "ferry: at most one rounding policy may be given.");
+  static_assert(Chosen::template at_most_one<nonfinite_category>,
+                "ferry: at most one nonfinite policy may be given.");
+}
+
+template <class Indices>
+consteval void require_indices() {
+  say<flaw_of_indices<Indices>(), refusing::others, Indices>();
+}
+
+template <class Path, class... Spaces>
+consteval void require_path() {
+  static_assert(
+      !std::is_same_v<Path, path::staged> || any_host_space<Spaces...>,
+      "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; "
+      "use path::direct.");
+}
+
+/// For path::cooperative, and where its two ends may both do the same item.
+template <class Path, class TableSpace, class BatchSpace>
+consteval void require_two_ends() {
+  static_assert(
+      !std::is_same_v<Path, path::cooperative> ||
+          (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
+      "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table "
+      "must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
+}
+
+template <class Path>
+consteval void require_one_end() {
+  static_assert(
+      !std::is_same_v<Path, path::cooperative>,
+      "ferry: path::cooperative serves gather and scatter only: device and host may both do the same "
+      "row where they meet, which a sum or an optimizer step must not.");
+}
+
+template <class A, class B>
+consteval void require_same_width() {
+  constexpr std::size_t a = traits_of<A>::static_width;
+  constexpr std::size_t b = traits_of<B>::static_width;
+  static_assert(a == dyn || b == dyn || a == b,
+                "ferry: the widths of table and batch are fixed by their types and "
+                "differ.");
+}
+
+template <class To, class From>
+consteval void require_convertible() {
+  static_assert(
+      ConvertibleElement<To, From>,
+      "ferry: the element types of table and batch differ and at least one of them is no number, so rows "
+      "can't be converted.");
+}
+
+/// All that verbs on table, indices and batch have in common.
+template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,
+          bool TakesStep = false>
+consteval void require_row_verb() {
+  require_execution_space<Exec>();
+  require_rows<Table>();
+  require_rows<Batch>();
+  require_indices<Indices>();
+  require_policies<Chosen, true, TakesDuplicates, TakesStep>();
+  require_same_width<Table, Batch>();
+  require_reach<Exec, Table>();
+  require_reach<Exec, Batch>();
+  if constexpr (!is_plan<Indices>) require_reach<Exec, Indices>();
+  require_path<typename Chosen::template get<path_category, path::automatic>,
+               typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
+  require_two_ends<typename Chosen::template get<path_category, path::automatic>,
+                   typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
+}
+
+inline void require_dense_rows(const char* verb, const auto& array) {
+  if (array.rank == 0 && array.data == nullptr)
+    throw invalid_argument(std::string("ferry::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
+  if (!array.has_dense_rows())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
+                           " are strided; use ferry::copy to make a dense array of them");
+}
+
+/// Whether two arrays with dense rows have a byte in common. Rows of one stride may lie between each other's, as
+/// columns of one array do.
+inline bool overlap(const auto& a, const auto& b) {
+  if (a.size() == 0 || b.size() == 0) return false;
+  constexpr auto bytes_of = [](const auto& array, std::int64_t elements) {
+    return static_cast<std::uintptr_t>(elements) * sizeof(*array.data);
+  };
+  struct range {
+    std::uintptr_t begin, end, step, row;
+  };
+  const auto range_of = [&](const auto& array) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
+    const auto step = bytes_of(array, array.row_stride());
+    const auto row = bytes_of(array, array.width());
+    return range{begin, begin + static_cast<std::uintptr_t>(array.rows() - 1) * step + row, step, row};
+  };
+  const range one = range_of(a), other = range_of(b);
+  if (one.end <= other.begin || other.end <= one.begin) return false;
+  if (one.step != other.step) return true;
+  const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
+                                                        : one.step - (one.begin - other.begin) % one.step;
+  return shift < one.row || shift + other.row > one.step;
+}
+
+/// Shapes of a verb on rows. Extents of rank 1 stand for rows of one element.
+inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
+  require_dense_rows(verb, table);
+  require_dense_rows(verb, batch);
+  if (batch.rows() != positions)
+    throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
+                           " indices were given for the " + std::to_string(batch.rows()) + " rows of " +
+                           batch.describe());
+  if (batch.width() != table.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": rows of " + table.describe() + " have " +
+                           std::to_string(table.width()) + " elements, rows of " + batch.describe() +
+                           " have " + std::to_string(batch.width()));
+  if (overlap(table, batch))
+    throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and " +
+                           table.describe() + " overlap in memory");
+}
+
+inline void require_rank_one(const char* verb, const auto& indices) {
+  if (indices.rank != 1)
+    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
+                           " have rank " + std::to_string(indices.rank) + ", must be 1");
+  if (!indices.is_contiguous())
+    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
+                           " are strided, must be contiguous");
+}
+
+template <class Bounds>
+void require_a_row_to_clamp_to(const char* verb, std::int64_t rows, std::int64_t positions,
+                               const auto& describe) {
+  if constexpr (std::is_same_v<Bounds, bounds::clamp>)
+    if (rows == 0 && positions > 0)
+      throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
+                             std::to_string(positions) + " indices to, " + describe() + " has none");
+}
+template <class Bounds>
+void require_a_row_to_clamp_to(const char* verb, const auto& table, std::int64_t positions) {
+  require_a_row_to_clamp_to<Bounds>(verb, table.rows(), positions, [&] { return table.describe(); });
+}
+
+template <class Exec, class Chosen, class Table>
+void require_plan(const char* verb, const row_plan& plan, const Table& table) {
+  const auto& storage = plan.storage();
+  if (storage == nullptr) throw invalid_argument(std::string("ferry::") + verb + ": the plan is empty");
+  if (storage->backend != execution_backend<Exec>::name)
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made by the " +
+                           std::string(storage->backend) + " backend, but the verb runs on the " +
+                           std::string(execution_backend<Exec>::name) + " backend");
+  if (plan.rows() != table.rows())
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made for tables of " +
+                           std::to_string(plan.rows()) + " rows, but " + table.describe() + " has " +
+                           std::to_string(table.rows()));
+  if constexpr (Chosen::template names<bounds_category>) {
+    using bounds = typename Chosen::template get<bounds_category, void>;
+    if (storage->bounds != bounds::name)
+      throw invalid_argument(std::string("ferry::") + verb + ": the plan was made with " +
+                             std::string(storage->bounds) + ", the verb can't change that to " +
+                             std::string(bounds::name));
+  }
+}
+
+/// What path::direct needs of an array. From a device to pageable memory it works where the machine has HMM
+/// or ATS.
+template <class Exec, class Array>
+void require_direct_reach([[maybe_unused]] const char* verb, [[maybe_unused]] const Exec& exec,
+                          [[maybe_unused]] const Array& array) {
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<typename Array::memory_space, pageable_space>)
+    if (!execution_backend<Exec>::reaches_pageable(exec))
+      throw invalid_argument(
+          std::string("ferry::") + verb + ": path::direct can't reach " + array.describe() +
+          ", this device has no access to pageable memory; use path::staged or mapped_space");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// The kernels that look at indices alone. One thread for each position or segment.
+namespace ferry::kernels {
+
+/// Fills the report, so that a later kernel of the same verb can refuse to write.
+template <class Index, class Bounds>
+struct validate_indices {
+  index_rows<Index, Bounds> source;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { (void)source.row(i, true); }
+};
+
+/// Raw indices -> rows (-1: none), where row_of is given. keys and order, where given, are what the sort takes:
+/// positions without a row get the key `rows` and so end up behind all others.
+template <class Index, class Bounds>
+struct resolve_indices {
+  index_rows<Index, Bounds> source;
+  std::int64_t* row_of;
+  std::uint64_t* keys;
+  std::int64_t* order;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t row = source.row(i, true);
+    if (row_of != nullptr) row_of[i] = row;
+    if (keys == nullptr) return;
+    keys[i] = static_cast<std::uint64_t>(row < 0 ? source.rows : row);
+    order[i] = i;
+  }
+};
+
+/// Raw indices -> rows, and the keys that sort positions by row: (row, position), with `rows` for the row of positions that
+/// have none, so that they end up behind all others.
+template <class Index, class Bounds>
+struct key_indices {
+  index_rows<Index, Bounds> source;
+  std::int64_t* row_of;
+  std::uint64_t* keys;
+  int position_bits;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t row = source.row(i, true);
+    row_of[i] = row;
+    keys[i] = static_cast<std::uint64_t>(row < 0 ? source.rows : row) << position_bits |
+              static_cast<std::uint64_t>(i);
+  }
+};
+
+/// Such keys, sorted. A segment is all places of one row; a segment whose row does not follow the row before it is the head
+/// of a run.
+struct sorted_keys {
+  const std::uint64_t* keys;
+  std::int64_t count;
+  std::uint64_t rows;
+  int position_bits;
+
+  static constexpr int runs_shift = 32;
+
+  KOKKOS_FUNCTION std::uint64_t row(std::int64_t k) const { return keys[k] >> position_bits; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const {
+    return static_cast<std::int64_t>(keys[k] & ((std::uint64_t{1} << position_bits) - 1));
+  }
+  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that began so far.
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t k) const {
+    const std::uint64_t here = row(k);
+    if (here >= rows) return 0;
+    const std::uint64_t before = k == 0 ? here + 2 : row(k - 1);
+    return std::uint64_t{before != here} | std::uint64_t{before != here && before + 1 != here} << runs_shift;
+  }
+};
+
+/// The arrays of a plan from its sorted keys and the sums of what their places add, which stand where the sorted rows go.
+struct place_segments {
+  sorted_keys from;
+  std::uint64_t* sorted_rows;
+  std::int64_t* order;
+  std::int64_t* unique_rows;
+  std::int64_t* segment_begin;
+  std::int64_t* run_begin;
+  std::int64_t* inverse;
+  std::int64_t* unique_count;
+  std::int64_t* run_count;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    const std::uint64_t adds = from(k);
+    const auto segments = static_cast<std::int64_t>(sorted_rows[k] & 0xffffffffu);
+    const auto runs = static_cast<std::int64_t>(sorted_rows[k] >> sorted_keys::runs_shift);
+    const std::uint64_t row = from.row(k);
+    const std::int64_t position = from.position(k);
+    const bool valid = row < from.rows;
+    sorted_rows[k] = row;
+    order[k] = position;
+    inverse[position] = valid ? segments - 1 : -1;
+    if ((adds & 1u) != 0) {
+      unique_rows[segments - 1] = static_cast<std::int64_t>(row);
+      segment_begin[segments - 1] = k;
+    }
+    if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
+    // The ends of the last segment and of the last run are written by the last valid place.
+    if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
+    if (!valid && k == 0) close(0, 0, 0);
+  }
+
+  /// Also what a plan of no positions consists of.
+  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
+    segment_begin[segments] = places;
+    run_begin[runs] = segments;
+    *unique_count = segments;
+    *run_count = runs;
+  }
+};
+
+/// A plan of no positions; one thread.
+struct close_empty_plan {
+  place_segments plan;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close(0, 0, 0); }
+};
+
+/// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.
+struct list_positions {
+  const std::int64_t* rows;
+  std::int64_t* positions;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t p) const { positions[p] = rows[p] < 0 ? -1 : p; }
+};
+
+/// heads[i] = the first position of segment i.
+struct list_heads {
+  const std::int64_t* segment_begin;
+  const std::int64_t* order;
+  const std::int64_t* unique_count;
+  std::int64_t* heads;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (i < *unique_count) heads[i] = order[segment_begin[i]];
+  }
+};
+
+/// Reports each row that a plan's batch names more than once.
+struct find_duplicates {
+  const std::int64_t* unique_rows;
+  const std::int64_t* segment_begin;
+  const std::int64_t* unique_count;
+  report_writer report;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (i < *unique_count && segment_begin[i + 1] - segment_begin[i] > 1) report.duplicate(unique_rows[i]);
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/policy.hpp>
+#include <ferry/runtime/detail/report.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The index loaders of the row kernels. A *source* answers, for item i of a batch:
+///   blocked()        nothing must be written, because the batch was found faulty
+///   items(most)      how many items there are, at most so many; where a host's thread asks
+///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
+///                    for it; segment_within(i) is the same for an item that is known to exist
+///   position(k)      the row of the values array behind place k of such a range
+namespace ferry::kernels {
+
+struct row_segment {
+  std::int64_t row = -1;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// Item i is position i of an index array. With a report, the first lane of a position records its bad index.
+template <class Index, class Bounds>
+struct index_rows {
+  const Index* indices = nullptr;
+  std::int64_t rows = 0;
+  report_writer report;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
+    const Index index = indices[position];
+    const std::int64_t row = Bounds::resolve(index, rows);
+    if constexpr (Bounds::reports)
+      if (row < 0 && record)
+        report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
+    return row;
+  }
+  /// Only reads findings of an earlier kernel, see validate_indices.
+  KOKKOS_FUNCTION bool blocked() const {
+    if constexpr (Bounds::reports)
+      return report.findings->out_of_range != 0;
+    else
+      return false;
+  }
+  KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {row(i, false), i, i + 1}; }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
+};
+
+/// Item i is segment i of a plan: one row of the table and all positions that name it, in their order.
+template <bool Checked>
+struct plan_rows {
+  const std::int64_t* unique_rows = nullptr;
+  const std::int64_t* segment_begin = nullptr;
+  const std::int64_t* order = nullptr;
+  const std::int64_t* unique_count = nullptr;
+  const index_report* findings = nullptr;
+  const index_report* repeats = nullptr;  ///< where duplicates were looked for
+  const void* long_sums = nullptr;        ///< see sum_long_segments; null where there is no such buffer
+  std::int64_t long_stride = 0;
+
+  KOKKOS_FUNCTION bool blocked() const {
+    if constexpr (Checked)
+      return findings->out_of_range != 0 || (repeats != nullptr && repeats->duplicates != 0);
+    else
+      return repeats != nullptr && repeats->duplicates != 0;
+  }
+  KOKKOS_FUNCTION std::int64_t items(std::int64_t most) const {
+    return *unique_count < most ? *unique_count : most;
+  }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
+    return i < *unique_count ? segment_within(i) : row_segment{};
+  }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const {
+    return {unique_rows[i], segment_begin[i], segment_begin[i + 1]};
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
+};
+
+/// Item i is row rows[i], its value is values row i.
+struct listed_rows {
+  const std::int64_t* rows = nullptr;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
+  KOKKOS_FUNCTION static bool blocked() { return false; }
+  KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
+  KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {rows[i], i, i + 1}; }
+  KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
+};
+
+/// Position p belongs to row p of a dense buffer, where rows[p] says that it takes part.
+struct own_row {
+  const std::int64_t* rows = nullptr;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
+    return rows[position] < 0 ? -1 : position;
+  }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
+/// Item k is place k of a plan's order: its row, and the position of the batch that named it.
+struct sorted_places {
+  const std::uint64_t* sorted_rows = nullptr;
+  const std::int64_t* order = nullptr;
+  std::uint64_t rows = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
+    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return order[place]; }
+};
+
+/// Item k is row sorted_rows[k], which goes to row k of a buffer: what host threads walk over in a plan's order.
+struct own_sorted {
+  const std::uint64_t* sorted_rows = nullptr;
+  std::uint64_t rows = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t place, bool) const {
+    return sorted_rows[place] < rows ? static_cast<std::int64_t>(sorted_rows[place]) : -1;
+  }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
+/// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs
+/// findings of an earlier kernel where bad indices are to be reported, see validate_indices.
+template <class Index, class Bounds>
+struct index_destinations {
+  index_rows<Index, Bounds> to;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t k, bool) const {
+    return to.blocked() || to.row(k, false) < 0 ? -1 : k;
+  }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return to.row(k, false); }
+};
+
+/// Position p is row p.
+struct every_row {
+  KOKKOS_FUNCTION static std::int64_t row(std::int64_t position, bool) { return position; }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/plan_workspace_bytes.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Sorts the indices by row on `exec`; enqueued, without synchronisation. The arrays lie in `room`, which has
+/// the size that layout_of_plan says, or where it has none in a block of the engine's.
+template <class Bounds, class Exec, class Index, class Space, class RoomSpace = device_space>
+row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows,
+                      const array_ref<std::byte, RoomSpace>& room = {}) {
+  using backend = execution_backend<Exec>;
+  using plain = std::remove_const_t<Index>;
+  const auto n = indices.rows();
+  const auto home = engine<backend>::get();
+  call<Exec> of(exec, "make_plan");
+  of.refuse_capture(
+      "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
+      "duplicates::assume_unique");
+
+  auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()));
+  plan->positions = n;
+  plan->rows = rows;
+  plan->checked = Bounds::reports;
+  plan->signed_indices = std::is_signed_v<plain>;
+  plan->bounds = Bounds::name;
+  plan->backend = backend::name;
+  plan->space = room.data != nullptr ? RoomSpace::name : backend::scratch_space::name;
+  plan->on_host = is_host_exec<Exec>;
+
+  const plan_layout at = layout_of_plan<backend>(n, rows);
+  std::byte* workspace = room.data;
+  if (workspace != nullptr) {
+    of.writes_to(room);
+    plan->accesses = room.accesses;
+  } else {
+    plan->memory = of.block(at.bytes);
+    workspace = static_cast<std::byte*>(plan->memory.get());
+  }
+  const auto array = [workspace](std::size_t place) {
+    return reinterpret_cast<std::int64_t*>(workspace + place);
+  };
+  plan->row_of = array(at.row_of);
+  plan->inverse = array(at.inverse);
+  plan->unique_rows = array(at.unique_rows);
+  plan->unique_count = array(at.counts);
+  plan->run_count = array(at.counts) + 1;
+  plan->order = array(at.order);
+  plan->segment_begin = array(at.segment_begin);
+  auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + at.sorted_rows);
+  plan->sorted_rows = sorted_rows;
+  auto* keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[0]);
+  auto* other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
+
+  plan->report = home->report();
+  of.hold(plan->report);
+  plan->report_of = [](const plan_storage& of_plan) { return report_pool<backend>::read(*of_plan.report); };
+
+  const auto last_bit = at.position_bits + at.key_bits;
+  if (n != 0) {
+    // Indices that have to travel to the device lie where segments begin later.
+    const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin));
+    const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
+    launch(exec, of.label("resolve"), n,
+           kernels::key_indices<plain, Bounds>{loader, plan->row_of, keys, at.position_bits});
+    backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
+                       at.sort_bytes);
+  }
+  // The sort says in which of its buffers the result lies; the other is free now.
+  plan->run_begin =
+      array(reinterpret_cast<std::byte*>(keys) == workspace + at.keys[0] ? at.keys[1] : at.keys[0]);
+  const kernels::sorted_keys sorted{keys, n, static_cast<std::uint64_t>(rows), at.position_bits};
+  const kernels::place_segments segments{
+      sorted,          sorted_rows,   plan->order,        plan->unique_rows, plan->segment_begin,
+      plan->run_begin, plan->inverse, plan->unique_count, plan->run_count};
+  if (n != 0) {
+    backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
+    launch(exec, of.label("segments"), n, segments);
+  } else {
+    launch(exec, of.label("segments"), 1, kernels::close_empty_plan{segments});
+  }
+
+  ticket made = of.finish();
+  plan->made = of.done();
+  plan->made_by = of.id();
+  plan->unique_count_of = [](const plan_storage& of_plan) {
+    if (of_plan.made != nullptr) of_plan.made->wait();
+    std::int64_t count = 0;
+    backend::read(&count, of_plan.unique_count, sizeof count);
+    return count;
+  };
+  made.detach();
+  return row_plan(std::move(plan));
+}
+
+template <class Exec, class Indices, class Chosen>
+consteval void require_plan_arguments() {
+  require_execution_space<Exec>();
+  require_indices<Indices>();
+  static_assert(!is_plan<Indices>, "ferry: make_plan takes indices, not another plan.");
+  require_policies<Chosen, true, false>();
+  static_assert(!Chosen::template names<path_category>,
+                "ferry: make_plan moves no rows, so it takes no path policy.");
+  require_reach<Exec, Indices>();
+}
+
+template <class Bounds, class Rows>
+void require_plan_shapes(const auto& indices, Rows rows) {
+  if (std::cmp_less(rows, 0))
+    throw invalid_argument("ferry::make_plan: the number of rows is " + std::to_string(rows) +
+                           ", must be >= 0");
+  require_rank_one("make_plan", indices);
+  require_a_row_to_clamp_to<Bounds>("make_plan", static_cast<std::int64_t>(rows), indices.rows(),
+                                    [] { return std::string("the table"); });
+}
+
+template <class Exec, class Room>
+void require_workspace(const Exec& exec, const Room& room, std::int64_t positions, std::int64_t rows) {
+  const auto needed = layout_of_plan<execution_backend<Exec>>(positions, rows).bytes;
+  const auto complain = [&](const std::string& what) {
+    throw invalid_argument("ferry::make_plan: the workspace " + room.describe() + " " + what + "; " +
+                           std::to_string(needed) + " bytes are needed, " + std::to_string(room.rows()) +
+                           " given");
+  };
+  if (room.rank != 1 || !room.is_contiguous()) complain("must be contiguous and of rank 1");
+  if (std::cmp_less(room.rows(), needed)) complain("is too small");
+  const auto past = reinterpret_cast<std::uintptr_t>(room.data) % plan_workspace_alignment;
+  if (past != 0)
+    complain("begins " + std::to_string(past) + " bytes behind a multiple of " +
+             std::to_string(plan_workspace_alignment));
+  require_direct_reach("make_plan", exec, room);
+}
+
+}  // namespace detail
+
+/// Sorts the indices of a batch once, for every verb of that batch on tables of `rows` rows.
+///
+///   indices
+///     rank-1 array of int32, uint32, int64 or uint64; free for reuse when the call returns, unless it lies
+///     in device, pinned or mapped memory: then when the plan's first verb has ended
+///   rows     rows of the tables that the plan is for
+///   policies one bounds policy (default bounds::check); a verb that uses the plan reports what it found
+///
+/// Enqueued on `exec`; nothing waits for the device. Equal rows keep the order of their positions.
+/// Throws invalid_argument where the indices are no contiguous rank-1 array or `rows` is negative, for more than 2^31
+/// indices, and where the number of a row and that of a position do not fit into 64 bits together.
+template <class Exec, class Indices, std::integral Rows, class... Policies>
+  requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
+           detail::flaw::none)
+[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_plan_arguments<Exec, Indices, chosen>();
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto ref = make_ref(indices);
+  detail::require_plan_shapes<bounds_policy>(ref, rows);
+  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
+}
+
+/// The same in memory of the caller's, so that a steady step allocates nothing:
+///
+///   workspace
+///     rank-1 array of std::byte that kernels of `exec` reach (tensor<std::byte, device_space>; on a host
+///     backend also a span), of at least plan_workspace_bytes(exec, number of indices, rows) bytes and on a
+///     multiple of 16 bytes
+///
+/// The plan's arrays stay in the workspace, which must live until the plan and all verbs in flight that use it
+/// have ended. The next plan may take it as soon as the last of those verbs is enqueued: of any instance where the
+/// workspace is a ferry::tensor, else of the same one.
+/// Of the engine's memory the plan takes a report, and for pageable indices on their way to a device a
+/// page-locked copy. Throws invalid_argument for a workspace that is too small or misaligned.
+template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
+  requires(ArrayLike<std::remove_reference_t<Workspace>>&& detail::first_of(
+               detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
+           detail::flaw::none)
+[[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, Rows rows, Workspace&& workspace,
+                                 Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_plan_arguments<Exec, Indices, chosen>();
+  static_assert(std::is_same_v<typename detail::traits_of<Workspace>::value_type, std::byte>,
+                "ferry: the workspace of make_plan must be an array of std::byte that may be written.");
+  detail::require_reach<Exec, Workspace>();
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto ref = make_ref(indices);
+  detail::require_plan_shapes<bounds_policy>(ref, rows);
+  const auto room = make_ref(workspace);
+  detail::require_workspace(exec, room, ref.rows(), static_cast<std::int64_t>(rows));
+  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows), room);
+}
+
+}  // namespace ferry

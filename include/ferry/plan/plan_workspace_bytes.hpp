@@ -1,0 +1,84 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/error.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Where the arrays of a plan lie in its block, in bytes from the block's begin. Each array starts on a
+/// multiple of 128 bytes from there, so that kernels read it in whole lines where the block is aligned so.
+struct plan_layout {
+  std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0, order = 0, segment_begin = 0,
+              sorted_rows = 0;
+  // The sort's two buffers. Once it has run, the one that it left holds the runs.
+  std::size_t keys[2] = {};
+  std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the sums
+  std::size_t bytes = 0;
+  // A key is (row, position), `rows` for no row.
+  int position_bits = 0;
+  int key_bits = 1;
+};
+
+template <class Backend>
+plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
+  plan_layout made;
+  const auto n = static_cast<std::size_t>(positions);
+  const auto take = [&made](std::size_t bytes) {
+    const std::size_t at = made.bytes;
+    made.bytes += (bytes + 127) / 128 * 128;
+    return at;
+  };
+  constexpr std::size_t each = sizeof(std::int64_t);
+  made.row_of = take(n * each);
+  made.inverse = take(n * each);
+  made.unique_rows = take(n * each);
+  made.counts = take(2 * each);
+  made.order = take(n * each);
+  made.segment_begin = take((n + 1) * each);
+  made.sorted_rows = take(n * each);
+  for (auto& buffer : made.keys) buffer = take((n + 1) * each);
+  made.position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
+  made.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
+  // Segments and runs are counted in the two halves of 64 bits.
+  if (made.position_bits > 31 || made.position_bits + made.key_bits > 64)
+    throw invalid_argument(
+        "ferry::make_plan: " + std::to_string(positions) + " indices into " + std::to_string(rows) +
+        " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits");
+  if (positions > 0)
+    made.sort_bytes =
+        std::max(Backend::sort_keys_bytes(positions, made.position_bits, made.position_bits + made.key_bits),
+                 Backend::sum_bytes(positions));
+  made.sort = take(made.sort_bytes);
+  return made;
+}
+
+inline constexpr std::size_t plan_workspace_alignment = 16;
+
+}  // namespace detail
+
+/// Bytes of workspace that make_plan needs for `positions` indices into tables of `rows` rows: the plan's
+/// arrays, 64 bytes for each position, and what sorting them takes. The number grows with `positions` and
+/// does not depend on the indices' values; ask for the largest batch and use one workspace for all.
+/// Throws invalid_argument for negative numbers, and for those that make_plan refuses.
+template <class Exec, std::integral Positions, std::integral Rows>
+[[nodiscard]] std::size_t plan_workspace_bytes(const Exec&, Positions positions, Rows rows) {
+  detail::require_execution_space<Exec>();
+  if (std::cmp_less(positions, 0) || std::cmp_less(rows, 0))
+    throw invalid_argument("ferry::plan_workspace_bytes: " + std::to_string(positions) + " positions and " +
+                           std::to_string(rows) + " rows were given, neither may be negative");
+  return detail::layout_of_plan<execution_backend<Exec>>(static_cast<std::int64_t>(positions),
+                                                         static_cast<std::int64_t>(rows))
+      .bytes;
+}
+
+}  // namespace ferry

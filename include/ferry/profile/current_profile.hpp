@@ -1,0 +1,168 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/machine_profile.hpp>
+#include <ferry/profile/detail/profile_file.hpp>
+#include <ferry/profile/detail/path_kind.hpp>
+#include <ferry/memory/detail/until_finalize.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Exec>
+machine_identity identity_of(const Exec& exec) {
+  using backend = execution_backend<Exec>;
+  machine_identity made;
+  auto id = backend::device_identity();
+  made.device = std::move(id.device);
+  made.driver = std::move(id.driver);
+  if constexpr (is_host_exec<Exec>)
+    made.threads = std::to_string(exec.concurrency());
+  else
+    made.threads = std::to_string(Kokkos::DefaultHostExecutionSpace().concurrency());
+  return made;
+}
+
+/// Whose readings the defaults are, as the start of a sentence about why they are in use.
+template <class Exec>
+std::string origin_of_defaults(const Exec& exec) {
+  constexpr const char* machine = "defaults (readings of one H200 behind PCIe 5 x16 with 16 cores, ";
+  if constexpr (is_host_exec<Exec>)
+    return machine + ("taken for " + std::to_string(exec.concurrency())) +
+           " host threads; not of this machine)";
+  else
+    return std::string(machine) + "not of this machine)";
+}
+
+}  // namespace detail
+
+/// What current_profile is while nothing is known of the machine: of a host execution space, by its number of threads.
+template <class Exec>
+[[nodiscard]] machine_profile default_profile(const Exec& exec) {
+  if constexpr (detail::is_host_exec<Exec>)
+    return detail::host_defaults(exec.concurrency());
+  else
+    return {};
+}
+
+namespace detail {
+
+struct known_profile {
+  machine_profile profile;
+  std::string origin;  ///< a sentence's end: "read from ..."
+};
+
+/// The file's profile, else the defaults and why. A cache that can't be used is passed over; a file that the user
+/// names and that is no profile is an error.
+template <class Exec>
+known_profile load_profile(const Exec& exec) {
+  known_profile made{default_profile(exec), origin_of_defaults(exec) + ": "};
+  const std::string path = profile_path(execution_backend<Exec>::name);
+  const bool named = named_profile() != nullptr;
+  if (path.empty()) {
+    made.origin += "neither FERRY_PROFILE nor XDG_CACHE_HOME nor HOME is set";
+    return made;
+  }
+  std::string why;
+  bool missing = false;
+  const std::string text = read_text(path, why, missing);
+  if (missing) {
+    made.origin += "there is no " + path + ", which ferry::calibrate would write";
+    return made;
+  }
+  bool unusable = true;
+  if (why.empty()) why = from_json(text, identity_of(exec), made.profile, unusable);
+  if (why.empty()) {
+    made.origin = "read from " + path;
+    return made;
+  }
+  if (named && unusable) throw io_error("ferry: the profile " + path + " (FERRY_PROFILE) " + why);
+  made.origin += path + " " + why;
+  return made;
+}
+
+/// The profile that one backend's verbs use. Loaded by the first call that needs it, gone with Kokkos::finalize.
+template <class Exec>
+class profile_holder {
+ public:
+  static std::shared_ptr<const known_profile> get(const Exec& exec) {
+    const auto home = until_finalize<residence>();
+    const std::lock_guard lock(home->guard);
+    if (home->known == nullptr) home->known = std::make_shared<const known_profile>(load_profile(exec));
+    return home->known;
+  }
+  static void set(known_profile known) {
+    const auto home = until_finalize<residence>();
+    auto made = std::make_shared<const known_profile>(std::move(known));
+    const std::lock_guard lock(home->guard);
+    home->known = std::move(made);
+  }
+  /// Back to what the files say, at the next use.
+  static void forget() {
+    const auto home = until_finalize<residence>();
+    const std::lock_guard lock(home->guard);
+    home->known = nullptr;
+  }
+
+ private:
+  struct residence {
+    std::mutex guard;
+    std::shared_ptr<const known_profile> known;
+  };
+};
+
+inline void require_usable(const machine_profile& profile) {
+  for (const auto& field : profile_fields)
+    if (!is_usable(field, profile.*field.member))
+      throw invalid_argument("ferry::use_profile: " + std::string(field.name) + " is " +
+                             number_text(profile.*field.member));
+}
+
+/// path::automatic's choice. Where there is but one way the profile isn't looked at.
+template <class Exec>
+route choose_route(const Exec& exec, const move_facts& facts, route_set candidates) {
+  if (candidates.size() == 1)
+    for (const route only : every_route)
+      if (candidates.contains(only)) return only;
+  return choose_route(profile_holder<Exec>::get(exec)->profile, facts, candidates);
+}
+
+}  // namespace detail
+
+/// What path::automatic knows of the machine that `exec` runs on: what ferry::calibrate measured in this program or
+/// has left in a file, else default_profile(exec). The file is $FERRY_PROFILE, else
+/// ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; it is read once, by the first call that needs it.
+/// A file of another device, driver, number of host threads or version of ferry is not used. Throws io_error where
+/// FERRY_PROFILE names a file that can't be read or is no profile; a file that does not exist is not an error, since
+/// calibrate is to write it. Thread-safe.
+template <class Exec>
+[[nodiscard]] machine_profile current_profile(const Exec& exec) {
+  return detail::profile_holder<Exec>::get(exec)->profile;
+}
+
+/// Where current_profile comes from, and why not from the file: "defaults (...): ... is of driver
+/// ...".
+template <class Exec>
+[[nodiscard]] std::string profile_origin(const Exec& exec) {
+  return detail::profile_holder<Exec>::get(exec)->origin;
+}
+
+/// Replaces the profile for every later verb of this program. Throws invalid_argument for rates that are not
+/// positive. Thread-safe.
+template <class Exec>
+void use_profile(const Exec&, const machine_profile& profile) {
+  detail::require_usable(profile);
+  detail::profile_holder<Exec>::set({profile, "set by ferry::use_profile"});
+}
+
+}  // namespace ferry

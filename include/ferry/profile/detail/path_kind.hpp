@@ -1,0 +1,116 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry {
+
+/// The paths as values, for what is decided at run time; path::* are the same paths as types.
+enum class route : unsigned char { direct, ordered, staged, cooperative };
+
+/// The operations that take a path.
+enum class verb : unsigned char { gather, scatter, scatter_add, step, copy };
+
+constexpr std::string_view name(route which) {
+  constexpr std::string_view names[] = {"direct", "ordered", "staged", "cooperative"};
+  return names[static_cast<std::size_t>(which)];
+}
+
+constexpr std::string_view name(verb which) {
+  constexpr std::string_view names[] = {"gather", "scatter", "scatter_add", "step", "copy"};
+  return names[static_cast<std::size_t>(which)];
+}
+
+namespace detail {
+
+/// All routes, asynchronous ones first: the order in which equal predictions are preferred.
+inline constexpr std::array<route, 4> every_route = {route::direct, route::ordered, route::staged,
+                                                     route::cooperative};
+
+/// Some of the routes.
+class route_set {
+ public:
+  constexpr route_set() = default;
+  constexpr route_set(std::initializer_list<route> routes) {
+    for (const route one : routes) bits_ |= bit(one);
+  }
+  [[nodiscard]] constexpr bool contains(route one) const { return (bits_ & bit(one)) != 0u; }
+  [[nodiscard]] constexpr route_set with(route one) const { return route_set(bits_ | bit(one)); }
+  [[nodiscard]] constexpr route_set without(route one) const { return route_set(bits_ & ~bit(one)); }
+  [[nodiscard]] constexpr route_set without(route_set some) const { return route_set(bits_ & ~some.bits_); }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0u; }
+  [[nodiscard]] constexpr int size() const {
+    int count = 0;
+    for (const route one : every_route) count += contains(one) ? 1 : 0;
+    return count;
+  }
+  friend constexpr bool operator==(const route_set&, const route_set&) = default;
+
+ private:
+  constexpr explicit route_set(unsigned bits) : bits_(bits) {}
+  static constexpr unsigned bit(route one) { return 1u << static_cast<unsigned>(one); }
+  unsigned bits_ = 0;
+};
+
+/// One call of a verb, as far as its duration depends on it.
+struct move_facts {
+  verb what = verb::gather;
+  std::string_view table_space;  ///< of the rows that are named by index; for copy, of the source
+  std::string_view batch_space;  ///< of the rows in the order of the batch; for copy, of the destination
+  std::int64_t table_bytes = 0;
+  std::int64_t row_bytes = 0;
+  std::int64_t positions = 0;
+  bool planned = false;  ///< the indices are sorted already, by a row_plan
+  bool on_host = false;  ///< the verb's own kernels run on the host's cores
+};
+
+/// The facts of a verb that Exec's kernels would run on `positions` rows of `table`.
+template <class Exec, class BatchSpace, class T, class TableSpace>
+move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64_t positions,
+                    bool planned = false) {
+  constexpr auto element = static_cast<std::int64_t>(sizeof(T));
+  return {what,
+          TableSpace::name,
+          BatchSpace::name,
+          table.rows() * table.row_stride() * element,
+          table.width() * element,
+          positions,
+          planned,
+          is_host_exec<Exec>};
+}
+
+/// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
+/// out, so that they need not be compiled: mapped memory is as fast as the link, but for short rows, and a verb that
+/// writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory have
+/// path::direct for the asking.
+template <class Exec, class TableSpace, class BatchSpace>
+constexpr route_set candidate_routes(verb what) {
+  constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
+  constexpr bool pageable =
+      std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
+  if constexpr (is_host_exec<Exec>) {
+    return {route::direct};
+  } else if constexpr (pageable) {
+    return {route::staged};
+  } else {
+    if (what == verb::copy || !batch_on_device) return {route::direct};
+    if (!std::is_same_v<TableSpace, pinned_space>)
+      return what != verb::gather ? route_set{route::direct}
+             : std::is_same_v<TableSpace, mapped_space>
+                 ? route_set{route::direct, route::ordered, route::cooperative}
+                 : route_set{route::direct, route::ordered};
+    const route_set all{route::direct, route::ordered, route::staged};
+    return what == verb::gather || what == verb::scatter ? all.with(route::cooperative) : all;
+  }
+}
+
+}  // namespace detail
+}  // namespace ferry

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/profile/detail/flat_json.hpp>
+#include <ferry/profile/machine_profile.hpp>
+#include <ferry/version.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// A machine's profile as a file: one flat JSON object.
+namespace ferry::detail {
+
+/// What a profile is valid for. A file of another machine, or of another version of anything, is not used.
+struct machine_identity {
+  std::string device;
+  std::string driver;
+  std::string threads;  ///< of the host's execution space
+  /// Numbers of another model mean something else.
+  std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
+                      std::to_string(FERRY_VERSION_PATCH) + " model 2";
+};
+
+inline std::string to_json(const machine_profile& profile, const machine_identity& of) {
+  std::string made = "{\n";
+  const auto line = [&made](std::string_view key, const std::string& value) {
+    made.append("  ").append(json_text(key)).append(": ").append(value);
+  };
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}, {"ferry", &of.ferry}};
+  for (const auto& [key, value] : names) {
+    line(key, json_text(*value));
+    made += ",\n";
+  }
+  std::string measured;
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if ((profile.measured >> i & 1u) != 0u)
+      measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
+  line("measured", json_text(measured));
+  for (const auto& field : profile_fields) {
+    made += ",\n";
+    line(field.name, number_text(profile.*field.member));
+  }
+  return made + "\n}\n";
+}
+
+/// Fills `into` from the text of a file. Gives an empty string, or why the file can't be used; `into` is then as it
+/// was. `malformed` tells a file that is no profile from one of another machine.
+inline std::string from_json(std::string_view text, const machine_identity& of, machine_profile& into,
+                             bool& malformed) {
+  malformed = true;
+  std::string why;
+  const std::vector<json_field> fields = flat_json_reader(text, why).read();
+  if (!why.empty()) return why;
+  const auto find = [&fields](std::string_view key, bool number) -> const json_field* {
+    for (const auto& field : fields)
+      if (field.key == key && field.is_number == number) return &field;
+    return nullptr;
+  };
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
+  for (const auto& [key, value] : names) {
+    const json_field* field = find(key, false);
+    if (field == nullptr) return "lacks the string " + json_text(key);
+    if (field->text == *value) continue;
+    malformed = false;
+    return "is of " + std::string(key) + " " + json_text(field->text) + ", not " + json_text(*value);
+  }
+  machine_profile read;
+  for (const auto& field : profile_fields) {
+    const json_field* found = find(field.name, true);
+    if (found == nullptr) return "lacks the number " + json_text(field.name);
+    if (!is_usable(field, found->number))
+      return "has " + number_text(found->number) + " for " + json_text(field.name);
+    read.*field.member = found->number;
+  }
+  const json_field* measured = find("measured", false);
+  if (measured == nullptr) return "lacks the string \"measured\"";
+  const std::string list = " " + measured->text + " ";
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) read.measured |= 1u << i;
+  malformed = false;
+  into = read;
+  return {};
+}
+
+/// $FERRY_PROFILE, null where it is not set or empty.
+inline const char* named_profile() {
+  const char* named = std::getenv("FERRY_PROFILE");
+  return named != nullptr && *named != '\0' ? named : nullptr;
+}
+
+/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json, empty where none of them is
+/// set.
+inline std::string profile_path(std::string_view backend) {
+  if (const char* named = named_profile()) return named;
+  std::string folder;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/')  // relative ones are to be ignored
+    folder = cache;
+  else if (home != nullptr && *home != '\0')
+    folder = std::string(home) + "/.cache";
+  else
+    return {};
+  return folder.append("/ferry/profile-").append(backend).append(".json");
+}
+
+/// The whole file; `why` is filled where it can't be read, and `missing` set where there is none. A profile has about
+/// two thousand bytes.
+inline std::string read_text(const std::string& path, std::string& why, bool& missing) {
+  constexpr std::size_t most = std::size_t{1} << 16;
+  std::string text;
+  missing = false;
+  const auto unreadable = [&why](const char* reason) { why = std::string("can't be read: ") + reason; };
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    missing = errno == ENOENT;
+    unreadable(std::strerror(errno));
+    return text;
+  }
+  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for its writer
+    unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
+    return text;
+  }
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) {
+    unreadable(std::strerror(errno));
+    return text;
+  }
+  text.resize(most + 1);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  if (std::ferror(file) != 0)
+    unreadable(std::strerror(errno));
+  else if (text.empty())
+    why = "is empty";
+  else if (text.size() > most)
+    why = "is too long for a profile";
+  std::fclose(file);
+  return text;
+}
+
+/// Throws io_error where the path names something that a file must not take the place of: a device, a pipe, a socket, a
+/// folder, or a symbolic link, whatever it points at. What does not exist, or can't be looked at, passes.
+inline void require_replaceable(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
+  const char* what = S_ISDIR(found.st_mode)   ? "a folder"
+                     : S_ISLNK(found.st_mode) ? "a symbolic link"
+                                              : "no ordinary file";
+  throw io_error("ferry: " + path + ": can't be written: it is " + what);
+}
+
+/// A new file, for writing; null, and errno, where there is none. What a program of the same number left there is removed.
+inline std::FILE* open_new(const std::string& path) {
+  const auto create = [&path] {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  };
+  int file = create();
+  if (file < 0 && errno == EEXIST) {
+    ::unlink(path.c_str());
+    file = create();
+  }
+  if (file < 0) return nullptr;
+  std::FILE* made = ::fdopen(file, "wb");
+  if (made == nullptr) ::close(file);
+  return made;
+}
+
+/// Writes a new file next to the old one and puts it in its place, so that no other program reads half of it; makes
+/// the folders that are missing. Throws io_error, naming the path, also where require_replaceable does.
+inline void write_text(const std::string& path, const std::string& text) {
+  const auto fail = [&path](const char* what) {
+    throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
+  };
+  require_replaceable(path);
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    ::mkdir(path.substr(0, at).c_str(), 0777);  // where that fails, opening the file says why
+  const std::string fresh = path + "." + std::to_string(::getpid()) + ".part";
+  std::FILE* file = open_new(fresh);
+  if (file == nullptr) fail("can't be written");
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  const bool closed = std::fclose(file) == 0;
+  if (written && closed && std::rename(fresh.c_str(), path.c_str()) == 0) return;
+  const int reason = errno;
+  std::remove(fresh.c_str());
+  errno = reason;
+  fail("can't be written");
+}
+
+}  // namespace ferry::detail

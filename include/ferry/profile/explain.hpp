@@ -1,0 +1,70 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/error.hpp>
+#include <ferry/profile/current_profile.hpp>
+#include <ferry/profile/explanation.hpp>
+#include <ferry/profile/detail/path_kind.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry {
+
+struct explain_options {
+  bool planned = false;  ///< the verb is given a row_plan
+};
+
+namespace detail {
+
+/// The space of a batch that kernels of Exec reach and that is usual there.
+template <class Exec>
+using usual_batch_space =
+    std::conditional_t<may_dereference<Exec, device_space>(), device_space, pageable_space>;
+
+}  // namespace detail
+
+/// Which path path::automatic takes for `n` rows of `table`, and why: what the machine's profile predicts for each of
+/// the paths in question. Nothing is moved, the table's rows are not read.
+///
+///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
+///   table       anything that a verb takes as table
+///   n           rows of the batch
+///   BatchSpace  where the batch lies; default device_space
+///   exec        the execution space that the verb would be given
+///
+/// Throws invalid_argument for a negative n or strided rows, and io_error as current_profile does.
+template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExecutionSpace>
+[[nodiscard]] explanation explain(verb what, const Table& table, std::int64_t n, const Exec& exec = Exec(),
+                                  const explain_options& options = {}) {
+  detail::require_execution_space<Exec>();
+  detail::require_rows<const Table>();
+  detail::require_reach<Exec, Table>();
+  using batch_space =
+      std::conditional_t<std::is_void_v<BatchSpace>, detail::usual_batch_space<Exec>, BatchSpace>;
+  static_assert(MemorySpace<batch_space>, "ferry: explain's template argument is the batch's memory space.");
+  static_assert(
+      detail::may_dereference<Exec, batch_space>(),
+      "ferry: a host execution space can't dereference a batch in device_space; pass an instance of the "
+      "device's execution space.");
+  using table_space = typename detail::traits_of<Table>::memory_space;
+  const auto ref = make_ref(table);
+  detail::require_dense_rows("explain", ref);
+  if (n < 0)
+    throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
+  const auto facts = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
+  const auto known = detail::profile_holder<Exec>::get(exec);
+  auto made = detail::explain_choice(known->profile, facts,
+                                     detail::candidate_routes<Exec, table_space, batch_space>(what));
+  made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
+              ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
+  made.profile = known->origin;
+  return made;
+}
+
+}  // namespace ferry

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/detail/tensor_like.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/future.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// The extents of an array's clone, as far as types fix them.
+template <class Array>
+struct cloned_extents {
+  using type = dynamic_rank;
+};
+template <class T, class Space, class Extents>
+struct cloned_extents<tensor<T, Space, Extents>> {
+  using type = Extents;
+};
+template <class T, class Space, class Extents>
+struct cloned_extents<tensor_slice<T, Space, Extents>> {
+  using type = Extents;
+};
+template <class T, class Space, class Extents>
+struct cloned_extents<tensor_view<T, Space, Extents>> {
+  using type = Extents;
+};
+
+}  // namespace detail
+
+/// A deep copy as a new tensor in Space, handed out by get() of the future when it has arrived:
+///
+///   auto saved = ferry::clone<ferry::pageable_space>(exec, table, "saved");
+///   ...
+///   const auto weights = saved.get();
+///
+///   array  a tensor, slice or view, or any other array that ferry::copy takes, in any memory space; strides become
+///          those of a row-major array
+///   label  of the new tensor; where there is none the array's and "::clone"
+///
+/// The tensor has the array's element type and extents, for a tensor, slice or view also those in its type. Enqueued
+/// on `exec`, as ferry::copy; the array must live until the future says that the work has ended. Throws
+/// invalid_argument for a handle without extents and where `exec` is being captured into a graph, and bad_alloc.
+template <MemorySpace Space, class Exec, class Array>
+[[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
+    const Exec& exec, const Array& array, std::string label = {}) {
+  detail::require_execution_space<Exec>();
+  static_assert(
+      ArrayLike<const Array>,
+      "ferry: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits.");
+  using element = std::remove_const_t<typename array_traits<Array>::value_type>;
+  const auto from = make_ref(array);
+  if (from.rank == 0)
+    throw invalid_argument("ferry::clone: '" + std::string(from.label) +
+                           "' is an empty handle without extents");
+  if (execution_backend<Exec>::capturing(exec))
+    throw invalid_argument(
+        "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once "
+        "only; "
+        "copy into a tensor of yours");
+  if (label.empty()) label = std::string(from.label) + "::clone";
+  auto made = detail::tensor_like<element, Space, typename detail::cloned_extents<Array>::type>(
+      from, from.rows(), std::move(label));
+  ticket work = ferry::copy(exec, array, made);
+  return future<decltype(made)>(std::move(work), std::move(made));
+}
+
+/// The same in the array's own memory space; tensor::clone(exec) as well.
+template <class Exec, class Array>
+[[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
+    const Exec& exec, const Array& array, std::string label = {}) {
+  static_assert(
+      ArrayLike<const Array>,
+      "ferry: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits.");
+  return ferry::clone<typename array_traits<Array>::memory_space>(exec, array, std::move(label));
+}
+
+namespace detail {
+template <class Exec>
+struct clone_function {
+  template <class Array>
+  auto operator()(const Exec& exec, const Array& array) const {
+    return ferry::clone(exec, array);
+  }
+};
+}  // namespace detail
+
+}  // namespace ferry

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// tile = what `Duplicates` makes of the values of one segment, columns [column, column + count). Sums run in
+/// the order of the positions, one after the other, whatever the backend.
+template <class Tile, class Duplicates, class Compute, class Source, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
+                                                 const row_segment& rows, const Value* values,
+                                                 std::int64_t stride, std::int64_t column, int count) {
+  const auto value_of = [&](std::int64_t k) { return values + source.position(k) * stride + column; };
+  if constexpr (!Duplicates::combines) {
+    const bool last = std::is_same_v<Duplicates, duplicates::last>;
+    load_tile<Tile>(tile, value_of(last ? rows.end - 1 : rows.begin), count);
+  } else {
+    bool summed = false;
+    if constexpr (!Tile::host && requires { source.long_sums; })
+      summed = source.long_sums != nullptr && long_segments::has(rows.begin, rows.end);
+    if constexpr (!Tile::host && requires { source.long_sums; }) {
+      if (summed)
+        load_tile<Tile>(tile,
+                        static_cast<const Compute*>(source.long_sums) +
+                            long_segments::slot(rows.begin) * source.long_stride + column,
+                        count);
+    }
+    if (!summed) load_tile<Tile>(tile, value_of(rows.begin), count);
+    const std::int64_t end = summed ? rows.begin : rows.end;
+    const auto add = [&](std::int64_t k) {
+      if constexpr (Tile::partial) {
+        const Value* next = value_of(k);
+        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += convert<Compute>(next[e]);
+      } else {
+        Compute next[Tile::elements];
+        load_tile<Tile>(next, value_of(k), count);
+        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
+      }
+    };
+    // A device's compiler would unroll the loop, for segments that are seldom longer than one, and need more registers.
+    KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
+    KOKKOS_IF_ON_HOST((for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
+    if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
+      for (int e = 0; e < live<Tile>(count); ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
+  }
+}
+
+}  // namespace ferry::kernels

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// out[position(k)] = table[row(k)] for each item k of the source, in another element type; rows that it does not
+/// resolve stay as they are. Each element is converted once, from In to Out.
+///
+/// Device mapping: one thread for each tile of a row, row-major, so that neighbouring threads read and write
+/// neighbouring bytes. A tile is 4 elements where `packed` says that every row of both sides consists of
+/// packets, else 1. Both share one kernel: the branch is the same for all threads, and instances by element
+/// pair, index type and policy are many as it is.
+template <class Out, class In, class Source>
+struct convert_rows {
+  const In* table;
+  std::int64_t table_stride;
+  Out* out;
+  std::int64_t out_stride;
+  detail::fast_divisor tiles;
+  bool packed;
+  Source source;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t item = tiles.quotient(i);
+    const std::int64_t tile = i - item * tiles.divisor();
+    const std::int64_t row = source.row(item, tile == 0);
+    if (row < 0) return;
+    const std::int64_t position = source.position(item);
+    if (packed)
+      one<packed_tile>(position, row, tile);
+    else
+      one<single_tile>(position, row, tile);
+  }
+
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position, std::int64_t row, std::int64_t tile) const {
+    const std::int64_t column = tile * Tile::elements;
+    In value[Tile::elements];
+    load_tile<Tile>(value, table + row * table_stride + column, Tile::elements);
+    store_tile<Tile>(value, out + position * out_stride + column, Tile::elements);
+  }
+};
+
+}  // namespace ferry::kernels

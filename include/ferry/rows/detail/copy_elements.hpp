@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Row-major position -> place in a strided array. Neighbouring extents that lie densely are merged
+/// beforehand, so a contiguous array has one.
+struct strided_places {
+  std::int64_t extents[max_rank] = {};
+  std::int64_t strides[max_rank] = {};
+  int rank = 0;
+
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position) const {
+    std::int64_t place = 0;
+    for (int d = rank - 1; d > 0; --d) {
+      const std::int64_t outer = position / extents[d];
+      place += (position - outer * extents[d]) * strides[d];
+      position = outer;
+    }
+    return place + position * strides[0];
+  }
+};
+
+/// to[places_to(first_to + i)] = from[places_from(first_from + i)], one thread for each element.
+template <class To, class From>
+struct copy_elements {
+  To* to;
+  strided_places places_to;
+  std::int64_t first_to;
+  const From* from;
+  strided_places places_from;
+  std::int64_t first_from;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    to[places_to(first_to + i)] = convert<To>(from[places_from(first_from + i)]);
+  }
+};
+
+/// to[e] = from[e] for e in [0, count), converted, both contiguous. One iteration for each tile: on a device a
+/// thread loads and stores 4 elements at once, on a host the compiler vectorises a loop. The last tile may be
+/// shorter.
+template <class To, class From, class Tile>
+struct convert_elements {
+  static constexpr std::int64_t each = Tile::host ? 64 : Tile::elements;  ///< elements of an iteration
+
+  To* to;
+  const From* from;
+  std::int64_t count;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t begin = i * each;
+    const std::int64_t left = count - begin;
+    if (left >= each) {
+      for (std::int64_t first = begin; first < begin + each; first += Tile::elements) {
+        From value[Tile::elements];
+        load_tile<Tile>(value, from + first, Tile::elements);
+        store_tile<Tile>(value, to + first, Tile::elements);
+      }
+    } else {
+      for (std::int64_t e = 0; e < left; ++e) to[begin + e] = convert<To>(from[begin + e]);
+    }
+  }
+};
+
+/// A contiguous block by a kernel, in 16-byte units: for memory that DMA is slow on.
+template <class Unit>
+struct copy_units {
+  Unit* to;
+  const Unit* from;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
+}  // namespace ferry::kernels

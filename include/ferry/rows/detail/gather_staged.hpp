@@ -1,0 +1,94 @@
+#pragma once
+
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/long_runs.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/spin_lock.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/runtime/detail/transfer_batch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// Rows through host memory, by the host's threads. `rows` lists the table row of each position, -1 for none.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
+                   const array_ref<Out, OutSpace>& out) {
+  const auto label = label_of("gather", "staged");
+  const std::int64_t n = out.rows();
+  const std::int64_t wide = out.width();
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
+  if constexpr (TableSpace::is_host_accessible && OutSpace::is_host_accessible) {
+    const auto host = host_side(of.exec());
+    launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
+    host.fence(label);
+  } else if constexpr (TableSpace::is_host_accessible) {
+    // Neighbouring rows of a page-locked table go by DMA as they lie, the others by way of the ring.
+    long_runs runs;
+    if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
+      runs = long_runs::between(of.exec(), rows, table, out);
+    transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
+    spin_lock adding;
+    const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+      runs.split(
+          first, count,
+          [&](std::int64_t begin, std::int64_t length) {
+            const std::lock_guard lock(adding);
+            straight.add(out.data + begin * out.row_stride(), table.data + rows[begin] * table.row_stride(),
+                         length * row_bytes);
+          },
+          on_rest);
+    };
+    if (runs.is_every_row()) {
+      rest_of(0, n, [](std::int64_t, std::int64_t) {});
+      return straight.enqueue();
+    }
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    const kernels::listed_rows source{rows};
+    with_rows_from_slot<Exec>(out, source, [&](const auto& mover) {
+      slots.to_device(
+          mover, rest_of, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+            const auto packed =
+                dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+            launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+            return std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
+          });
+    });
+    // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+    straight.enqueue();
+  } else {
+    // From the device: its teams fill the ring, which the host's threads empty. Rows of another type are gathered into
+    // a batch there first, which converts them.
+    auto* listed = of.template scratch<std::int64_t>(n);
+    transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
+             n * static_cast<std::int64_t>(sizeof(std::int64_t)));
+    ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
+    const auto bring = [&](const auto& mover) {
+      slots.from_device(mover, all_by_ring{},
+                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                          const auto packed = dense_rows<const Out, pinned_space>(
+                              reinterpret_cast<const Out*>(slot), count, wide, "slot");
+                          launch_gather(here, label, packed, rows_from(out, first, count),
+                                        kernels::own_row{rows + first}, count);
+                        });
+    };
+    const kernels::listed_rows source{listed};
+    if constexpr (std::is_same_v<std::remove_const_t<T>, Out>) {
+      with_rows_to_slot(table, source, bring);
+    } else {
+      const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
+      launch_gather(of.exec(), label, table, dense, source, n);
+      with_rows_to_slot(dense, kernels::every_row{}, bring);
+    }
+  }
+}
+
+}  // namespace ferry::detail

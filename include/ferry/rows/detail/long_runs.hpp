@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// Whether DMA runs at the link's rate on memory of this space, and asynchronously: not on memory that the device
+/// maps with large pages, nor on pages that the system may move.
+template <class Space>
+inline constexpr bool is_page_locked = std::is_same_v<Space, pinned_space>;
+
+/// Finds the pieces of a list of rows that name neighbouring rows of a table, as far as they are long enough for a
+/// transfer of their own, which then takes the rows from the table, or to it, past the ring.
+class long_runs {
+ public:
+  /// No piece is long enough.
+  long_runs() = default;
+  /// Rows of the same bytes in `table` and in `batch`, which has a row for each item of the list `rows` (-1: none).
+  template <class Exec, class T, class TableSpace, class V, class BatchSpace>
+  static long_runs between(const Exec&, const std::int64_t* rows, const array_ref<T, TableSpace>& table,
+                           const array_ref<V, BatchSpace>& batch) {
+    const std::int64_t row_bytes = batch.width() * static_cast<std::int64_t>(sizeof(V));
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning().dma_run_bytes;
+    const bool dense = table.row_stride() == table.width() && batch.row_stride() == batch.width();
+    if (row_bytes <= 0 || (!dense && row_bytes < least_bytes)) return {};
+    return {rows, (least_bytes + row_bytes - 1) / row_bytes, dense};
+  }
+  /// Runs of at least `least` rows; each row on its own where they do not lie `dense`, one behind the other.
+  long_runs(const std::int64_t* rows, std::int64_t least, bool dense)
+      : rows_(rows), least_(least), most_(dense ? std::numeric_limits<std::int64_t>::max() : 1) {}
+
+  /// Whether each row is a run: none goes by way of a ring.
+  [[nodiscard]] bool is_every_row() const { return least_ == 1; }
+
+  /// Cuts items [first, first + count) into runs and what lies between them: on_run(begin, length) and
+  /// on_rest(begin, length), in the items' order.
+  ///
+  /// Only every few items are looked at: a run of `least` items holds a whole window of half as many, wherever it
+  /// begins, and first and last row of a window tell whether it may be part of one.
+  template <class OnRun, class OnRest>
+  void split(std::int64_t first, std::int64_t count, const OnRun& on_run, const OnRest& on_rest) const {
+    const std::int64_t end = first + count;
+    std::int64_t done = first;
+    const std::int64_t window = (least_ + 1) / 2;
+    for (std::int64_t at = first; least_ > 0 && at + window <= end;) {
+      std::int64_t begin = at, stop = at;
+      if (rows_[at] >= 0 && rows_[at + window - 1] == rows_[at] + window - 1) {
+        while (begin > done && rows_[begin - 1] >= 0 && rows_[begin - 1] + 1 == rows_[begin]) --begin;
+        for (++stop; stop < end && rows_[stop] == rows_[stop - 1] + 1;) ++stop;
+      }
+      if (stop - begin < least_) {
+        at += window;
+        continue;
+      }
+      if (done < begin) on_rest(done, begin - done);
+      for (std::int64_t from = begin; from < stop; from += std::min(most_, stop - from))
+        on_run(from, std::min(most_, stop - from));
+      done = stop;
+      at = first + (stop - first + window - 1) / window * window;
+    }
+    if (done < end) on_rest(done, end - done);
+  }
+
+ private:
+  const std::int64_t* rows_ = nullptr;
+  std::int64_t least_ = 0;
+  std::int64_t most_ = 1;
+};
+
+}  // namespace ferry::detail

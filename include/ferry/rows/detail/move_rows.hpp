@@ -1,0 +1,202 @@
+#pragma once
+
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/worker_kernel.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/rows/detail/convert_rows.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/serve_ring.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// What the verbs share for moving rows: opaque units, launching, runs of rows.
+namespace ferry::detail {
+
+template <class T, class Space>
+array_ref<T, Space> dense_rows(T* data, std::int64_t rows, std::int64_t width, const char* label) {
+  array_ref<T, Space> made;
+  made.data = data;
+  made.rank = 2;
+  made.extents = {rows, width};
+  made.make_dense();
+  made.label = label;
+  return made;
+}
+
+/// Rows [first, first + count) of an array with dense rows, as a table.
+template <class T, class Space>
+array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
+  array_ref<T, Space> made;
+  made.data = array.data + first * array.row_stride();
+  made.rank = 2;
+  made.extents = {count, array.width()};
+  made.strides = {array.row_stride(), 1};
+  made.label = array.label;
+  return made;
+}
+
+/// The widest opaque unit, of at most 8 bytes, that an element consists of and that any element is aligned for: the
+/// lowest bit of its size and alignment tells.
+template <class T>
+using unit_of =
+    kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
+
+/// Whether the rows of all arrays start on 16-byte boundaries and end there.
+template <class... Arrays>
+bool in_wide_units(const Arrays&... arrays) {
+  constexpr auto unit = static_cast<std::int64_t>(sizeof(kernels::opaque16));
+  const auto fits = [](const auto& array) {
+    constexpr auto element = static_cast<std::int64_t>(sizeof(*array.data));
+    return reinterpret_cast<std::uintptr_t>(array.data) % unit == 0 && array.width() * element % unit == 0 &&
+           array.row_stride() * element % unit == 0;
+  };
+  return (fits(arrays) && ...);
+}
+
+/// Whether the rows of all arrays consist of whole packets of so many elements, each at its packet's
+/// alignment.
+template <int Elements, class... Arrays>
+bool in_packets(const Arrays&... arrays) {
+  const auto fits = [](const auto& array) {
+    constexpr auto bytes = Elements * sizeof(*array.data);
+    return reinterpret_cast<std::uintptr_t>(array.data) % bytes == 0 && array.width() % Elements == 0 &&
+           array.row_stride() % Elements == 0;
+  };
+  return (fits(arrays) && ...);
+}
+
+template <class Unit, class T, class Space>
+auto as_units(const array_ref<T, Space>& array) {
+  using unit = std::conditional_t<std::is_const_v<T>, const Unit, Unit>;
+  const auto in_units = [](std::int64_t elements) {
+    return elements * static_cast<std::int64_t>(sizeof(T)) / static_cast<std::int64_t>(sizeof(Unit));
+  };
+  struct units {
+    unit* data;
+    std::int64_t stride;
+    std::int64_t width;
+  };
+  return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
+}
+
+template <class Unit, class Exec, class Table, class Out, class Source, class Order>
+void launch_gather_units(const Exec& exec, const std::string& label, const Table& table, const Out& out,
+                         const Source& source, std::int64_t items, const Order& order) {
+  const auto from = as_units<Unit>(table);
+  const auto to = as_units<Unit>(out);
+  if constexpr (std::is_same_v<Order, all_at_once>) {
+    using kernel = kernels::gather_row_pairs<Unit, Source>;
+    const std::int64_t step = kernel::step_for(to.width);
+    order.run(
+        exec, label, kernel::pairs(items, step), to.width,
+        kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step});
+  } else {
+    using kernel = kernels::gather_rows<Unit, Unit, Source>;
+    order.run(exec, label, items, to.width,
+              kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+  }
+}
+
+/// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
+          class Order = all_at_once>
+void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
+                   const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
+                   const Order& order = {}) {
+  using in = std::remove_const_t<T>;
+  constexpr bool moves = std::is_same_v<in, Out>;
+  const std::int64_t wide = out.width();
+  const std::int64_t from_step = table.row_stride();
+  const std::int64_t to_step = out.row_stride();
+  if constexpr (is_host_exec<Exec>) {
+    constexpr bool opaque = moves && sizeof(unit_of<in>) == sizeof(in);
+    using from_unit = std::conditional_t<opaque, unit_of<in>, in>;
+    using to_unit = std::conditional_t<opaque, unit_of<in>, Out>;
+    using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
+    const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
+    order.run(exec, label, items, parts,
+              kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                     reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
+  } else if constexpr (moves) {
+    if (in_wide_units(table, out))
+      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, items, order);
+    else
+      launch_gather_units<unit_of<in>>(exec, label, table, out, source, items, order);
+  } else {
+    constexpr int each = kernels::packed_tile::elements;
+    const bool packed = in_packets<each>(table, out);
+    const std::int64_t tiles = packed ? wide / each : wide;
+    order.run(exec, label, items, tiles,
+              kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
+                                                     fast_divisor(tiles), packed, source});
+  }
+}
+
+/// visit(mover) with the mover that takes rows of `out` from a slot, in the widest unit that the alignment allows.
+template <class Exec, class Out, class Space, class Source, class Visit>
+void with_rows_from_slot(const array_ref<Out, Space>& out, const Source& source, const Visit& visit) {
+  const auto in_units = [&]<class Unit>(Unit) {
+    const auto to = as_units<Unit>(out);
+    visit(kernels::rows_from_slot<Exec, Unit, Source>{to.data, to.stride, fast_divisor(to.width), source});
+  };
+  if (in_wide_units(out))
+    in_units(kernels::opaque16{});
+  else
+    in_units(unit_of<Out>{});
+}
+
+/// The same, for rows of `table` on their way to a slot.
+template <class T, class Space, class Source, class Visit>
+void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, const Visit& visit) {
+  const auto in_units = [&]<class Unit>(Unit) {
+    const auto from = as_units<Unit>(table);
+    visit(kernels::rows_to_slot<Unit, Source>{from.data, from.stride, fast_divisor(from.width), source});
+  };
+  if (in_wide_units(table))
+    in_units(kernels::opaque16{});
+  else
+    in_units(unit_of<std::remove_const_t<T>>{});
+}
+
+/// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
+template <class Bounds, class Exec, class Index, class Space>
+void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows,
+                     std::int64_t* rows) {
+  using plain = std::remove_const_t<Index>;
+  const std::string& label = of.label("staged", "resolve");
+  const plain* at_host = indices_for_host(of, indices);
+  const kernels::index_rows<plain, Bounds> source{at_host, table_rows, of.host_report()};
+  const kernels::resolve_indices<plain, Bounds> resolve{source, rows, nullptr, nullptr};
+  if constexpr (is_host_exec<Exec>) {
+    launch(of.exec(), label, indices.rows(), resolve);
+    of.exec().fence(label);
+  } else {
+    run_on_crew(label, indices.rows(), resolve);
+  }
+}
+
+/// Rows without elements: nothing moves, but bad indices are found all the same.
+template <class Bounds, class Exec, class Index, class Space>
+void look_at_bounds(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows) {
+  using plain = std::remove_const_t<Index>;
+  if constexpr (Bounds::reports) {
+    if (indices.rows() == 0) return;
+    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
+                                                    of.report()};
+    launch(of.exec(), of.label("validate"), indices.rows(), kernels::validate_indices<plain, Bounds>{source});
+  }
+}
+
+}  // namespace ferry::detail

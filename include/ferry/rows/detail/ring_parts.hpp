@@ -1,0 +1,46 @@
+#pragma once
+
+#include <ferry/rows/detail/serve_ring.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Every piece of a list goes by way of the ring, as it is.
+struct all_by_ring {
+  template <class Visit>
+  void operator()(std::int64_t first, std::int64_t count, const Visit& visit) const {
+    visit(first, count);
+  }
+};
+
+/// What a worker of a ring takes from the claims, part by part.
+template <class Claims, class Parts>
+class claimed_parts {
+ public:
+  claimed_parts(Claims& claims, const Parts& parts) : claims_(claims), parts_(parts) {}
+
+  bool take(kernels::ring_post& next) {
+    std::int64_t first = 0, count = 0;
+    while (at_ == found_.size()) {
+      if (!claims_.take(first, count)) return false;
+      found_.clear();
+      at_ = 0;
+      parts_(first, count, [&](std::int64_t begin, std::int64_t length) {
+        if (length > 0) found_.push_back({begin, length, 0});
+      });
+    }
+    next = found_[at_++];
+    return true;
+  }
+
+ private:
+  Claims& claims_;
+  const Parts& parts_;
+  std::vector<kernels::ring_post> found_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace ferry::detail

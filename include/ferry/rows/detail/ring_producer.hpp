@@ -1,0 +1,66 @@
+#pragma once
+
+#include <ferry/rows/detail/ring_progress.hpp>
+#include <ferry/rows/detail/serve_ring.hpp>
+
+#include <atomic>
+#include <cstdint>
+
+namespace ferry::detail {
+
+/// A worker's side of its words. Says at the end of its life that there will be no more posts.
+class ring_feed {
+ public:
+  ring_feed(ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
+  ring_feed(const ring_feed&) = delete;
+  ring_feed& operator=(const ring_feed&) = delete;
+  ~ring_feed() { end(); }
+
+  /// Whether nobody has ended this feed before its worker came to begin.
+  [[nodiscard]] bool begin() {
+    ended_ = std::atomic_ref<std::int64_t>(own_.begun).exchange(1) != 0;
+    return !ended_;
+  }
+  static void end_unless_begun(kernels::ring_words& words) {
+    if (std::atomic_ref<std::int64_t>(words.begun).exchange(1) == 0)
+      std::atomic_ref<std::int64_t>(words.posted).store(1, std::memory_order_release);
+  }
+
+  [[nodiscard]] std::int64_t posted() const { return posted_; }
+  void post_next(const kernels::ring_post& next) {
+    own_.posts[posted_++ % kernels::ring_words::depth] = next;
+    publish();
+  }
+  /// There will be no more posts.
+  void end() {
+    ended_ = true;
+    static_cast<void>(std::atomic_ref<std::int64_t>(own_.begun).exchange(1));
+    publish();
+  }
+  [[nodiscard]] bool has_ended() const { return ended_; }
+  /// Until the device has ended with so many posts; false where the list was given up meanwhile.
+  [[nodiscard]] bool await(std::int64_t least) {
+    const std::atomic_ref<std::int64_t> done(own_.done);
+    return of_.await([&] { return done.load(std::memory_order_acquire) >= least; });
+  }
+  /// As at first, for the posts of another kernel. The one that served the last posts has ended.
+  void start_over() {
+    posted_ = 0;
+    ended_ = false;
+    own_.done = 0;
+    publish();
+  }
+
+ private:
+  void publish() {
+    std::atomic_ref<std::int64_t>(own_.posted)
+        .store(2 * posted_ + (ended_ ? 1 : 0), std::memory_order_release);
+  }
+
+  ring_progress& of_;
+  kernels::ring_words& own_;
+  std::int64_t posted_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/memory/detail/event.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+
+namespace ferry::detail {
+
+/// What the workers of a ring know of each other and of the kernel.
+///
+/// No worker asks the device about the kernel: that may block while another thread waits for the device
+/// within the driver, perhaps for this very kernel, which waits for the worker. Workers look at words that
+/// the device writes. A thread of its own asks where one of them has waited for long, because a kernel that
+/// failed writes no more.
+class ring_progress {
+ public:
+  std::string label;
+  std::atomic<event*> served{nullptr};   ///< the end of the kernel, once it is launched
+  std::atomic<event*> awaited{nullptr};  ///< of other work that workers wait for
+  bool alone = false;  ///< whether there is one worker, who launches the kernel when all is posted
+
+  ring_progress() = default;
+  ring_progress(const ring_progress&) = delete;
+  ring_progress& operator=(const ring_progress&) = delete;
+  ~ring_progress() { stop(); }
+
+  /// Tells the other workers to stop; whether this was the first to do so.
+  bool give_up() { return !given_up_.exchange(true); }
+
+  /// Waits until reached(), which looks at a word of the device's; false where the list is given up
+  /// meanwhile.
+  template <class Reached>
+  [[nodiscard]] bool await(const Reached& reached) {
+    auto begun = clock::time_point();
+    for (int looks = 1; !reached(); ++looks) {
+      if (given_up_.load(std::memory_order_relaxed)) return false;
+      if (looks < patience) continue;
+      std::this_thread::yield();
+      if (looks % spins != 0) continue;
+      looks = patience;
+      const auto now = clock::now();
+      if (begun == clock::time_point()) begun = now;
+      // Who waits for that long waits for other work of the device's, not for a slot.
+      if (now - begun > short_wait) std::this_thread::sleep_for(nap);
+      if (now - begun > long_wait && !watched_.exchange(true)) watch();
+      if (has_ended_.load(std::memory_order_acquire) && !reached())
+        throw device_error("ferry: " + label + " ended on the device before its work did");
+    }
+    return true;
+  }
+
+  /// The workers have ended, all of them or until there is another kernel. Throws what the device says of the
+  /// last one, if it was asked.
+  void end() {
+    over_ = true;
+    watcher_.finish();
+    stop();
+    over_ = watched_ = has_ended_ = false;
+  }
+  /// Asks no more.
+  void stop() {
+    over_ = true;
+    watcher_.dismiss();
+    served = awaited = nullptr;
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  static constexpr int patience = 1 << 12;
+  static constexpr int spins = 1 << 6;
+  static constexpr std::chrono::milliseconds short_wait{2};
+  static constexpr std::chrono::seconds long_wait{1};
+  static constexpr std::chrono::microseconds nap{50};
+  static constexpr std::chrono::milliseconds between_questions{10};
+
+  void watch() {
+    watcher_.hire(1, 1);
+    if (watcher_.helpers() != 0) return watcher_.start(ask_);
+    // No thread can be started. Where the calling thread is alone the kernel waits for nobody, so it may ask.
+    if (alone) static_cast<void>(knows_of_end());
+    watched_ = false;
+  }
+
+  struct questions {
+    ring_progress& of;
+    void operator()(int) const {
+      try {
+        while (!of.over_.load() && !of.knows_of_end()) std::this_thread::sleep_for(between_questions);
+      } catch (...) {
+        of.give_up();
+        throw;
+      }
+    }
+  };
+  bool knows_of_end() {
+    event* const end = served.load(std::memory_order_acquire);
+    event* const other = awaited.load(std::memory_order_acquire);
+    if (other != nullptr) static_cast<void>(other->ready());  // which throws where the device has failed
+    if (end == nullptr || !end->ready()) return false;
+    has_ended_.store(true, std::memory_order_release);
+    return true;
+  }
+
+  std::atomic<bool> given_up_{false};
+  std::atomic<bool> watched_{false};
+  std::atomic<bool> has_ended_{false};
+  std::atomic<bool> over_{false};
+  questions ask_{*this};
+  crew watcher_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// What is done with the combined value of a row. An operation sees one tile: item (of the source), row (of
+/// the table), column, the tile and its live elements. `load` reads what `finish` needs beside the value, so that it is under way
+/// before values are added up; `ask` lets a host's cache fetch a row that comes later.
+namespace ferry::kernels {
+
+/// An operation that reads nothing and refuses nothing.
+struct plain_operation {
+  template <class Tile, class Compute>
+  struct held {};
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  template <class Held>
+  KOKKOS_FORCEINLINE_FUNCTION static void load(Held&, std::int64_t, std::int64_t, int) {}
+  KOKKOS_FORCEINLINE_FUNCTION static void ask(std::int64_t, std::int64_t) {}
+};
+
+/// table[row] = value
+template <class T>
+struct replace_row : plain_operation {
+  T* table;
+  std::int64_t stride;
+
+  KOKKOS_FUNCTION replace_row(T* to, std::int64_t step) : table(to), stride(step) {}
+
+  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
+    look_ahead::ask(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+  }
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t, std::int64_t row,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
+    store_tile<Tile>(value, table + row * stride + column, count);
+  }
+};
+
+/// table[row] += value, added in the accumulation type and rounded once.
+template <class T>
+struct add_row {
+  T* table;
+  std::int64_t stride;
+
+  template <class Tile, class Compute>
+  struct held {
+    Compute sum[Tile::elements];
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
+  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
+    look_ahead::ask(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
+                                        int count) const {
+    load_tile<Tile>(of.sum, table + row * stride + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
+    for (int e = 0; e < live<Tile>(count); ++e) of.sum[e] += value[e];
+    store_tile<Tile>(of.sum, table + row * stride + column, count);
+  }
+};
+
+/// buffer[item] = value: the combined rows, packed for their way through the ring.
+template <class T>
+struct emit_row : plain_operation {
+  T* buffer;
+  std::int64_t stride;
+
+  KOKKOS_FUNCTION emit_row(T* to, std::int64_t step) : buffer(to), stride(step) {}
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(const held<Tile, Compute>&, std::int64_t item, std::int64_t,
+                                          std::int64_t column, const Compute (&value)[Tile::elements],
+                                          int count) const {
+    store_tile<Tile>(value, buffer + item * stride + column, count);
+  }
+};
+
+}  // namespace ferry::kernels

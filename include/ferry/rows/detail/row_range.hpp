@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/tensor/detail/finite.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Least and largest of a row's elements, infinite where one of them is infinite or not a number.
+struct row_range {
+  using reducer = Kokkos::MinMax<float>;
+  using values = typename reducer::value_type;
+  static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
+
+  KOKKOS_FUNCTION static values nothing() {
+    values empty;
+    empty.min_val = infinity;
+    empty.max_val = -infinity;
+    return empty;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static void widen(values& of, float value) {
+    const float low = low_of(value), high = high_of(value);
+    of.min_val = low < of.min_val ? low : of.min_val;
+    of.max_val = high > of.max_val ? high : of.max_val;
+  }
+
+  /// Several ranges beside one another, so that a host's compiler may vectorise the comparisons.
+  struct side_by_side {
+    static constexpr int places = 16;
+    float least[places], most[places];
+
+    KOKKOS_FORCEINLINE_FUNCTION side_by_side() {
+      for (int p = 0; p < places; ++p) {
+        least[p] = infinity;
+        most[p] = -infinity;
+      }
+    }
+    /// By values[0, count).
+    template <class Value>
+    KOKKOS_FORCEINLINE_FUNCTION void widen(const Value* values, std::int64_t count) {
+      std::int64_t e = 0;
+      for (; e + places <= count; e += places)
+        for (int p = 0; p < places; ++p) widen_one(p, convert<float>(values[e + p]));
+      for (; e < count; ++e) widen_one(0, convert<float>(values[e]));
+    }
+    [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION values whole() const {
+      auto all = nothing();
+      for (int p = 0; p < places; ++p) {
+        all.min_val = least[p] < all.min_val ? least[p] : all.min_val;
+        all.max_val = most[p] > all.max_val ? most[p] : all.max_val;
+      }
+      return all;
+    }
+
+   private:
+    KOKKOS_FORCEINLINE_FUNCTION void widen_one(int p, float value) {
+      const float low = low_of(value), high = high_of(value);
+      least[p] = low < least[p] ? low : least[p];
+      most[p] = high > most[p] ? high : most[p];
+    }
+  };
+
+ private:
+  // What is not finite gives the range an infinite end, a NaN too. By bits, see finite.hpp.
+  KOKKOS_FORCEINLINE_FUNCTION static float low_of(float value) {
+    return detail::is_finite(value) ? value : -infinity;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION static float high_of(float value) {
+    return detail::is_finite(value) ? value : infinity;
+  }
+};
+
+}  // namespace ferry::kernels

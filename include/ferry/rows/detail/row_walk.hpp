@@ -1,0 +1,139 @@
+#pragma once
+
+#include <ferry/rows/detail/row_range.hpp>
+#include <ferry/rows/detail/row_sums.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+/// How the elements of one row are walked over, tile by tile, by whoever works on it:
+///   each(visit)        visit(column, count) for each tile
+///   sums<N>(measure)   N sums over the row's elements; measure(column, count, part) sets what each element of a tile adds
+///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
+///   once(act)          act(), for the row
+namespace ferry::kernels {
+
+/// One thread of the host, tile after tile.
+template <class Compute, class Tile>
+struct thread_walk {
+  std::int64_t width;
+
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
+    for (std::int64_t column = 0; column < width; column += Tile::elements)
+      visit(column, static_cast<int>(width - column < Tile::elements ? width - column : Tile::elements));
+  }
+  template <int N, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
+    static_assert(row_sum_order::places % Tile::elements == 0);
+    Compute place[N][row_sum_order::places];
+    each([&](std::int64_t column, int count) {
+      Compute part[N][Tile::elements];
+      measure(column, count, part);
+      const int first = static_cast<int>(column % row_sum_order::places);
+      for (int s = 0; s < N; ++s)
+        if (column < row_sum_order::places)
+          for (int e = 0; e < count; ++e)
+            place[s][first + e] = Compute(0) + part[s][e];  // 0 where that is -0
+        else
+          for (int e = 0; e < count; ++e) place[s][first + e] += part[s][e];
+    });
+    const int used = static_cast<int>(width < row_sum_order::places ? width : row_sum_order::places);
+    row_sums<Compute, N> total;
+    for (int s = 0; s < N; ++s) total.value[s] = row_sum_order::total(place[s], used);
+    return total;
+  }
+  template <class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
+    row_range::side_by_side all;
+    each([&](std::int64_t column, int count) {
+      float value[Tile::elements];
+      measure(column, count, value);
+      all.widen(value, count);
+    });
+    return all.whole();
+  }
+  template <class Act>
+  KOKKOS_FORCEINLINE_FUNCTION void once(const Act& act) const {
+    act();
+  }
+};
+
+/// Lanes that share a row of so many elements: a power of two.
+KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
+  int lanes = 1;
+  while (lanes < row_sum_order::lanes && lanes * row_sum_order::each < width) lanes *= 2;
+  return lanes;
+}
+
+/// The vector lanes of one thread of a device's team, row_sum_order::each elements of a lane at a time: lane l has elements
+/// 4 l to 4 l + 3, then those 4 lanes() further. Sums travel by shuffles, so nothing is synchronised but these lanes.
+template <class Compute, class Tile, class Member>
+struct lane_walk {
+  const Member& team;
+  std::int64_t width;
+
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
+    const int lanes = lanes_for(width);
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, lanes),
+                         [&](const int lane) { of_lane(lane, lanes, visit); });
+  }
+  template <int N, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION row_sums<Compute, N> sums(const Measure& measure) const {
+    const int lanes = lanes_for(width);
+    row_sums<Compute, N> total;
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, lanes),
+        [&](const int lane, row_sums<Compute, N>& mine) {
+          Compute place[N][row_sum_order::each];
+          for (int s = 0; s < N; ++s)
+            for (int p = 0; p < row_sum_order::each; ++p) place[s][p] = Compute(0);
+          of_lane(lane, lanes, [&](std::int64_t column, int) {
+            Compute part[N][Tile::elements];
+            measure(column, Tile::elements, part);
+            const auto first = static_cast<int>(column % row_sum_order::each);
+            for (int s = 0; s < N; ++s)
+              for (int e = 0; e < Tile::elements; ++e) place[s][first + e] += part[s][e];
+          });
+          for (int s = 0; s < N; ++s) mine.value[s] += row_sum_order::lane_of(place[s]);
+        },
+        Kokkos::Sum<row_sums<Compute, N>>(total));
+    return total;
+  }
+  template <class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION row_range::values range(const Measure& measure) const {
+    const int lanes = lanes_for(width);
+    auto all = row_range::nothing();
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, lanes),
+        [&](const int lane, row_range::values& mine) {
+          of_lane(lane, lanes, [&](std::int64_t column, int) {
+            float value[Tile::elements];
+            measure(column, Tile::elements, value);
+            for (int e = 0; e < Tile::elements; ++e) row_range::widen(mine, value[e]);
+          });
+        },
+        row_range::reducer(all));
+    return all;
+  }
+  template <class Act>
+  KOKKOS_FORCEINLINE_FUNCTION void once(const Act& act) const {
+    Kokkos::single(Kokkos::PerThread(team), act);
+  }
+
+ private:
+  template <class Visit>
+  KOKKOS_FORCEINLINE_FUNCTION void of_lane(int lane, int lanes, const Visit& visit) const {
+    const std::int64_t tiles = (width + row_sum_order::each - 1) / row_sum_order::each;
+    for (std::int64_t t = lane; t < tiles; t += lanes)
+      for (int first = 0; first < row_sum_order::each; first += Tile::elements) {
+        const std::int64_t column = t * row_sum_order::each + first;
+        if (column < width) visit(column, Tile::elements);
+      }
+  }
+};
+
+}  // namespace ferry::kernels

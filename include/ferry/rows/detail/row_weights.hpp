@@ -1,0 +1,119 @@
+#pragma once
+
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/detail/random.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// The weights of a table as an update reads and writes them, a tile at a time; `row(row, width)` is the same for one row.
+namespace ferry::kernels {
+
+/// One row of weights that are numbers.
+template <class Weights>
+struct weights_of_row {
+  Weights table;
+  std::int64_t at;
+
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t column,
+                                        int count) const {
+    table.template load<Tile>(weight, at, column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
+                                         int count) const {
+    table.template store<Tile>(weight, at, column, count);
+  }
+};
+
+/// Rounded to the nearest where the table's format is narrow.
+template <class T>
+struct nearest_weights {
+  T* data;
+  std::int64_t stride;
+
+  static constexpr bool needs_range = false;
+  using row_view = weights_of_row<nearest_weights>;
+
+  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t at, std::int64_t) const { return {*this, at}; }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
+                                        std::int64_t column, int count) const {
+    load_tile<Tile>(weight, data + row * stride + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
+                                         std::int64_t column, int count) const {
+    store_tile<Tile>(weight, data + row * stride + column, count);
+  }
+};
+
+/// The random bits of a table's elements in one step: four neighbouring columns share a block of the generator.
+struct step_randomness {
+  std::uint64_t seed;
+  std::uint64_t step;
+
+  static constexpr int columns = 4;
+
+  KOKKOS_FORCEINLINE_FUNCTION random::philox_block of(std::int64_t row, std::int64_t block) const {
+    const auto r = static_cast<std::uint64_t>(row);
+    return random::philox({{static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(r >> 32),
+                            static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(step)}},
+                          seed ^ (step >> 32 << 32));
+  }
+};
+
+/// Rounded to one of the two neighbours, at random.
+template <class T>
+struct stochastic_weights {
+  T* data;
+  std::int64_t stride;
+  step_randomness randomness;
+
+  static constexpr bool needs_range = false;
+  using row_view = weights_of_row<stochastic_weights>;
+
+  KOKKOS_FORCEINLINE_FUNCTION row_view row(std::int64_t at, std::int64_t) const { return {*this, at}; }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&weight)[Tile::elements], std::int64_t row,
+                                        std::int64_t column, int count) const {
+    load_tile<Tile>(weight, data + row * stride + column, count);
+  }
+  template <class Tile, class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t row,
+                                         std::int64_t column, int count) const {
+    constexpr int each = step_randomness::columns;
+    static_assert(Tile::elements == 1 || Tile::elements % each == 0);
+    T narrow[Tile::elements];
+    if constexpr (Tile::elements == 1) {
+      narrow[0] = rounded(weight[0], randomness.of(row, column / each).word[column % each]);
+    } else {
+      for (int first = 0; first < live<Tile>(count); first += each) {
+        const auto bits = randomness.of(row, (column + first) / each);
+        for (int e = 0; e < each; ++e)
+          if (first + e < live<Tile>(count)) narrow[first + e] = rounded(weight[first + e], bits.word[e]);
+      }
+    }
+    store_tile<Tile>(narrow, data + row * stride + column, count);
+  }
+
+ private:
+  template <class Compute>
+  KOKKOS_FORCEINLINE_FUNCTION static T rounded(const Compute& weight, std::uint32_t bits) {
+    const auto wide = convert<double>(weight);
+    return T::at_random(detail::to_float_odd(wide), bits);
+  }
+};
+
+template <bool AtRandom, class T>
+auto weights_rounded(T* data, std::int64_t stride, [[maybe_unused]] const step_randomness& randomness) {
+  if constexpr (AtRandom)
+    return stochastic_weights<T>{data, stride, randomness};
+  else
+    return nearest_weights<T>{data, stride};
+}
+
+}  // namespace ferry::kernels

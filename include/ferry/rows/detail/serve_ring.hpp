@@ -1,0 +1,201 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// A piece of work that a host thread posts for the device: items [first, first + count) of the verb's list.
+struct ring_post {
+  std::int64_t first;
+  std::int64_t count;
+  std::int64_t holes;  ///< not 0: some of the items have no row
+};
+
+/// The words by which one worker of the host and one team of the device pass slots to each other, in page-locked
+/// memory. Each side writes its own; they lie on lines of their own.
+struct ring_words {
+  static constexpr int depth = 4;  ///< slots, at most
+
+  alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one when there will be no more
+  alignas(64) std::int64_t done;    ///< posts that the device has ended with
+  alignas(64) ring_post posts[depth];
+  alignas(64) std::int64_t begun;  ///< the host's own: somebody posts here, or nobody ever will
+};
+
+/// The device's side of a ring: moves the items of a post between its slot and device memory, post after post, until
+/// the worker says that there will be no more. Where they lie on the device is the mover's:
+///   unit                        what one thread moves at a time
+///   units()                     units of one item
+///   load(slot, post, i)         unit i of the post's items
+///   store(slot, post, i, unit)
+///
+/// Device mapping: one team for each worker; its threads take neighbouring units, and each has four under way, since
+/// a load takes a microsecond or two over the link. One thread looks out for posts.
+///
+/// A kernel that waits for the host: it must be launched by a thread that is not needed for the answer, because
+/// launches block under tools that serialise kernels, and not by Kokkos, which fences where a tool listens.
+template <class Exec, class Mover>
+struct serve_ring {
+  using link = execution_backend<Exec>;
+  using unit = typename Mover::unit;
+  static constexpr int at_once = 4;
+
+  Mover mover;
+  ring_words* words;
+  std::byte* slots;
+  std::int64_t slot_bytes;
+  int depth;
+
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    ring_words& own = words[team.league_rank()];
+    std::byte* ring = slots + team.league_rank() * depth * slot_bytes;
+    for (std::int64_t k = 0;; ++k) {
+      ring_post post{0, 0, 0};
+      if (team.team_rank() == 0) post = wait_for(own, k);
+      team.team_broadcast(post, 0);
+      if (post.count == 0) return;
+      move(team, ring + k % depth * slot_bytes, post);
+      link::fence_link();
+      team.team_barrier();
+      if (team.team_rank() != 0) continue;
+      link::fence_link();
+      *static_cast<volatile std::int64_t*>(&own.done) = k + 1;
+    }
+  }
+
+ private:
+  KOKKOS_FUNCTION static ring_post wait_for(const ring_words& own, std::int64_t k) {
+    std::int64_t posted = 0;
+    do {
+      posted = *static_cast<const volatile std::int64_t*>(&own.posted);
+    } while (posted / 2 <= k && posted % 2 == 0);
+    if (posted / 2 <= k) return ring_post{0, 0, 0};
+    link::fence_link();
+    return link::read_over_link(&own.posts[k % ring_words::depth]);
+  }
+
+  template <class Team>
+  KOKKOS_FUNCTION void move(const Team& team, std::byte* slot, const ring_post& post) const {
+    const std::int64_t all = post.count * mover.units();
+    const std::int64_t size = team.team_size();
+    for (std::int64_t begin = team.team_rank(); begin < all; begin += at_once * size) {
+      unit held[at_once];
+      for (int u = 0; u < at_once; ++u)
+        if (begin + u * size < all) held[u] = mover.load(slot, post, begin + u * size);
+      for (int u = 0; u < at_once; ++u)
+        if (begin + u * size < all) mover.store(slot, post, begin + u * size, held[u]);
+    }
+  }
+};
+
+/// Tells the host by a word in page-locked memory that what was enqueued before has ended. Launched as
+/// serve_ring is.
+template <class Exec>
+struct raise_word {
+  std::int64_t* word;
+
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    execution_backend<Exec>::fence_link();
+    if (team.team_rank() == 0) *static_cast<volatile std::int64_t*>(word) = 1;
+  }
+};
+
+/// One post by all threads of an instance: how a host backend, which has no link to overlap with, does it.
+template <class Mover>
+struct serve_post {
+  Mover mover;
+  std::byte* slot;
+  ring_post post;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    mover.store(slot, post, i, mover.load(slot, post, i));
+  }
+};
+
+/// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says
+/// that it has none.
+template <class Exec, class Unit, class Source>
+struct rows_from_slot {
+  using unit = Unit;
+  Unit* out;
+  std::int64_t out_stride;
+  detail::fast_divisor width;
+  Source source;
+
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return width.divisor(); }
+  KOKKOS_FUNCTION Unit load(const std::byte* slot, const ring_post&, std::int64_t i) const {
+    return execution_backend<Exec>::read_over_link(reinterpret_cast<const Unit*>(slot) + i);
+  }
+  KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const Unit& value) const {
+    const std::int64_t within = width.quotient(i);
+    const std::int64_t item = post.first + within;
+    if (post.holes != 0 && source.row(item, false) < 0) return;
+    out[source.position(item) * out_stride + (i - within * width.divisor())] = value;
+  }
+};
+
+/// Item k leaves in a slot: row source.row(k) of `table`; a slot's place without a row stays as it is.
+template <class Unit, class Source>
+struct rows_to_slot {
+  using unit = Unit;
+  const Unit* table;
+  std::int64_t table_stride;
+  detail::fast_divisor width;
+  Source source;
+
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return width.divisor(); }
+  KOKKOS_FUNCTION Unit load(const std::byte*, const ring_post& post, std::int64_t i) const {
+    const std::int64_t within = width.quotient(i);
+    const std::int64_t row = source.row(post.first + within, false);
+    return row < 0 ? Unit{} : table[row * table_stride + (i - within * width.divisor())];
+  }
+  KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const Unit& value) const {
+    reinterpret_cast<Unit*>(slot)[i] = value;
+  }
+};
+
+/// Elements of a strided array, in its row-major order.
+template <class Exec, class T, class Places>
+struct elements_from_slot {
+  using unit = T;
+  T* to;
+  Places places;
+
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  KOKKOS_FUNCTION T load(const std::byte* slot, const ring_post&, std::int64_t i) const {
+    return execution_backend<Exec>::read_over_link(reinterpret_cast<const T*>(slot) + i);
+  }
+  KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
+    to[places(post.first + i)] = value;
+  }
+};
+
+template <class T, class From, class Places>
+struct elements_to_slot {
+  using unit = T;
+  const From* from;
+  Places places;
+
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
+    if constexpr (std::is_same_v<T, From>)
+      return from[places(post.first + i)];
+    else
+      return convert<T>(from[places(post.first + i)]);
+  }
+  KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {
+    reinterpret_cast<T*>(slot)[i] = value;
+  }
+};
+
+}  // namespace ferry::kernels

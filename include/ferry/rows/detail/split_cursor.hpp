@@ -1,0 +1,109 @@
+#pragma once
+
+#include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/work_queue.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/rows/detail/chunked.hpp>
+#include <ferry/rows/detail/serve_ring.hpp>
+#include <ferry/memory/detail/event.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+
+namespace ferry::detail {
+
+inline constexpr const char* two_ends_need_the_host =
+    "but path::cooperative needs the host's threads each time that it runs";
+
+/// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
+/// page-locked memory of the call.
+template <class Exec>
+class meeting {
+ public:
+  meeting(call<Exec>& of, std::int64_t items, std::int64_t item_bytes)
+      : teams_(execution_backend<Exec>::tuning().ordered_teams), end_(of.event_to_record()) {
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
+    const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
+    // Small batches still give every team a few chunks, so that the two ends can meet between them.
+    chunk_ =
+        std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
+                                 std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
+    limit_ = of.template pinned<std::int64_t>(1);
+    progress_ = of.template pinned<std::int64_t>(teams_);
+    *limit_ = items;
+    std::fill_n(progress_, teams_, 0);
+  }
+
+  /// Items of a team's chunk.
+  [[nodiscard]] std::int64_t chunk() const { return chunk_; }
+  [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
+  [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
+    return {limit_, progress_, teams_, teams_ * chunk_, piece};
+  }
+  /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
+  /// lane writes to are the call's, and those that it reads hold what its kernels wrote.
+  void after(call<Exec>& of) const {
+    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
+  }
+  /// Orders the call's own instance behind the lane.
+  void behind(call<Exec>& of) const {
+    execution_backend<Exec>::record_at(of.lane(), *end_);
+    execution_backend<Exec>::wait_for(of.exec(), *end_);
+  }
+
+ private:
+  static constexpr std::int64_t chunk_rows = 256;
+
+  int teams_;
+  std::int64_t chunk_ = 1;
+  std::int64_t* limit_ = nullptr;
+  std::int64_t* progress_ = nullptr;
+  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of what the lane does
+};
+
+/// A list of rows, on its way to the host: its last part first, because that is where the host's workers begin.
+template <class Exec, class Row>
+class list_from_back {
+ public:
+  /// Takes the memory, so that nothing can fail for want of it once the device has begun.
+  list_from_back(call<Exec>& of, std::int64_t count)
+      : here_(of.template pinned<Row>(count)),
+        count_(count),
+        split_(count - std::min(count, first_part)),
+        words_(of.template pinned<std::int64_t>(2)),
+        all_(of.event_to_record()) {
+    words_[0] = words_[1] = 0;
+  }
+
+  void bring(call<Exec>& of, const Row* sorted) {
+    bring(of, sorted, split_, count_, words_);
+    bring(of, sorted, 0, split_, words_ + 1);
+    execution_backend<Exec>::record_at(of.lane(), *all_);
+  }
+
+  /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it
+  /// may block, see ring_progress.
+  const Row* from(std::int64_t first, ring<Exec>& by) {
+    by.await(words_[first >= split_ ? 0 : 1], all_.get());
+    return here_ + first;
+  }
+
+ private:
+  static constexpr std::int64_t first_part = 1 << 15;
+
+  void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end, std::int64_t* word) {
+    transfer(of.lane(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
+             device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
+    execution_backend<Exec>::launch_blocks(of.lane(), 1, 1, kernels::raise_word<Exec>{word});
+  }
+
+  Row* here_;
+  std::int64_t count_;
+  std::int64_t split_;
+  std::int64_t* words_;  ///< not 0 when the last part, the first one has come
+  std::shared_ptr<typename execution_backend<Exec>::native_event> all_;
+};
+
+}  // namespace ferry::detail

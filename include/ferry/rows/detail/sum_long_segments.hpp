@@ -1,0 +1,70 @@
+#pragma once
+
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/rows/detail/tile.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Segments of more than `most` values are added up by a kernel of their own, with many loads under way at once, which the
+/// other kernels' registers have no room for. Their sums have a row each in a buffer: since such segments begin more than
+/// `most` places from each other, the quotient of a segment's begin is a row that no other one has.
+struct long_segments {
+  static constexpr std::int64_t most = 64;
+
+  KOKKOS_FUNCTION static bool has(std::int64_t begin, std::int64_t end) { return end - begin > most; }
+  KOKKOS_FUNCTION static std::int64_t slot(std::int64_t begin) { return begin / (most + 1); }
+  /// Rows of the buffer for so many positions.
+  static std::int64_t slots(std::int64_t positions) { return positions / (most + 1); }
+};
+
+/// Device mapping: one thread for each (row of the buffer, tile). The only long segment that may begin among a row's places
+/// is that of the last of them. Additions keep the order of the positions.
+template <class Compute, class Tile, class Value>
+struct sum_long_segments {
+  static constexpr int under_way = 8;
+
+  const std::int64_t* order;
+  const std::int64_t* inverse;
+  const std::int64_t* segment_begin;
+  const Value* values;
+  std::int64_t stride;
+  Compute* sums;
+  std::int64_t width;
+  detail::fast_divisor tiles;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t slot = tiles.quotient(i);
+    const std::int64_t column = (i - slot * tiles.divisor()) * Tile::elements;
+    const std::int64_t first = slot * (long_segments::most + 1);
+    const std::int64_t segment = inverse[order[first + long_segments::most]];
+    if (segment < 0) return;
+    const std::int64_t begin = segment_begin[segment];
+    const std::int64_t end = segment_begin[segment + 1];
+    if (begin < first || !long_segments::has(begin, end)) return;
+    Compute sum[Tile::elements];
+    Compute next[under_way][Tile::elements];
+    load_tile<Tile>(sum, at(begin, column), Tile::elements);
+    std::int64_t k = begin + 1;
+    for (; k + under_way <= end; k += under_way) {
+      for (int j = 0; j < under_way; ++j) load_tile<Tile>(next[j], at(k + j, column), Tile::elements);
+      for (int j = 0; j < under_way; ++j)
+        for (int e = 0; e < Tile::elements; ++e) sum[e] += next[j][e];
+    }
+    for (; k < end; ++k) {
+      load_tile<Tile>(next[0], at(k, column), Tile::elements);
+      for (int e = 0; e < Tile::elements; ++e) sum[e] += next[0][e];
+    }
+    store_tile<Tile>(sum, sums + slot * width + column, Tile::elements);
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION const Value* at(std::int64_t place, std::int64_t column) const {
+    return values + order[place] * stride + column;
+  }
+};
+
+}  // namespace ferry::kernels

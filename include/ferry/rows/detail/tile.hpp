@@ -1,0 +1,105 @@
+#pragma once
+
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// How the elements of a row are dealt out. A tile is what one work item holds in registers:
+///   device, packed   4 elements, one wide load for each array; every address is a multiple of the packet
+///   device, single   1 element, for rows that alignment keeps from being packed
+///   host             16 elements, which are few enough for a compiler to keep in vector registers; the last
+///                    tile of a row is shorter
+///   host, whole      so many elements, all of them live: loops of constant length
+///   host, fours      4, 8 or 12 elements: vectors of 4 leave no rest
+template <int Elements, bool Packed, bool Host, bool Partial>
+struct tile_shape {
+  static constexpr int elements = Elements;
+  static constexpr bool packed = Packed;
+  static constexpr bool host = Host;
+  static constexpr bool partial = Partial;
+};
+using packed_tile = tile_shape<4, true, false, false>;
+using single_tile = tile_shape<1, false, false, false>;
+using host_tile = tile_shape<16, false, true, true>;
+template <int Elements>
+using whole_host_tile = tile_shape<Elements, false, true, false>;
+using fours_host_tile = tile_shape<12, false, true, true>;
+
+/// to[0, N) = from[0, N), converted.
+template <int N, class To, class From>
+KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* to, const From* from) {
+  for (int e = 0; e < N; ++e) to[e] = convert<To>(from[e]);
+}
+
+/// to[0, count) = from[0, count), converted; count is at most that of a host_tile. By copies of constant length: to GCC a
+/// loop of count iterations is a copy of so many bytes, for which it takes an instruction for strings, `rep movsq`, that is
+/// slower on a tile than all the rest of a kernel.
+template <class To, class From>
+KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* to, const From* from, int count) {
+  static_assert(host_tile::elements == 16, "ferry: copy_some is written for tiles of 16 elements.");
+  if (count == 16) return copy_all<16>(to, from);
+  if (count >= 4) copy_all<4>(to, from);
+  if (count >= 8) copy_all<4>(to + 4, from + 4);
+  if (count >= 12) copy_all<4>(to + 8, from + 8);
+  const int fours = count & ~3;
+  const int left = count & 3;
+  if (left > 0) to[fours] = convert<To>(from[fours]);
+  if (left > 1) to[fours + 1] = convert<To>(from[fours + 1]);
+  if (left > 2) to[fours + 2] = convert<To>(from[fours + 2]);
+}
+
+/// tile[0, count) = from[0, count), converted.
+template <class Tile, class Compute, class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], const T* from, int count) {
+  if constexpr (Tile::packed) {
+    const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(from);
+    for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
+  } else if constexpr (std::is_same_v<Tile, fours_host_tile>) {
+    // What is not loaded is set: compilers that unroll the loops over a tile would warn otherwise.
+    copy_all<4>(tile, from);
+    if (count > 4)
+      copy_all<4>(tile + 4, from + 4);
+    else
+      for (int e = 4; e < 8; ++e) tile[e] = Compute{};
+    if (count > 8)
+      copy_all<4>(tile + 8, from + 8);
+    else
+      for (int e = 8; e < 12; ++e) tile[e] = Compute{};
+  } else if constexpr (Tile::partial) {
+    copy_some(tile, from, count);
+  } else {
+    copy_all<Tile::elements>(tile, from);
+  }
+}
+
+/// to[0, count) = tile[0, count), converted.
+template <class Tile, class Compute, class T>
+KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements], T* to, int count) {
+  if constexpr (Tile::packed) {
+    packet<T, Tile::elements> whole;
+    for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
+    store_packet(to, whole);
+  } else if constexpr (std::is_same_v<Tile, fours_host_tile>) {
+    copy_all<4>(to, static_cast<const Compute*>(tile));
+    if (count > 4) copy_all<4>(to + 4, tile + 4);
+    if (count > 8) copy_all<4>(to + 8, tile + 8);
+  } else if constexpr (Tile::partial) {
+    copy_some(to, tile, count);
+  } else {
+    copy_all<Tile::elements>(to, tile);
+  }
+}
+
+/// The number of live elements, a constant where tiles are never partial.
+template <class Tile>
+KOKKOS_FORCEINLINE_FUNCTION constexpr int live(int count) {
+  return Tile::partial ? count : Tile::elements;
+}
+
+}  // namespace ferry::kernels

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/split_cursor.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/plan/row_plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// Table in host memory, values on the device, a plan made there. The device's teams write from the front of the
+/// sorted rows; other teams bring the back to the ring, from where the host's workers write it.
+template <class Duplicates, class Exec, class Job, class Value>
+void write_cooperative(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                       const array_ref<Value, device_space>& values) {
+  using unique = duplicates::assume_unique;
+  const auto labels = apply_labels::of<Job>(of, label);
+  const plan_storage& store = *plan.storage();
+  const std::int64_t items = plan.unique_count();
+  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
+  const std::int64_t wide = values.width();
+  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  if (combined == nullptr) return;
+  using wire = std::remove_cvref_t<decltype(*combined)>;
+  const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
+
+  ring<Exec> slots(of, of.lane(), label, items, row_bytes,
+                   execution_backend<Exec>::tuning().cooperative_workers);
+  const meeting meet(of, items, row_bytes);
+  list_from_back<Exec, std::int64_t> list(of, items);
+  meet.after(of);
+  const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
+  launch_apply<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
+                       in_few_teams{nullptr, meet.chunk(), meet.for_device()});
+
+  list.bring(of, store.unique_rows);
+  auto claims = meet.for_host(slots.per_slot());
+  with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
+    slots.from_device(claims, mover, all_by_ring{},
+                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                        const auto packed = dense_rows<const wire, pinned_space>(
+                            reinterpret_cast<const wire*>(slot), count, wide, "slot");
+                        launch_apply<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
+                                             count, packed);
+                      });
+  });
+  meet.behind(of);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,189 @@
+#pragma once
+
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/long_runs.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/spin_lock.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/runtime/detail/transfer_batch.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// The staged ways of the verbs that write to a table; see write_direct.hpp for what a job is.
+namespace ferry::detail {
+
+/// Values in host memory, for kernels of the device: brought there through the ring, as one dense batch.
+template <class Exec, class Value, class Space>
+auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
+  using plain = std::remove_const_t<Value>;
+  const auto wide = values.width();
+  const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
+  if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
+  plain* there = of.template scratch<plain>(values.size());
+  if (is_page_locked<Space> && values.row_stride() == wide) {
+    of.reads_from(values);  // which goes on when the verb has returned
+    transfer(of.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
+             values.rows() * row_bytes);
+    return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+  }
+  ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
+                   execution_backend<Exec>::tuning().staging_workers);
+  const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
+  with_rows_from_slot<Exec>(batch, kernels::every_row{}, [&](const auto& mover) {
+    slots.to_device(
+        mover, all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+          const auto packed =
+              dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
+          launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
+          return false;
+        });
+  });
+  return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
+}
+
+/// Items (row, value row) whose values lie in device memory, applied by the host's threads.
+template <class Exec, class Job, class Value>
+void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
+                std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
+  const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
+  const auto labels = apply_labels::of<Job>(of, label);
+  if (row_bytes == 0) {  // nothing travels, but rows are counted
+    const auto host = host_side(of.exec());
+    launch_apply<duplicates::assume_unique>(
+        host, labels, job, kernels::listed_rows{rows}, items,
+        dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
+    host.fence(label);
+    return;
+  }
+  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others by way of the ring.
+  using table_space = typename decltype(job.table)::memory_space;
+  constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
+  array_ref<const Value, device_space> batch =
+      dense_rows<const Value, device_space>(values, items, width, "values");
+  batch.strides[0] = stride;
+  long_runs runs;
+  if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
+  [[maybe_unused]] const auto landed = of.event_to_record();
+  transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
+  spin_lock adding;
+  const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
+    runs.split(
+        first, count,
+        [&]([[maybe_unused]] std::int64_t begin, [[maybe_unused]] std::int64_t length) {
+          if constexpr (lands) {
+            const std::lock_guard lock(adding);
+            straight.add(job.table.data + rows[begin] * job.table.row_stride(), values + begin * stride,
+                         length * row_bytes);
+          }
+        },
+        on_rest);
+  };
+  if (runs.is_every_row()) {
+    rest_of(0, items, [](std::int64_t, std::int64_t) {});
+  } else {
+    ring<Exec> slots(of, of.exec(), label, items, row_bytes,
+                     execution_backend<Exec>::tuning().staging_workers);
+    with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
+      slots.from_device(mover, rest_of,
+                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                          launch_apply<duplicates::assume_unique>(
+                              here, labels, job, kernels::listed_rows{rows + first}, count,
+                              dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot),
+                                                                    count, width, "slot"));
+                        });
+    });
+  }
+  if (straight.empty()) return;
+  // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+  straight.enqueue();
+  // The table is the host's, so what DMA writes must be there.
+  if constexpr (!is_host_exec<Exec>) {
+    execution_backend<Exec>::record_at(of.exec(), *landed);
+    landed->wait();
+  }
+}
+
+/// Table in host memory, values on the device, a plan made on the device: combined there, applied here.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void drain_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                const array_ref<Value, Space>& values) {
+  const plan_storage& store = *plan.storage();
+  const std::int64_t items = plan.unique_count();
+  if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
+  const auto* combined = combine_on_device<Duplicates>(of, label, job, plan, items, values);
+  if (combined == nullptr) return;
+  const std::int64_t wide = values.width();
+  const std::int64_t* rows =
+      plan_array_for_host(of, store.unique_rows, items);  // waits for the kernels above
+  drain_rows(of, label, job, rows, items, combined, wide, wide);
+}
+
+/// A plan whose arrays kernels of the host can read.
+template <class Exec, class Host>
+row_plan plan_for_host(call<Exec>& of, const Host&, const row_plan& plan) {
+  if constexpr (is_host_exec<Exec>) {
+    return plan;
+  } else {
+    auto copy = std::make_shared<plan_storage>(*plan.storage());
+    const std::int64_t n = copy->positions;
+    const auto count = plan.unique_count();
+    auto* unique = of.template pinned<std::int64_t>(1);
+    auto* report = of.template pinned<index_report>(1);
+    *unique = count;
+    *report = copy->read_report();
+    copy->unique_count = unique;
+    copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(of, copy->unique_rows, count));
+    copy->segment_begin = const_cast<std::int64_t*>(plan_array_for_host(of, copy->segment_begin, count + 1));
+    copy->order = const_cast<std::int64_t*>(plan_array_for_host(of, copy->order, n));
+    copy->report = std::make_shared<report_writer>(report_writer{report, nullptr});
+    return row_plan(std::move(copy));
+  }
+}
+
+/// Everything of the verb on the host's threads: table and values both lie in host memory.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void write_on_host(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                   const array_ref<Value, Space>& values) {
+  const auto labels = apply_labels::of<Job>(of, label);
+  const auto host = host_side(of.exec());
+  const row_plan here = plan_for_host(of, host, plan);
+  const plan_storage& storage = *here.storage();
+  const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
+  if (bad) return;
+  kernels::plan_rows<false> source{
+      storage.unique_rows, storage.segment_begin, storage.order, storage.unique_count, nullptr, nullptr};
+  if constexpr (Duplicates::forbids) {
+    const report_writer report = of.host_report();
+    launch(
+        host, of.label_part(label, "find_duplicates"), here.positions(),
+        kernels::find_duplicates{storage.unique_rows, storage.segment_begin, storage.unique_count, report});
+    host.fence(label);
+    if (of.host_found()) return;
+  }
+  launch_apply<Duplicates>(host, labels, job, source, here.positions(), values);
+  host.fence(label);
+}
+
+/// One of the three staged ways, by where table and values lie.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+void write_staged(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                  const array_ref<Value, Space>& values) {
+  using table_space = typename decltype(job.table)::memory_space;
+  if constexpr (!table_space::is_host_accessible)
+    write_direct<Duplicates>(of, label, job, plan, upload_values(of, label, values));
+  else if constexpr (Space::is_host_accessible)
+    write_on_host<Duplicates>(of, label, job, plan, values);
+  else
+    drain_plan<Duplicates>(of, label, job, plan, values);
+}
+
+}  // namespace ferry::detail

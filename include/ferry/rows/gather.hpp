@@ -1,0 +1,159 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/detail/choose_path.hpp>
+#include <ferry/rows/detail/gather_cooperative.hpp>
+#include <ferry/rows/detail/gather_staged.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/sort_places.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// Kernels dereference both sides, in the order of `places`; under path::cooperative the host's workers help.
+template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
+void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                   const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = out.rows();
+  const std::string& label = of.label(Path::name);
+  if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
+    of.settles(table);  // the host reads the table as well
+    gather_cooperative(of, table, places, out);
+  } else if constexpr (std::is_same_v<TableSpace, device_space>) {
+    launch_gather(of.exec(), label, table, out, places, n);  // few teams could not keep its memory busy
+  } else {
+    launch_gather(of.exec(), label, table, out, places, n, in_few_teams{});
+  }
+}
+
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                          const array_ref<Out, OutSpace>& out) {
+  require_direct_reach("gather", of.exec(), table);
+  require_direct_reach("gather", of.exec(), out);
+  of.reads_from(table);
+  of.writes_to(out);
+}
+
+/// Rows of a page-locked table may still be on their way by DMA when the verb returns.
+template <class Exec, class T, class TableSpace, class Out, class OutSpace>
+void settle_staged_gather(call<Exec>& of, const array_ref<T, TableSpace>& table,
+                          const array_ref<Out, OutSpace>& out) {
+  settle(of, "ferry::gather::staged", table, out);
+  if constexpr (is_page_locked<TableSpace>) of.reads_from(table);
+}
+
+template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
+          class Out, class OutSpace>
+ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
+                       const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
+  using plain = std::remove_const_t<Index>;
+  const std::int64_t n = indices.rows();
+  call<Exec> of(exec, "gather");
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
+  if (out.size() != 0) {
+    if constexpr (std::is_same_v<Path, path::staged>) {
+      settle_staged_gather(of, table, out);
+      auto* rows = of.template pinned<std::int64_t>(n);
+      resolve_on_host<Bounds>(of, indices, table.rows(), rows);
+      gather_staged(of, table, rows, out);
+    } else {
+      require_gather_reach(of, table, out);
+      if constexpr (is_sorted_path<Path>) {
+        const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
+        gather_sorted<Path>(of, table, sort_by_page<Bounds>(of, indices, table.rows(), row_bytes), out);
+      } else {
+        const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table.rows(),
+                                                        Bounds::reports ? of.report() : report_writer{}};
+        launch_gather(exec, of.label(Path::name), table, out, source, n);
+      }
+    }
+  }
+  if (out.width() == 0) look_at_bounds<Bounds>(of, indices, table.rows());
+  return of.finish(table, n, std::is_signed_v<plain>);
+}
+
+template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
+ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
+                      const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = plan.positions();
+  call<Exec> of(exec, "gather");
+  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
+  of.use(plan);
+  if (out.size() != 0) {
+    const plan_storage& store = *plan.storage();
+    if constexpr (std::is_same_v<Path, path::staged>) {
+      settle_staged_gather(of, table, out);
+      gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
+    } else {
+      require_gather_reach(of, table, out);
+      if constexpr (is_sorted_path<Path>)
+        gather_sorted<Path>(
+            of, table,
+            kernels::sorted_places{store.sorted_rows, store.order, static_cast<std::uint64_t>(plan.rows())},
+            out);
+      else
+        launch_gather(exec, of.label(Path::name), table, out, kernels::listed_rows{store.row_of}, n);
+    }
+  }
+  return of.finish(table, n, plan.storage()->signed_indices);
+}
+
+}  // namespace detail
+
+/// out[p] = table[indices[p]] for each position p, converting the element type where the two differ.
+///
+///   table    rows x width, any memory space
+///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   out      one row for each index; must not overlap the table
+///   policies a path (default path::automatic) and a bounds policy (default bounds::check; a plan has its
+///   own)
+///
+/// Enqueued on `exec`; path::staged occupies the calling thread. Operands must live until the ticket says
+/// that the work has ended, except indices in pageable memory, which are free when the call returns. Throws
+/// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check; rows
+/// of the good positions are then gathered, those of the bad ones as they were.
+template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of algorithm/catch_up.hpp
+           detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
+  detail::require_mutable<Out>();
+  const auto from = make_ref(table);
+  const auto to = make_ref(out);
+  detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();
+  using asked = typename chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using out_space = typename decltype(to)::memory_space;
+  if constexpr (detail::is_plan<Indices>) {
+    detail::require_plan<Exec, chosen>("gather", indices, from);
+    detail::require_shapes("gather", from, indices.positions(), to);
+    return detail::on_path<asked, verb::gather, out_space>(
+        exec, from, indices.positions(), true,
+        [&]<class Path>(Path) { return detail::gather_by_plan<Path>(exec, from, indices, to); });
+  } else {
+    const auto which = make_ref(indices);
+    detail::require_rank_one("gather", which);
+    detail::require_shapes("gather", from, which.rows(), to);
+    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
+    return detail::on_path<asked, verb::gather, out_space>(
+        exec, from, which.rows(), false, [&]<class Path>(Path) {
+          return detail::gather_by_index<Path, bounds_policy>(exec, from, which, to);
+        });
+  }
+}
+
+}  // namespace ferry

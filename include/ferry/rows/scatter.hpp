@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+/// table[indices[p]] = values[p] for each position p, converting the element type where the two differ.
+///
+///   table    rows x width, any memory space
+///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   values   one row for each index; must not overlap the table
+///   policies
+///     a path (default path::automatic), a bounds policy (default bounds::check; a plan has its own), and
+///     a duplicates policy (default duplicates::last; sum and mean replace the row by the combined
+///            value)
+///
+/// Enqueued on `exec`; path::staged occupies the calling thread. The result does not depend on the backend or
+/// on the number of threads. Operands must live until the ticket says that the work has ended, except indices
+/// in pageable memory, which are free when the call returns. Throws invalid_argument for shapes that do not
+/// fit. ticket::wait() throws out_of_range under bounds::check and invalid_argument under duplicates::reject;
+/// the table is then as it was.
+template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
+  detail::require_mutable<Table>();
+  const auto to = make_ref(table);
+  const auto from = make_ref(values);
+  using element = std::remove_cvref_t<decltype(*to.data)>;
+  using value = std::remove_cvref_t<decltype(*from.data)>;
+  detail::require_convertible<element, value>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  static_assert(!duplicates_policy::combines || NumberElement<value>,
+                "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
+  return detail::write_rows<verb::scatter, path_policy, bounds_policy, duplicates_policy, chosen>(
+      exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+}
+
+}  // namespace ferry

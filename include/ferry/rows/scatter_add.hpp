@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+/// table[r] += the combined values of all positions that name row r.
+///
+///   table    rows x width of numbers, any memory space
+///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   values   one row for each index; must not overlap the table
+///   policies
+///     a path (default path::automatic), a bounds policy (default bounds::check; a plan has its own), and
+///     a duplicates policy (default duplicates::sum)
+///
+/// Values are added in the order of their positions in the accumulation type, and the sum once to the table:
+/// the same bits on every backend for any number of threads. Otherwise as scatter, errors included.
+template <class Exec, class Table, class Indices, class Values, class... Policies>
+  requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
+  detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
+  detail::require_mutable<Table>();
+  const auto to = make_ref(table);
+  const auto from = make_ref(values);
+  using element = std::remove_cvref_t<decltype(*to.data)>;
+  using value = std::remove_cvref_t<decltype(*from.data)>;
+  static_assert(NumberElement<element> && NumberElement<value>,
+                "ferry: scatter_add adds, so the elements of table and values must be numbers.");
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
+  return detail::write_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
+      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+}
+
+}  // namespace ferry

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <ferry/runtime/detail/event_pool.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/detail/side_stream_pool.hpp>
+#include <ferry/runtime/detail/report_pool.hpp>
+#include <ferry/memory/detail/block_cache.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/memory/detail/until_finalize.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace detail {
+
+/// What graphs have let go of, in threads that must not call the device's functions, until a verb drops it.
+/// Thread-safe.
+class drop_box {
+ public:
+  /// Where the engine has gone so has the device: the process is about to end, and nothing may be freed here.
+  void put(std::shared_ptr<void>* dropped) noexcept {
+    try {
+      const std::lock_guard lock(guard_);
+      if (open_) {
+        content_.push_back(std::move(*dropped));
+        delete dropped;
+      }
+    } catch (...) {  // no memory for the list: kept for good rather than freed in this thread
+    }
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept {
+    std::vector<std::shared_ptr<void>> taken;
+    const std::lock_guard lock(guard_);
+    taken.swap(content_);
+    return taken;
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<void>> close() noexcept {
+    {
+      const std::lock_guard lock(guard_);
+      open_ = false;
+    }
+    return empty();
+  }
+
+ private:
+  std::mutex guard_;
+  std::vector<std::shared_ptr<void>> content_;
+  bool open_ = true;
+};
+
+/// An execution space instance for objects that may outlive Kokkos, which no instance may. Thread-safe.
+class kept_instance {
+ public:
+  virtual ~kept_instance() = default;
+  virtual void drop() noexcept = 0;
+};
+
+}  // namespace detail
+
+/// What the verbs of one backend share: scratch memory, events, reports, and the work that nobody waits for.
+/// Made by the first verb, gone with Kokkos::finalize. Thread-safe.
+template <class Backend>
+class engine final : public detail::flight_keeper {
+ public:
+  static std::shared_ptr<engine> get() { return detail::until_finalize<engine>(); }
+
+  engine() = default;
+  ~engine() override {
+    for (const auto& each : adrift_)
+      for (auto* work = each.first; work != nullptr; work = work->next) wait_out(*work);
+    drop_all([](detail::flight&) { return true; });
+    const auto dropped = drop_box_->close();
+    for (const auto& each : instances_)
+      if (const auto alive = each.lock()) alive->drop();
+  }
+
+  /// For work of any instance, or of the host.
+  [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes) { return device_.take(bytes); }
+  /// For kernels of instance `who` alone: see block_cache::take.
+  template <class OrderAfter>
+  [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes, instance_id who,
+                                                     OrderAfter&& order_after) {
+    return device_.take(bytes, who, order_after);
+  }
+  [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
+  [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
+  [[nodiscard]] detail::flight_handle flight() { return flights_->take(); }
+  /// For the small objects of verbs.
+  [[nodiscard]] const std::shared_ptr<detail::node_pool>& nodes() const { return nodes_; }
+
+  [[nodiscard]] lane_pool& lanes() { return lanes_; }
+  [[nodiscard]] const std::shared_ptr<detail::drop_box>& dropped() const { return drop_box_; }
+
+  /// The point in the work of `exec` that is reached now; null where it has been reached already.
+  template <class Exec>
+  [[nodiscard]] event_handle record(const Exec& exec) {
+    return Backend::record(exec, events_);
+  }
+  /// An event to record later, where nothing may fail: null on backends without events.
+  template <class Exec>
+  [[nodiscard]] std::shared_ptr<typename Backend::native_event> event_to_record(const Exec& exec) {
+    return Backend::take_event(exec, events_);
+  }
+
+  /// Held from record() until what it recorded is noted, so that of two threads that share an instance the later
+  /// point is noted last.
+  [[nodiscard]] std::unique_lock<std::mutex> lock_order() { return std::unique_lock(order_guard_); }
+
+  /// Dropped when the engine goes, if it lives until then.
+  void watch(std::weak_ptr<detail::kept_instance> instance) {
+    const std::lock_guard lock(guard_);
+    std::erase_if(instances_, [](const auto& gone) { return gone.expired(); });
+    instances_.push_back(std::move(instance));
+  }
+
+  /// Keeps `work`, whose end is a point of instance work.who.
+  void keep(detail::flight_handle work) noexcept override {
+    {
+      const std::lock_guard lock(guard_);
+      if (lane* const of = lane_of(work->who)) {
+        detail::flight* const added = work.release();
+        added->next = nullptr;
+        (of->first == nullptr ? of->first : of->last->next) = added;
+        of->last = added;
+        return;
+      }
+    }
+    wait_out(*work);  // no memory to remember it
+  }
+
+  /// Lets go of what detached work no longer needs; every verb does this once. Asks the device about one point
+  /// of each instance beyond those that have been reached.
+  void reap() {
+    const auto dropped = drop_box_->empty();
+    drop_all(&engine::has_ended);
+  }
+
+ private:
+  /// Detached work of one instance, which ends in the order in which it was enqueued.
+  struct lane {
+    instance_id who;
+    detail::flight* first = nullptr;
+    detail::flight* last = nullptr;
+  };
+  static constexpr std::size_t many = 8;
+
+  /// Null where there is no memory for it.
+  lane* lane_of(instance_id who) noexcept {
+    for (auto& each : adrift_)
+      if (each.who == who) return &each;
+    try {
+      adrift_.push_back({who});
+      return &adrift_.back();
+    } catch (...) {
+      return nullptr;
+    }
+  }
+
+  static bool has_ended(detail::flight& work) noexcept {
+    return work.done == nullptr || detail::has_ended(*work.done);
+  }
+  static void wait_out(detail::flight& work) noexcept {
+    try {
+      if (work.done != nullptr) work.done->wait();
+    } catch (...) {
+    }
+  }
+
+  template <class HasEnded>
+  void drop_all(const HasEnded& has_ended) noexcept {
+    detail::flight* ended = nullptr;  // destroyed after the lock is released
+    {
+      const std::lock_guard lock(guard_);
+      for (auto& each : adrift_)
+        while (each.first != nullptr && has_ended(*each.first)) {
+          detail::flight* const work = std::exchange(each.first, each.first->next);
+          work->next = std::exchange(ended, work);
+        }
+      if (adrift_.size() > many)
+        std::erase_if(adrift_, [](const lane& each) { return each.first == nullptr; });
+    }
+    while (ended != nullptr) detail::flight_return{}(std::exchange(ended, ended->next));
+  }
+
+  std::mutex order_guard_;
+  std::mutex guard_;
+  std::shared_ptr<detail::node_pool> nodes_ = std::make_shared<detail::node_pool>();
+  std::shared_ptr<detail::flight_pool> flights_ = std::make_shared<detail::flight_pool>();
+  std::shared_ptr<detail::drop_box> drop_box_ = std::make_shared<detail::drop_box>();
+  event_pool<typename Backend::native_event> events_{nodes_};
+  block_cache<typename Backend::scratch_space> device_{nodes_};
+  block_cache<pinned_space> pinned_{nodes_};
+  report_pool<Backend> reports_{nodes_};
+  lane_pool lanes_{nodes_};
+  std::vector<lane> adrift_;
+  std::vector<std::weak_ptr<detail::kept_instance>> instances_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ferry/memory/detail/node_pool.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Events of one backend, made once and recorded again and again. A lease comes back when its last owner
+/// drops it, which may be before the recorded work has ended: recording an event anew does not touch those
+/// that already wait for it on a device. Made by `Batch` at a time: more than the verbs that a device's queue
+/// holds, so that a host that runs ahead of its device makes none later. Thread-safe.
+template <class NativeEvent, std::size_t Batch = 1024>
+class event_pool {
+  struct shelf {
+    std::mutex guard;
+    std::vector<std::unique_ptr<NativeEvent>> free;  // has room for all events
+    std::size_t made = 0;
+    bool closed = false;
+  };
+
+ public:
+  using lease = std::shared_ptr<NativeEvent>;
+
+  explicit event_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
+  event_pool(const event_pool&) = delete;
+  event_pool& operator=(const event_pool&) = delete;
+  /// Events that are still out destroy themselves when they are dropped.
+  ~event_pool() {
+    std::vector<std::unique_ptr<NativeEvent>> dying;
+    const std::lock_guard lock(shelf_->guard);
+    shelf_->closed = true;
+    dying.swap(shelf_->free);
+  }
+
+  [[nodiscard]] lease take() {
+    std::unique_ptr<NativeEvent> made;
+    {
+      const std::lock_guard lock(shelf_->guard);
+      auto& free = shelf_->free;
+      if (free.empty()) {
+        free.reserve(shelf_->made + Batch);
+        for (std::size_t i = 0; i < Batch; ++i, ++shelf_->made)
+          free.push_back(std::make_unique<NativeEvent>());
+      }
+      made = std::move(free.back());
+      free.pop_back();
+    }
+    const auto give_back = [home = shelf_](NativeEvent* dropped) noexcept {
+      std::unique_ptr<NativeEvent> back(dropped);
+      const std::lock_guard lock(home->guard);
+      if (!home->closed) home->free.push_back(std::move(back));
+    };
+    return {made.release(), give_back, detail::node_allocator<NativeEvent>(nodes_)};
+  }
+
+ private:
+  std::shared_ptr<detail::node_pool> nodes_;
+  std::shared_ptr<shelf> shelf_;
+};
+
+}  // namespace ferry

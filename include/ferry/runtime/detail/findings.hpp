@@ -1,0 +1,49 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <cstdint>
+#include <exception>
+#include <string>
+
+namespace ferry::detail {
+
+/// What the host's share of a verb finds wrong with a batch.
+struct host_findings {
+  index_report report;
+  unsigned int raised = 0;
+};
+
+/// The error that a report stands for. `of` is what the indices are rows of, `width` elements wide, and `batch` the
+/// rows of the batch, where the verb looked at them.
+inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                      const array_note& of, const array_note& batch, std::int64_t width,
+                                      std::int64_t positions, bool signed_indices) {
+  const std::string table = of.describe();
+  if (found.out_of_range != 0) {
+    const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
+                                             : std::to_string(found.first_index);
+    return std::make_exception_ptr(out_of_range(
+        "ferry::" + verb + ": " + std::to_string(found.out_of_range) + " of " + std::to_string(positions) +
+        " indices are outside of " + table + "; the first is index " + index + " at position " +
+        std::to_string(found.first_position)));
+  }
+  if (found.duplicates == 0 && found.nonfinite != 0) {
+    const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
+    const auto place = found.first_value / nonfinite_value::kinds;
+    return std::make_exception_ptr(
+        invalid_argument("ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the elements of " +
+                         batch.describe() + " for rows of " + table +
+                         " are infinite or not a number, which nonfinite::reject forbids; the first is " +
+                         nonfinite_value::names[found.first_value % nonfinite_value::kinds] + " in column " +
+                         std::to_string(place % wide) + " at position " + std::to_string(place / wide)));
+  }
+  return std::make_exception_ptr(
+      invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +
+                       " are named more than once, which duplicates::reject forbids; the lowest is row " +
+                       std::to_string(found.first_row)));
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// Enqueues a kernel on a policy that passes it as an argument.
+template <class Exec, class Policy, class Functor>
+void enqueue(const std::string& label, const Policy& policy, const Functor& functor) {
+  static_assert(
+      execution_backend<Exec>::template launches_by_argument<Functor, Policy>(),
+      "ferry: a kernel with its options must stay below 4 KB, or each launch would wait for the device; this "
+      "rule, or one of these stages, has too many.");
+  Kokkos::parallel_for(label, policy, functor);
+}
+
+/// A range whose blocks have at most Functor::most_threads threads, where the functor asks for that.
+template <class Exec, class Functor>
+consteval auto range_for() {
+  using index = Kokkos::IndexType<std::int64_t>;
+  using backend = execution_backend<Exec>;
+  if constexpr (requires { Functor::most_threads; } && !is_host_exec<Exec>)
+    return std::type_identity<typename backend::template by_argument<
+        Kokkos::RangePolicy<Exec, index, Kokkos::LaunchBounds<Functor::most_threads, 1>>>>{};
+  else
+    return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<Exec, index>>>{};
+}
+
+/// The share of one thread of the host in the iterations of a kernel: neighbouring ones.
+struct host_run {
+  std::int64_t number;
+  std::int64_t runs;
+
+  [[nodiscard]] std::int64_t begin(std::int64_t count) const {
+    return count / runs * number + rest(count, number);
+  }
+  [[nodiscard]] std::int64_t end(std::int64_t count) const {
+    return count / runs * (number + 1) + rest(count, number + 1);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t rest(std::int64_t count, std::int64_t before) const {
+    return before < count % runs ? before : count % runs;
+  }
+};
+
+/// Functors that a host's thread calls once, with its run, and that walk over its iterations themselves: what all of them
+/// share is then worked out once. They say so by `takes_runs`.
+template <class Exec, class Functor>
+consteval bool by_runs() {
+  if constexpr (is_host_exec<Exec> && requires { Functor::takes_runs; })
+    return Functor::takes_runs;
+  else
+    return false;
+}
+
+/// As a functor of one iteration for each thread.
+template <class Functor>
+struct each_run {
+  Functor functor;
+  std::int64_t runs;
+  void operator()(std::int64_t number) const { functor(host_run{number, runs}); }
+};
+
+/// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
+/// may pass 2^31 elements.
+template <class Exec, class Functor>
+void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  using range = typename decltype(range_for<Exec, Functor>())::type;
+  if (count <= 0) return;
+  if constexpr (by_runs<Exec, Functor>()) {
+    const std::int64_t runs = std::min(count, concurrency_of(exec));
+    enqueue<Exec>(label, host_range<range>(exec, runs), each_run<Functor>{functor, runs});
+  } else if constexpr (is_host_exec<Exec>) {
+    enqueue<Exec>(label, host_range<range>(exec, count), functor);
+  } else {
+    enqueue<Exec>(label, range(exec, 0, count), functor);
+  }
+}
+
+/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector
+/// lanes each. A device is told the number, so that no kernel takes more registers for a thread than so large
+/// a team leaves it.
+template <int Threads, class Exec, class Functor>
+void launch_teams(const Exec& exec, const std::string& label, std::int64_t teams, int lanes,
+                  const Functor& functor) {
+  using policy = typename execution_backend<Exec>::template by_argument<
+      Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<static_cast<unsigned>(Threads), 1>>>;
+  enqueue<Exec>(label, policy(exec, static_cast<int>(teams), Threads / lanes, lanes), functor);
+}
+
+template <class Functor>
+void launch(const caller_thread&, const std::string&, std::int64_t count, const Functor& functor) {
+  if constexpr (by_runs<caller_thread, Functor>())
+    functor(host_run{0, 1});
+  else
+    for (std::int64_t i = 0; i < count; ++i) functor(i);
+}
+
+/// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division
+/// costs more than the load that it addresses.
+class fast_divisor {
+ public:
+  fast_divisor() = default;
+  explicit fast_divisor(std::int64_t divisor) : divisor_(divisor) {
+    if (divisor > 0 && (divisor & (divisor - 1)) == 0)
+      for (shift_ = 0; (std::int64_t{1} << shift_) < divisor;) ++shift_;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t quotient(std::int64_t i) const {
+    if (shift_ >= 0) return i >> shift_;
+    if ((static_cast<std::uint64_t>(i | divisor_) >> 32) == 0)
+      return static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(divisor_);
+    return i / divisor_;
+  }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t divisor() const { return divisor_; }
+
+ private:
+  std::int64_t divisor_ = 1;
+  int shift_ = -1;
+};
+
+/// "ferry::<verb>::<path>"
+inline std::string label_of(const char* verb, std::string_view path) {
+  return std::string("ferry::").append(verb).append("::").append(path);
+}
+
+}  // namespace ferry::detail

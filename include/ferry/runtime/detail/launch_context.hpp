@@ -1,0 +1,300 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/captured_instance.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/detail/host_side.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/runtime/detail/error_collector.hpp>
+#include <ferry/runtime/detail/named_error.hpp>
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// One call of a verb: the resources that it takes, and the ticket that it ends with. finish() does not fail for want
+/// of memory; a verb takes labels, scratch and operands before it enqueues anything.
+template <class Exec>
+class call {
+ public:
+  using backend = execution_backend<Exec>;
+
+  call(const Exec& exec, const char* verb)
+      : on_(exec),
+        exec_(exec),
+        verb_(verb),
+        capturing_(backend::capturing(exec)),
+        id_(capturing_ ? 0 : backend::id_of(exec)),
+        engine_(engine<backend>::get()),
+        flight_(engine_->flight()) {
+    if (capturing_) return;
+    end_ = engine_->event_to_record(exec_);
+    engine_->reap();
+  }
+
+  call(const call&) = delete;
+  call& operator=(const call&) = delete;
+  /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
+  ~call() {
+    if (flight_ == nullptr) return;
+    if (!capturing_) flight_->withdraw();
+    if (flight_->resources.empty() && flight_->memory.empty() && flight_->touched.empty()) return;
+    try {
+      if (capturing_) {
+        give_to_graph();  // what is already captured runs with every launch
+      } else {
+        static const std::string label = "ferry::abandoned";
+        backend::fence(exec_, label);
+        if (lane_ != nullptr) backend::fence(*lane_, label);
+      }
+    } catch (const std::exception& lost) {
+      std::fprintf(stderr, "ferry: %s\n", lost.what());
+      if (capturing_)
+        static_cast<void>(flight_.release());  // the graph's kernels use it: rather lost than reused
+    }
+  }
+
+  [[nodiscard]] const Exec& exec() const { return exec_; }
+  [[nodiscard]] const char* verb() const { return verb_; }
+
+  /// Whether a graph is being captured: it owns what the verb uses, and nothing may be asked of the device.
+  [[nodiscard]] bool capturing() const { return capturing_; }
+  [[nodiscard]] instance_id id() const { return id_; }
+
+  /// "ferry::<verb>::<path>[::<part>]". Lives as long as the call.
+  const std::string& label(std::string_view path, std::string_view part = {}) {
+    return flight_->label({"ferry", verb_, path, part});
+  }
+  /// The same of a label: "<whole>::<part>".
+  const std::string& label_part(const std::string& whole, std::string_view part) {
+    return flight_->label({whole, part});
+  }
+
+  /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
+  void refuse_capture(std::string_view what) const {
+    if (capturing_)
+      throw invalid_argument("ferry::" + std::string(verb_) +
+                             ": the instance is being captured into a graph, " + std::string(what));
+  }
+
+  /// Uninitialised memory that kernels of this execution space reach, kept until the verb ends.
+  template <class T>
+  T* scratch(std::int64_t count) {
+    return static_cast<T*>(block(bytes_of<T>(count)).get());
+  }
+  /// The same, to be shared: with a plan, say.
+  std::shared_ptr<void> block(std::size_t bytes) {
+    const typename backend::capture_pause pause(capturing_);
+    auto lease = wanted_for(verb_, [&]() -> std::shared_ptr<void> {
+      if (capturing_) return engine_->device_scratch(bytes);
+      return engine_->device_scratch(bytes, id_,
+                                     [this](event& earlier) { backend::wait_for(exec_, earlier); });
+    });
+    flight_->keep_block(lease, !capturing_);
+    return lease;
+  }
+  /// Uninitialised page-locked host memory, kept until the verb ends.
+  template <class T>
+  T* pinned(std::int64_t count) {
+    const typename backend::capture_pause pause(capturing_);
+    return static_cast<T*>(
+        hold(wanted_for(verb_, [&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
+  }
+  void* hold(std::shared_ptr<void> resource) {
+    flight_->resources.push_back(std::move(resource));
+    return flight_->resources.back().get();
+  }
+
+  /// Another instance for work beside the verb's own, kept until the verb ends. Its work so far has ended;
+  /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
+  const Exec& lane() {
+    if (lane_ == nullptr) {
+      const typename backend::capture_pause pause(true);  // an instance allocates
+      lane_ = engine_->lanes().take(exec_);
+      hold(lane_);
+    }
+    return *lane_;
+  }
+
+  /// A report for kernels of this execution space; its findings become the ticket's error.
+  report_writer report() {
+    if (report_ == nullptr) {
+      const typename backend::capture_pause pause(capturing_);
+      report_ = engine_->report();
+      hold(report_);
+    }
+    return *report_;
+  }
+  /// A report for the host's share of the verb.
+  report_writer host_report() {
+    flight_->sources.host = true;
+    return {&flight_->by_host.report, &flight_->by_host.raised};
+  }
+  [[nodiscard]] bool host_found() const { return flight_->by_host.raised != 0u; }
+
+  /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
+  void use(const row_plan& plan) {
+    const auto& store = plan.storage();
+    flight_->sources.plan = store;
+    flight_->memory.push_back(store);
+    if (store->memory != nullptr) flight_->keep_block(store->memory, !capturing_);
+    hold(store->report);
+    reads_from(store->accesses);
+    if (!capturing_ && store->made != nullptr && store->made_by != id_)
+      backend::wait_for(exec_, *store->made);
+  }
+
+  /// What is enqueued from now on reads the array, behind the writes of other instances to it.
+  template <class T, class Space>
+  void reads_from(const array_ref<T, Space>& array) {
+    reads_from(array.accesses);
+  }
+  /// What is enqueued from now on writes to the array, behind the reads and writes of other instances.
+  template <class T, class Space>
+  void writes_to(const array_ref<T, Space>& array) {
+    if (capturing_ || array.accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>)
+      array.accesses->wait_for_all();
+    else
+      follow(array.accesses, true);
+  }
+  /// One of the two, by whether the array's elements are const.
+  template <class T, class Space>
+  void touches(const array_ref<T, Space>& array) {
+    if constexpr (std::is_const_v<T>)
+      reads_from(array);
+    else
+      writes_to(array);
+  }
+  /// The same for paths that work on host memory in the calling thread: waits there for what is in flight.
+  template <class T, class Space>
+  void settles(const array_ref<T, Space>& array) {
+    if constexpr (!Space::is_host_accessible) {
+      if constexpr (std::is_const_v<T>)
+        reads_from(array);
+      else
+        writes_to(array);
+    } else if (array.accesses != nullptr) {
+      if constexpr (std::is_const_v<T>)
+        array.accesses->wait_for_writes();
+      else
+        array.accesses->wait_for_all();
+    }
+  }
+
+  /// The point in the instance's work that is reached now.
+  [[nodiscard]] event_handle mark() { return mark(exec_); }
+  [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
+  /// For backend::record_at, which needs no memory, after work that must not fail.
+  [[nodiscard]] auto event_to_record() { return engine_->event_to_record(exec_); }
+
+  void end_by(const rollback& ends) { flight_->ends = ends; }
+  /// What an error calls the values that are not finite.
+  void name_values(const array_note& values) { flight_->sources.values = values; }
+
+  /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
+  /// of.
+  template <class T, class Space>
+  ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
+    finding_sources& from = flight_->sources;
+    if (report_ != nullptr || from.host || from.plan != nullptr) {
+      flight_->find_error = &find_error<backend>;
+      from.device = std::move(report_);
+      from.verb = verb_;
+      from.table = table.note();
+      from.width = table.width();
+      from.positions = positions;
+      from.signed_indices = signed_indices;
+    }
+    return finish();
+  }
+
+  /// Ends a call that checks no indices.
+  ticket finish() {
+    if (capturing_) {
+      give_to_graph();
+    } else {
+      if constexpr (is_host_exec<Exec>) {
+        done_ = engine_->record(exec_);  // blocks, and notes nothing
+        flight_->note_end(done_, id_);
+      } else {
+        const auto order = engine_->lock_order();
+        backend::record_at(exec_, *end_);
+        done_ = end_;
+        flight_->note_end(done_, id_);
+      }
+      flight_->done = done_;
+      flight_->who = id_;
+      flight_->keeper = engine_;
+    }
+    return ticket(std::move(flight_));
+  }
+  /// After finish(): the verb's end; null where it has ended or is a graph's.
+  [[nodiscard]] const event_handle& done() const { return done_; }
+
+ private:
+  void reads_from(const std::shared_ptr<access_tracker>& accesses) {
+    if (capturing_ || accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>)
+      accesses->wait_for_writes();
+    else
+      follow(accesses, false);
+  }
+  void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+    for (const auto& each : flight_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
+    flight_->touch(accesses, writes);
+  }
+
+  /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread
+  /// that may not call the device's functions. The ticket shares it.
+  void give_to_graph() {
+    auto instance = std::make_shared<captured_instance<Exec>>(exec_);
+    engine_->watch(instance);
+    flight_->mark = [home = std::weak_ptr(engine_), instance = std::move(instance),
+                     verb = verb_]() -> event_handle {
+      const auto alive = home.lock();
+      return alive == nullptr ? nullptr : instance->mark(*alive, verb);
+    };
+    if (flight_->resources.empty() && flight_->memory.empty()) return;
+    auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(flight_->resources);
+    kept->insert(kept->end(), flight_->memory.begin(), flight_->memory.end());
+    const auto last = [box = engine_->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
+    backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
+  }
+
+  template <class T>
+  static std::size_t bytes_of(std::int64_t count) {
+    return static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T);
+  }
+
+  typename backend::device_guard on_;  // Kokkos leaves its own device current
+  Exec exec_;
+  const char* verb_;
+  bool capturing_;
+  instance_id id_;
+  std::shared_ptr<engine<backend>> engine_;
+  flight_handle flight_;
+  std::shared_ptr<typename backend::native_event> end_;
+  std::shared_ptr<report_writer> report_;
+  std::shared_ptr<Exec> lane_;
+  event_handle done_;
+};
+
+}  // namespace ferry::detail

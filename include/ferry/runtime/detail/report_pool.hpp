@@ -1,0 +1,107 @@
+#pragma once
+
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/spaces.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Clean index reports for the verbs to take. A lease that comes back raised is cleaned first.
+template <class Backend>
+class report_pool {
+  struct state {
+    std::mutex guard;
+    std::vector<report_writer*> free;  // has room for all reports
+    std::vector<std::unique_ptr<report_writer[]>> slots;
+    std::vector<std::pair<allocation<typename Backend::scratch_space>, allocation<pinned_space>>> memory;
+  };
+
+ public:
+  using lease = std::shared_ptr<report_writer>;
+
+  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)) {}
+
+  [[nodiscard]] lease take() {
+    report_writer* slot = pop();
+    for (; slot == nullptr; slot = pop()) grow();
+    // Not under the lock: where there is no memory for the lease, the slot comes back at once. The lease shares the
+    // memory, so it may outlive the pool.
+    const auto give_back = [owner = state_](report_writer* lent) noexcept {
+      try {
+        clean(*lent);
+        const std::lock_guard lock(owner->guard);
+        owner->free.push_back(lent);
+      } catch (...) {
+        // A device that fails was reported to whoever waited for it; this report is not used again.
+      }
+    };
+    return {slot, give_back, detail::node_allocator<report_writer>(nodes_)};
+  }
+
+  /// Only meaningful once the kernels that write the report have ended.
+  static bool is_raised(const report_writer& report) {
+    return *static_cast<const volatile unsigned int*>(report.raised) != 0u;
+  }
+
+  /// All-clear without asking the device where nothing was raised.
+  static index_report read(const report_writer& report) {
+    index_report found;
+    if (is_raised(report)) Backend::read(&found, report.findings, sizeof found);
+    return found;
+  }
+
+  /// Takes back what was found, so that later kernels start anew.
+  static void clean(const report_writer& report) {
+    if (!is_raised(report)) return;
+    const index_report nothing{};
+    Backend::write(report.findings, &nothing, sizeof nothing);
+    *static_cast<volatile unsigned int*>(report.raised) = 0u;
+  }
+
+ private:
+  /// Null where there is none.
+  report_writer* pop() {
+    const std::lock_guard lock(state_->guard);
+    if (state_->free.empty()) return nullptr;
+    report_writer* const slot = state_->free.back();
+    state_->free.pop_back();
+    return slot;
+  }
+
+  /// More at once than a device's queue holds kernels (about a thousand), so that a host that runs ahead of
+  /// its device makes the pool grow once at most. All or nothing. Memory is made without the lock: whom the user has
+  /// told of allocations may end a verb or call one.
+  void grow() {
+    constexpr std::size_t batch = 1024;
+    allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
+    allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
+    const std::vector<index_report> clean(batch);
+    auto slots = std::make_unique<report_writer[]>(batch);
+    Backend::write(findings.data(), clean.data(), batch * sizeof(index_report));
+    auto* flags = static_cast<unsigned int*>(raised.data());
+    std::fill_n(flags, batch, 0u);
+    for (std::size_t i = 0; i < batch; ++i)
+      slots[i] = {static_cast<index_report*>(findings.data()) + i, flags + i};
+    const std::lock_guard lock(state_->guard);
+    state_->free.reserve((state_->slots.size() + 1) * batch);
+    state_->slots.reserve(state_->slots.size() + 1);
+    state_->memory.reserve(state_->memory.size() + 1);
+    for (std::size_t i = 0; i < batch; ++i) state_->free.push_back(&slots[i]);
+    state_->slots.push_back(std::move(slots));
+    state_->memory.emplace_back(std::move(findings), std::move(raised));
+  }
+
+  std::shared_ptr<detail::node_pool> nodes_;
+  std::shared_ptr<state> state_ = std::make_shared<state>();
+};
+
+}  // namespace ferry

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/memory/detail/node_pool.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Further instances of an execution space, for work that must not wait for an instance's kernels. Made at
+/// first need, kept for the next taker, and destroyed with the pool: no instance may outlive Kokkos, so a lease
+/// does not own one.
+class lane_pool {
+ public:
+  explicit lane_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
+
+  /// An instance of the kind and on the device of `exec` that nobody else uses while the lease lives. A pool
+  /// serves one kind. A lease that outlives the pool may only be dropped.
+  template <class Exec>
+  [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
+    const int device = execution_backend<Exec>::device_of(exec);
+    Exec* lane = nullptr;
+    {
+      const std::lock_guard lock(shelf_->guard);
+      auto& idle = shelf_->idle;
+      const auto found =
+          std::find_if(idle.rbegin(), idle.rend(), [&](const auto& each) { return each.device == device; });
+      if (found != idle.rend()) {
+        lane = static_cast<Exec*>(found->instance);
+        idle.erase(std::next(found).base());
+      }
+    }
+    if (lane == nullptr) {
+      auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
+      const std::lock_guard lock(shelf_->guard);
+      shelf_->idle.reserve(shelf_->all.size() + 1);
+      lane = made.get();
+      shelf_->all.push_back(std::move(made));
+    }
+    const auto give_back = [home = shelf_, device](Exec* dropped) noexcept {
+      const std::lock_guard lock(home->guard);
+      if (!home->closed) home->idle.push_back({device, dropped});
+    };
+    return {lane, give_back, detail::node_allocator<Exec>(nodes_)};
+  }
+
+  lane_pool(const lane_pool&) = delete;
+  lane_pool& operator=(const lane_pool&) = delete;
+  ~lane_pool() {
+    std::vector<std::shared_ptr<void>> dying;
+    const std::lock_guard lock(shelf_->guard);
+    shelf_->closed = true;
+    shelf_->idle.clear();
+    dying.swap(shelf_->all);
+  }
+
+ private:
+  struct lane_of_device {
+    int device;
+    void* instance;
+  };
+  struct shelf {
+    std::mutex guard;
+    std::vector<std::shared_ptr<void>> all;
+    std::vector<lane_of_device> idle;  // has room for all
+    bool closed = false;
+  };
+  std::shared_ptr<detail::node_pool> nodes_;
+  std::shared_ptr<shelf> shelf_;
+};
+
+}  // namespace ferry

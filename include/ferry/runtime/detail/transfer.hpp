@@ -1,0 +1,21 @@
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/memory/detail/tools.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::detail {
+
+/// bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`.
+template <class Exec>
+void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
+              std::string_view from_space, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  const transfer_region region(to_space, to, from_space, from, static_cast<std::size_t>(bytes), label);
+  execution_backend<Exec>::copy_async(exec, label, to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ferry/runtime/detail/work_queue.hpp>
+#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/memory/detail/tools.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace ferry::detail {
+
+/// functor(i) for each i in [0, count), by the calling thread and the worker pool; all done when it returns. For host
+/// work next to a ring's: the threads of a host execution space may stay awake after a kernel for milliseconds, as
+/// OpenMP's do by default, and so take the processors that the ring's workers need. Reported to Kokkos Tools as a
+/// kernel of the host.
+template <class Functor>
+void run_on_crew(const std::string& label, std::int64_t count, const Functor& functor) {
+  if (count <= 0) return;
+  constexpr std::int64_t piece = 8192;
+  const kernel_region region(label);
+  const int most = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
+  front_claims claims(count, piece);
+  crew workers(static_cast<int>(std::min<std::int64_t>(most, (count + piece - 1) / piece)) - 1, most);
+  workers.run([&](int) {
+    for (std::int64_t first = 0, length = 0; claims.take(first, length);)
+      for (std::int64_t i = first; i < first + length; ++i) functor(i);
+  });
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <ferry/runtime/detail/worker_pool.hpp>
+
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must
+/// get done by the calling thread alone: there may be no helpers, and those that there are may be slow to
+/// begin. The helpers wake up while the crew is made; they go back to the pool with dismiss(), at the latest
+/// with the crew.
+class crew {
+ public:
+  crew() = default;  ///< of the calling thread
+  crew(int helpers, int most) { hire(helpers, most); }
+  crew(const crew&) = delete;
+  crew& operator=(const crew&) = delete;
+  ~crew() { dismiss(); }
+
+  /// For a crew without helpers: takes at most so many of a pool of at most `most`, though one in any case
+  /// where a thread can be started.
+  void hire(int helpers, int most) {
+    if (helpers <= 0) return;
+    pool_ = worker_pool::get();
+    first_ = pool_->hire(helpers, most);
+    for (worker_thread* each = first_; each != nullptr; each = each->next) ++helpers_;
+  }
+  [[nodiscard]] int helpers() const { return helpers_; }
+
+  /// Calls work(worker) for each worker in [0, helpers()], 0 in the calling thread, and returns when all have
+  /// ended. Rethrows the error that came first.
+  template <class Work>
+  void run(const Work& work) {
+    start(work);
+    attempt(work, 0);
+    finish();
+  }
+
+  /// The helpers' part of run() alone: returns at once. `work` must live until finish().
+  template <class Work>
+  void start(const Work& work) {
+    work_ = &work;
+    int worker = 0;
+    for (worker_thread* each = first_; each != nullptr; each = each->next)
+      each->begin(
+          [](void* self, int which) noexcept {
+            auto& of = *static_cast<crew*>(self);
+            of.attempt(*static_cast<const Work*>(of.work_), which);
+          },
+          this, ++worker);
+    started_ = true;
+  }
+  void finish() {
+    wait();
+    if (first_error_ != nullptr) std::rethrow_exception(std::exchange(first_error_, nullptr));
+  }
+
+  /// Waits for the helpers' work, if any, and gives them back. What they threw is forgotten.
+  void dismiss() {
+    wait();
+    if (first_ != nullptr) pool_->give_back(std::exchange(first_, nullptr));
+    helpers_ = 0;
+    pool_ = nullptr;
+    first_error_ = nullptr;
+  }
+
+ private:
+  template <class Work>
+  void attempt(const Work& work, int worker) noexcept {
+    try {
+      work(worker);
+    } catch (...) {
+      const std::lock_guard lock(guard_);
+      if (first_error_ == nullptr) first_error_ = std::current_exception();
+    }
+  }
+  void wait() {
+    if (!std::exchange(started_, false)) return;
+    for (worker_thread* each = first_; each != nullptr; each = each->next) each->wait();
+  }
+
+  std::shared_ptr<worker_pool> pool_;
+  worker_thread* first_ = nullptr;
+  int helpers_ = 0;
+  bool started_ = false;
+  const void* work_ = nullptr;
+  std::mutex guard_;
+  std::exception_ptr first_error_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Memory of the user's whose pages are locked while this lives.
+template <MemorySpace Space>
+class locked_pages {
+ public:
+  locked_pages(const std::string& label, void* data, std::size_t bytes)
+      : note_(page_lock_note::adopted{}, label, data, bytes),
+        charge_(Space::name, label, bytes),
+        data_(data) {
+    device_backend<Space>::lock_pages(data, bytes);
+    charge_.settle();
+  }
+  locked_pages(const locked_pages&) = delete;
+  locked_pages& operator=(const locked_pages&) = delete;
+  ~locked_pages() { device_backend<Space>::unlock_pages(data_); }
+
+ private:
+  page_lock_note note_;
+  memory_charge charge_;
+  void* data_;
+};
+
+}  // namespace detail
+
+/// A tensor over the user's memory, which is never copied. For pinned_space the pages are locked in place
+/// until the tensor dies, and count in the space's statistics and budget; for pageable_space nothing is done to
+/// them. The memory must outlive the tensor.
+/// Throws invalid_argument where the span does not hold exactly the extents' elements, or where pages of it are
+/// locked already: by another adoption or as a table of ferry's, which is then named, or by other code. Throws
+/// budget_exceeded, bad_alloc where the pages can't be locked, and device_error for a device that takes no memory that
+/// exists already, or has it at another address than the host.
+template <MemorySpace Space, Element T, std::integral... Sizes>
+[[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
+  static_assert(std::same_as<Space, pinned_space> || std::same_as<Space, pageable_space>,
+                "ferry: adopt takes host memory over as pinned_space or pageable_space; the other spaces "
+                "make their own.");
+  const auto checked = shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
+  if (checked.size() != memory.size())
+    throw invalid_argument("ferry::adopt: '" + label + "': a span of " + std::to_string(memory.size()) +
+                           " elements is no tensor " + checked.to_string());
+  std::shared_ptr<void> owner;
+  if constexpr (std::same_as<Space, pinned_space>)
+    if (!memory.empty())
+      owner = std::make_shared<detail::locked_pages<Space>>("ferry::" + label, memory.data(),
+                                                            memory.size_bytes());
+  return tensor<T, Space>(label, checked, memory.data(), std::move(owner));
+}
+
+/// The same with the label "adopted".
+template <MemorySpace Space, Element T, std::integral... Sizes>
+[[nodiscard]] tensor<T, Space> adopt(std::span<T> memory, Sizes... sizes) {
+  return adopt<Space>("adopted", memory, sizes...);
+}
+
+}  // namespace ferry

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/tensor/detail/bit_cast.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// Infinities and NaN, told by their bits. With -ffast-math a compiler may take every number for finite: it then drops
+/// isfinite(x), x != x and comparisons with the largest number, and keeps integer arithmetic.
+namespace ferry::detail {
+
+/// The exponent's bits of a float or double.
+template <class T>
+using bits_of_number = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class T>
+inline constexpr bits_of_number<T> exponent_bits =
+    sizeof(T) == 4 ? static_cast<bits_of_number<T>>(0x7f800000u)
+                   : static_cast<bits_of_number<T>>(0x7ff0000000000000ull);
+template <class T>
+inline constexpr bits_of_number<T> sign_bit = bits_of_number<T>{1} << (8 * sizeof(T) - 1);
+
+/// The bits of |value|; larger numbers have larger bits, infinity has exponent_bits, and every NaN more.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION constexpr bits_of_number<T> magnitude_bits(const T& value) {
+  static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
+  return bit_cast<bits_of_number<T>>(value) & ~sign_bit<T>;
+}
+
+/// Of any number: integers are finite.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
+  if constexpr (std::is_integral_v<T>)
+    return true;
+  else if constexpr (WrappedNumber<T>)
+    return is_finite(static_cast<typename T::plain_number>(value));
+  else if constexpr (is_extended_number<T>)
+    return is_finite(static_cast<float>(value));  // whose conversion computes with bits
+  else
+    return magnitude_bits(value) < exponent_bits<T>;
+}
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_nan(const T& value) {
+  if constexpr (std::is_integral_v<T>)
+    return false;
+  else if constexpr (WrappedNumber<T>)
+    return is_nan(static_cast<typename T::plain_number>(value));
+  else if constexpr (is_extended_number<T>)
+    return is_nan(static_cast<float>(value));
+  else
+    return magnitude_bits(value) > exponent_bits<T>;
+}
+
+/// Whether the sign is set, of zeros and NaN, too.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_negative(const T& value) {
+  if constexpr (std::is_integral_v<T>)
+    return value < T(0);
+  else if constexpr (WrappedNumber<T>)
+    return is_negative(static_cast<typename T::plain_number>(value));
+  else if constexpr (is_extended_number<T>)
+    return is_negative(static_cast<float>(value));
+  else
+    return (bit_cast<bits_of_number<T>>(value) & sign_bit<T>) != 0u;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/tensor/detail/array_label.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+template <Element T, MemorySpace Space, class Extents>
+class tensor_slice;
+
+namespace detail {
+
+template <class T, class Space, class Extents>
+using slice_of = tensor_slice<T, Space, typename extents_of_rows<Extents>::type>;
+
+/// The rows [begin, end) of an array; see tensor::rows_between.
+template <class Space, class T, class Extents, std::integral Begin, std::integral End>
+slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, const shape<Extents>& extents,
+                                         const std::shared_ptr<access_tracker>& accesses, Begin begin,
+                                         End end) {
+  const auto text = [&] {
+    return "'" + label + "' " + extents.to_string() + " in " + std::string(Space::name);
+  };
+  const std::size_t rows = extents.rows();
+  if (std::cmp_less(begin, 0) || std::cmp_less(end, 0) || std::cmp_greater(begin, rows) ||
+      std::cmp_greater(end, rows))
+    throw out_of_range("ferry::rows_between: rows " + std::to_string(begin) + " to " + std::to_string(end) +
+                       " do not lie inside of " + text());
+  if (std::cmp_greater(begin, end))
+    throw invalid_argument("ferry::rows_between: the first row, " + std::to_string(begin) +
+                           ", comes after the end, " + std::to_string(end) + ", in " + text());
+  using sliced = typename extents_of_rows<Extents>::type;
+  const auto first = static_cast<std::size_t>(begin);
+  return {label, data + first * extents.width(),
+          extents.template with_rows<sliced>(static_cast<std::size_t>(end) - first), accesses};
+}
+
+/// The first `count` rows; see tensor::first.
+template <class Space, class T, class Extents, std::integral Count>
+slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const shape<Extents>& extents,
+                                       const std::shared_ptr<access_tracker>& accesses, Count count) {
+  if (std::cmp_less(count, 0) || std::cmp_greater(count, extents.rows()))
+    throw out_of_range("ferry::first: the number of rows is " + std::to_string(count) +
+                       ", must be from 0 to the " + std::to_string(extents.rows()) + " of '" + label + "' " +
+                       extents.to_string() + " in " + std::string(Space::name));
+  return rows_between<Space>(label, data, extents, accesses, std::size_t{0}, static_cast<std::size_t>(count));
+}
+
+}  // namespace detail
+
+/// Neighbouring rows of a tensor, from tensor::first and tensor::rows_between: an argument of every verb where the
+/// tensor is one. Copyable and non-owning: the tensor's memory must outlive it, the tensor itself may be moved.
+/// Constness of the elements is T's.
+///
+/// A slice has the tensor's label and shares its record of reads and writes in flight. Verbs on slices of one tensor
+/// are therefore ordered as verbs on all of it, also where the slices have no row in common.
+template <Element T, MemorySpace Space, class Extents = dynamic_rank>
+class tensor_slice {
+ public:
+  using value_type = T;
+  using memory_space = Space;
+  using extents_type = Extents;
+
+  tensor_slice() = default;
+  tensor_slice(array_label label, T* data, const shape<Extents>& extents,
+               std::shared_ptr<access_tracker> accesses)
+      : label_(std::move(label)), shape_(extents), data_(data), accesses_(std::move(accesses)) {}
+  /// A slice of constant elements from one of mutable elements.
+  template <class U>
+    requires(std::is_same_v<const U, T>)
+  tensor_slice(const tensor_slice<U, Space, Extents>& other)
+      : tensor_slice(other.label(), other.data(), other.extents_of(), other.accesses()) {}
+
+  /// Element (i, j, ...) for host code, see tensor::operator().
+  template <class... Indices>
+  T& operator()(Indices... indices) const {
+    return detail::host_element<Space>(data_, shape_, indices...);
+  }
+
+  /// See tensor::first.
+  template <std::integral Rows>
+  [[nodiscard]] detail::slice_of<T, Space, Extents> first(Rows rows) const {
+    return detail::first_rows<Space>(label_, data_, shape_, accesses_, rows);
+  }
+  /// See tensor::rows_between.
+  template <std::integral Begin, std::integral End>
+  [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) const {
+    return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
+  }
+
+  [[nodiscard]] T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t rows() const noexcept { return shape_.rows(); }
+  [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
+  [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  [[nodiscard]] const shape<Extents>& extents_of() const noexcept { return shape_; }
+  /// The tensor's.
+  [[nodiscard]] const array_label& label() const noexcept { return label_; }
+  /// For kernels.
+  [[nodiscard]] tensor_view<T, Space, Extents> view() const noexcept { return {data_, shape_}; }
+  /// Reads and writes of the whole tensor in flight.
+  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
+
+ private:
+  array_label label_;
+  shape<Extents> shape_;
+  T* data_ = nullptr;
+  std::shared_ptr<access_tracker> accesses_;
+};
+
+template <class Array>
+struct array_traits;
+
+template <class T, class Space, class Extents>
+struct array_traits<tensor_slice<T, Space, Extents>> {
+  using value_type = T;
+  using memory_space = Space;
+  static constexpr std::size_t static_width = detail::static_width<Extents>();
+  static array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
+    array_ref<T, Space> made;
+    made.data = array.data();
+    made.rank = array.rank();
+    for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(array.extent(i));
+    made.make_dense();
+    made.label = array.label();
+    made.accesses = array.accesses();
+    return made;
+  }
+};
+
+}  // namespace ferry

@@ -1,0 +1,89 @@
+#include "support/manual_event.hpp"
+
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <exception>
+#include <memory>
+#include <vector>
+
+namespace ferry_test {
+
+namespace {
+
+/// A verb in a graph, played by the test.
+struct captured_work {
+  std::vector<std::shared_ptr<manual_event>> marks;
+  std::shared_ptr<int> resource = std::make_shared<int>(0);
+  bool capturing = false;
+  bool found = false;
+  int undone = 0;
+
+  ferry::ticket capture() {
+    ferry::detail::flight_handle flight(new ferry::detail::flight);
+    flight->resources.push_back(resource);
+    flight->mark = [this]() -> ferry::event_handle {
+      if (capturing) throw ferry::invalid_argument("still being captured");
+      marks.push_back(std::make_shared<manual_event>());
+      marks.back()->end();
+      return marks.back();
+    };
+    flight->ends = {std::shared_ptr<void>(this, [](void*) {}),
+                    [](void* of) { ++static_cast<captured_work*>(of)->undone; }, nullptr};
+    flight->find_error = [](ferry::detail::flight& of) -> std::exception_ptr {
+      auto& work = *static_cast<captured_work*>(of.ends.owner.get());
+      if (!work.found) return nullptr;
+      work.found = false;
+      return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
+    };
+    flight->keeper = keeper;
+    return ferry::ticket(std::move(flight));
+  }
+
+  struct counting_keeper final : ferry::detail::flight_keeper {
+    void keep(ferry::detail::flight_handle) noexcept override { ++kept; }
+    int kept = 0;
+  };
+  std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
+};
+
+}  // namespace
+
+TEST_CASE("a captured verb is waited for after each launch of its graph", "[captured_ticket]") {
+  captured_work work;
+  auto ticket = work.capture();
+  for (int launch = 1; launch <= 3; ++launch) {
+    work.found = launch == 2;
+    if (launch == 2)
+      CHECK_THROWS_AS(ticket.wait(), ferry::out_of_range);
+    else
+      CHECK_NOTHROW(ticket.wait());
+    REQUIRE(static_cast<int>(work.marks.size()) == launch);
+    CHECK(work.marks.back()->waits == 1);
+  }
+  CHECK(work.undone == 0);
+  CHECK(work.resource.use_count() == 2);
+  CHECK(ticket.ready());
+  ticket.then(Kokkos::DefaultHostExecutionSpace{});
+  CHECK(work.marks.back()->waits == 1);
+}
+
+TEST_CASE("a captured verb can't be waited for before its graph is there", "[captured_ticket]") {
+  captured_work work;
+  work.capturing = true;
+  {
+    auto ticket = work.capture();
+    CHECK_THROWS_AS(ticket.wait(), ferry::invalid_argument);
+    CHECK_THROWS_AS(ticket.then(Kokkos::DefaultHostExecutionSpace{}), ferry::invalid_argument);
+  }
+  CHECK(work.resource.use_count() == 1);
+  work.capture().detach();
+  CHECK(work.keeper->kept == 0);
+  auto ticket = work.capture();
+  ticket = work.capture();
+  CHECK(work.marks.empty());
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,329 @@
+#include <ferry/runtime/detail/worker_team.hpp>
+#include <ferry/runtime/detail/processors.hpp>
+#include <ferry/runtime/detail/worker_pool.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+
+using ferry::detail::crew;
+using ferry::detail::processor_set;
+using ferry::detail::worker_pool;
+
+/// The threads that help the callers of verbs.
+namespace ferry_test {
+
+namespace {
+
+/// Each number from 0 to items - 1, taken by one worker or another.
+struct shared_list {
+  explicit shared_list(int items) : taken(static_cast<std::size_t>(items)) {}
+  std::vector<std::atomic<int>> taken;
+  std::atomic<std::size_t> next{0};
+
+  void work() {
+    for (std::size_t i = next++; i < taken.size(); i = next++) ++taken[i];
+  }
+  [[nodiscard]] bool is_done_once() const {
+    return std::all_of(taken.begin(), taken.end(), [](const auto& times) { return times == 1; });
+  }
+};
+
+/// Who took part in a run.
+struct roll {
+  std::mutex guard;
+  std::set<int> workers;
+  std::set<std::thread::id> threads;
+
+  void note(int worker) {
+    const std::lock_guard lock(guard);
+    workers.insert(worker);
+    threads.insert(std::this_thread::get_id());
+  }
+};
+
+std::set<int> first_numbers(int count) {
+  std::set<int> made;
+  for (int i = 0; i < count; ++i) made.insert(i);
+  return made;
+}
+
+/// Threads of a crew that wait for each other: all of them run at once.
+void meet(std::atomic<int>& arrived, int all) {
+  ++arrived;
+  while (arrived < all) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("a crew's workers are threads of their own that work at once", "[pool]") {
+  crew workers(5, 8);
+  REQUIRE(workers.helpers() == 5);
+  roll present;
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<int> arrived{0};
+    workers.run([&](int worker) {
+      present.note(worker);
+      meet(arrived, 6);
+    });
+  }
+  CHECK(present.workers == first_numbers(6));
+  CHECK(present.threads.size() == 6);  // the same ones in every round
+  CHECK(present.threads.count(std::this_thread::get_id()) == 1);
+}
+
+TEST_CASE("a crew without helpers is the calling thread", "[pool]") {
+  crew alone;
+  roll present;
+  alone.run([&](int worker) { present.note(worker); });
+  CHECK(present.workers == first_numbers(1));
+  CHECK(present.threads == std::set<std::thread::id>{std::this_thread::get_id()});
+}
+
+TEST_CASE("threads go from crew to crew", "[pool]") {
+  roll present;
+  std::size_t made = 0;
+  for (int round = 0; round < 20; ++round) {
+    crew workers(3, 3);
+    REQUIRE(workers.helpers() >= 1);
+    workers.run([&](int worker) { present.note(worker); });
+    if (round == 0) made = worker_pool::get()->size();
+  }
+  CHECK(worker_pool::get()->size() == made);
+  CHECK(present.threads.size() <= made + 1);
+}
+
+TEST_CASE("a pool makes no more threads than it may, but one for each crew that would have none", "[pool]") {
+  worker_pool pool;
+  auto* first = pool.hire(10, 3);
+  CHECK(pool.size() == 3);
+  auto* second = pool.hire(10, 3);
+  CHECK(pool.size() == 4);
+  REQUIRE(second != nullptr);
+  CHECK(second->next == nullptr);
+  CHECK(pool.hire(0, 3) == nullptr);
+  pool.give_back(first);
+  pool.give_back(second);
+  int there = 0;
+  auto* all = pool.hire(10, 3);
+  for (auto* each = all; each != nullptr; each = each->next) ++there;
+  CHECK(there == 4);
+  CHECK(pool.size() == 4);
+  pool.give_back(all);
+}
+
+TEST_CASE("many threads have crews at once, more than there are threads to be had", "[pool]") {
+  constexpr int callers = 12;
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int caller = 0; caller < callers; ++caller)
+    threads.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        shared_list list(40);
+        crew workers(4, 6);
+        workers.run([&](int) { list.work(); });
+        if (!list.is_done_once()) ++wrong;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+// A thread waits for what another crew's calling thread is to do: no crew may keep another one from
+// beginning.
+TEST_CASE("crews that wait for each other come to an end", "[pool]") {
+  std::atomic<bool> told{false};
+  std::atomic<bool> waiting{false};
+  std::thread waits([&] {
+    crew workers(6, 6);
+    workers.run([&](int) {
+      waiting = true;
+      while (!told) std::this_thread::yield();
+    });
+  });
+  while (!waiting) std::this_thread::yield();
+  crew workers(6, 6);
+  CHECK(workers.helpers() >= 1);
+  workers.run([&](int worker) {
+    if (worker == 1) told = true;  // by a helper
+  });
+  waits.join();
+  CHECK(told);
+}
+
+TEST_CASE("crews within the work of crews", "[pool]") {
+  std::atomic<int> done{0};
+  crew outer(3, 4);
+  outer.run([&](int) {
+    crew inner(3, 4);
+    shared_list list(100);
+    inner.run([&](int) { list.work(); });
+    if (list.is_done_once()) ++done;
+  });
+  CHECK(done == 1 + outer.helpers());
+}
+
+TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
+  struct at_end {
+    std::atomic<int>& count;
+    ~at_end() { ++count; }
+  };
+  crew workers(4, 8);
+  REQUIRE(workers.helpers() == 4);
+  for (const int culprit : {0, 3}) {
+    std::atomic<int> ended{0};
+    std::atomic<bool> thrown{false};
+    CHECK_THROWS_MATCHES(workers.run([&](int worker) {
+      const at_end guard{ended};
+      if (worker == culprit) {
+        thrown = true;
+        throw std::runtime_error("by one");
+      }
+      while (!thrown) std::this_thread::yield();
+    }),
+                         std::runtime_error, Catch::Matchers::Message("by one"));
+    CHECK(ended == 5);
+  }
+  std::atomic<int> ended{0};
+  CHECK_THROWS_MATCHES(workers.run([&](int) {
+    const at_end guard{ended};
+    throw std::runtime_error("by all");
+  }),
+                       std::runtime_error, Catch::Matchers::Message("by all"));
+  CHECK(ended == 5);
+  shared_list list(100);  // and the crew goes on
+  workers.run([&](int) { list.work(); });
+  CHECK(list.is_done_once());
+}
+
+TEST_CASE("a crew that is left while its helpers work waits for them", "[pool]") {
+  std::atomic<bool> told{false};
+  std::atomic<int> ended{0};
+  const auto work = [&](int) {
+    while (!told) std::this_thread::yield();
+    ++ended;
+  };
+  std::thread tells;
+  {
+    crew workers(2, 4);
+    REQUIRE(workers.helpers() == 2);
+    workers.start(work);
+    tells = std::thread([&] { told = true; });
+  }
+  CHECK(ended == 2);
+  tells.join();
+}
+
+#if defined(_OPENMP)
+TEST_CASE("threads of a parallel region have crews of their own", "[pool]") {
+  std::atomic<int> wrong{0};
+  std::atomic<int> helpers{0};
+#pragma omp parallel num_threads(3)
+  {
+    shared_list list(500);
+    crew workers(2, 8);
+    helpers += workers.helpers();
+    workers.run([&](int) { list.work(); });
+    if (!list.is_done_once()) ++wrong;
+  }
+  CHECK(wrong == 0);
+  CHECK(helpers >= 3);
+}
+#endif
+
+// Whoever computes on the host's instance meanwhile must not wait for the crew.
+TEST_CASE("host kernels run while a crew works", "[pool]") {
+  std::atomic<bool> computed{false};
+  crew workers(1, 4);
+  REQUIRE(workers.helpers() == 1);
+  workers.run([&](int worker) {
+    if (worker == 0) {
+      int sum = 0;
+      std::thread elsewhere([&] {
+        const Kokkos::DefaultHostExecutionSpace host;
+        Kokkos::View<int*, Kokkos::HostSpace> ones("ones", 100);
+        Kokkos::deep_copy(host, ones, 1);
+        host.fence("ferry_test::pool");
+        for (int i = 0; i < 100; ++i) sum += ones(i);
+      });
+      elsewhere.join();
+      CHECK(sum == 100);
+      computed = true;
+    } else {
+      while (!computed) std::this_thread::yield();
+    }
+  });
+}
+
+TEST_CASE("a thread that is bound to one processor has helpers that are not", "[pool]") {
+  const processor_set all = processor_set::of_process();
+  std::vector<processor_set> own(3);
+  std::thread bound([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+    REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+    own[0] = processor_set::of_thread();
+    worker_pool pool;
+    auto* helper = pool.hire(1, 1);
+    REQUIRE(helper != nullptr);
+    helper->begin(
+        [](void* to, int) noexcept { *static_cast<processor_set*>(to) = processor_set::of_thread(); },
+        &own[1], 1);
+    helper->wait();
+    pool.give_back(helper);
+    own[2] = processor_set::of_process();
+  });
+  bound.join();
+  CHECK(own[1] == all);
+  CHECK(own[2] == all);
+  if (std::thread::hardware_concurrency() > 1) CHECK_FALSE(own[0] == all);
+}
+
+TEST_CASE("signals for the process are not a helper's", "[pool]") {
+  sigset_t blocked{}, before{}, after{};
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  worker_pool pool;
+  auto* helper = pool.hire(1, 1);
+  REQUIRE(helper != nullptr);
+  helper->begin(
+      [](void* to, int) noexcept { pthread_sigmask(SIG_SETMASK, nullptr, static_cast<sigset_t*>(to)); },
+      &blocked, 1);
+  helper->wait();
+  pool.give_back(helper);
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  CHECK(sigismember(&blocked, SIGINT) == 1);
+  CHECK(sigismember(&blocked, SIGTERM) == 1);
+  CHECK(sigismember(&blocked, SIGSEGV) == 0);
+  CHECK(sigismember(&after, SIGINT) == sigismember(&before, SIGINT));
+}
+
+TEST_CASE("helpers that have fallen asleep wake up", "[pool]") {
+  for (int round = 0; round < 5; ++round) {
+    crew workers(3, 4);
+    REQUIRE(workers.helpers() == 3);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::atomic<int> arrived{0};
+    workers.run([&](int) { meet(arrived, 4); });
+    CHECK(arrived == 4);
+  }
+}
+
+}  // namespace ferry_test
