@@ -13,8 +13,8 @@
 #include "transfer.hpp"
 #include "tuning.hpp"
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -4,8 +4,8 @@
 #include "device.hpp"
 #include "error.hpp"
 
-#include <ferry/runtime/detail/event_pool.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/runtime/detail/event_pool.hpp>
 
 #include <Kokkos_Core.hpp>
 

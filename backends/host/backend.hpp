@@ -14,8 +14,8 @@
 #include "tuning.hpp"
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <string_view>
 

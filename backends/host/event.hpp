@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/runtime/detail/event_pool.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/runtime/detail/event_pool.hpp>
 
 #include <memory>
 #include <string>

@@ -1,9 +1,15 @@
 #pragma once
 
-#include <ferry/visibility.hpp>
-
 #include <stdexcept>
 #include <string>
+
+/// For what a whole process has once: a library that is compiled with -fvisibility=hidden, as extension modules of Python
+/// are, would otherwise have its own.
+#if defined(__GNUC__)
+#define FERRY_SHARED __attribute__((visibility("default")))
+#else
+#define FERRY_SHARED
+#endif
 
 /// Every exception that ferry throws derives from ferry::error. Preconditions that the host can see are
 /// thrown by the verb itself, before anything is launched; what only the device can see is thrown by

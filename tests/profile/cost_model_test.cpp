@@ -1,5 +1,5 @@
-#include <ferry/profile/detail/fit_reach.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/profile/detail/fit_reach.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>

@@ -1,5 +1,5 @@
-#include <ferry/rows/detail/long_runs.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/rows/detail/long_runs.hpp>
 
 #include "support/random.hpp"
 

@@ -1,6 +1,6 @@
-#include <ferry/rows/detail/ring_progress.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/rows/detail/ring_progress.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

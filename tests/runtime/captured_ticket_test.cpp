@@ -1,7 +1,7 @@
 #include "support/manual_event.hpp"
 
-#include <ferry/runtime/ticket.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/runtime/ticket.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

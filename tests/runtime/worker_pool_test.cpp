@@ -1,6 +1,6 @@
-#include <ferry/runtime/detail/worker_team.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_pool.hpp>
+#include <ferry/runtime/detail/worker_team.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the compiler cannot: which folder of ferry may include which, and what a header may not name.
+"""Checks what the compiler cannot: which capability may include which, and what a header may not name.
 
     include_direction.py ROOT         checks the headers under ROOT/include/ferry and ROOT/backends
     include_direction.py --self-test  feeds broken headers to every rule and expects each to be refused
@@ -10,18 +10,42 @@ import sys
 import tempfile
 from pathlib import Path
 
-FOUNDATION = {"concepts"}
-DATA = {"memory", "tensor", "index"}
-# area -> the other areas that it may include; an area always may include itself and the plain headers.
-ALLOWED = {"concepts": set()}
-ALLOWED.update({area: FOUNDATION | DATA for area in DATA})
-ALLOWED["execution"] = FOUNDATION | DATA
-ALLOWED.update({area: ALLOWED["execution"] | {"execution"} for area in ("kernels", "optim")})
-ALLOWED["algorithm"] = ALLOWED["kernels"] | {"kernels", "optim"}
-ALLOWED.update({area: ALLOWED["algorithm"] | {"algorithm"} for area in ("pipeline", "io", "interop", "compat")})
-ALLOWED["backends"] = {"concepts", "memory", "execution"}
-ALLOWED["umbrella"] = set(ALLOWED) | {"backends"}
-PLAIN = {"error.hpp", "version.hpp", "fwd.hpp", "visibility.hpp"}
+# A capability is a folder: public headers on top, the rest in detail/. Each may include what comes before it in LAYERS; those
+# of one line don't know each other.
+LAYERS = [
+    ("concepts",),
+    ("policy", "memory"),
+    ("tensor",),
+    ("runtime",),
+    ("profile",),
+    ("plan",),
+    ("rows",),
+    ("int8", "bags", "calibrate"),
+    ("optim",),  # steps on 8-bit rows, too
+    ("io", "loader", "cache", "interop", "distributed", "compat"),
+]
+# capability -> the others whose detail/ it may include.
+OPEN_TO = {
+    "tensor": {"memory"},
+    "runtime": {"memory", "tensor"},
+    "profile": {"memory", "tensor", "runtime"},
+    "plan": {"memory", "tensor", "runtime"},
+    "rows": {"memory", "tensor", "runtime", "profile", "plan"},
+    "int8": {"tensor", "runtime", "plan", "rows"},
+    "calibrate": {"runtime", "profile", "plan"},
+    "optim": {"tensor", "runtime", "plan", "rows", "int8"},
+    "backends": {"memory", "runtime"},
+    "umbrella": set(),
+}
+SUBFOLDERS = {"detail", "rules", "transforms"}
+
+ALLOWED = {}
+for layer in LAYERS:
+    below = set(ALLOWED)
+    ALLOWED.update({area: set(below) for area in layer})
+ALLOWED["backends"] = {"concepts", "memory", "runtime"}
+ALLOWED["umbrella"] = set(ALLOWED)
+PLAIN = {"error.hpp", "version.hpp"}
 
 LONGEST_HEADER = 300
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -69,7 +93,7 @@ def target_of(path, quote, name, root):
 def check_includes(path, text, root):
     area = area_of(path, root)
     if area is not None and area not in ALLOWED:
-        return [f"lies outside the areas of include/ferry ({area})"]
+        return [f"lies outside the capabilities of include/ferry ({area})"]
     found = []
     for quote, name in INCLUDE.findall(text):
         target = target_of(path, quote, name, root)
@@ -81,6 +105,9 @@ def check_includes(path, text, root):
         other = area_of(target, root)
         if other is None or other == area:
             continue
+        if area is not None and "detail" in target.parts and other in ALLOWED.get(area, ()):
+            if other != "backends" and other not in OPEN_TO.get(area, ()):
+                found.append(f"includes {name}: {area} may include nothing from {other}/detail")
         if area is None:
             found.append(f"is a plain header and includes {name}")
         elif other not in ALLOWED[area]:
@@ -92,6 +119,10 @@ def check_header(path, root):
     text = path.read_text(encoding="utf-8")
     found = check_includes(path, text, root)
     in_backends = path.is_relative_to(root / "backends")
+    if not in_backends:
+        folders = path.relative_to(root).parts[3:-1]
+        if len(folders) > 1 or not SUBFOLDERS.issuperset(folders):
+            found.append(f"lies in {'/'.join(folders)}; below a capability there may be {', '.join(sorted(SUBFOLDERS))}")
     bans = EVERYWHERE if in_backends else EVERYWHERE + AGNOSTIC
     found += [message for pattern, message in bans if pattern.search(text)]
     if in_backends and path != root / "backends" / "enabled.hpp" and BACKEND_SWITCH.search(text):
@@ -126,31 +157,37 @@ def check(root):
 GOOD = {
     "include/ferry/version.hpp": "",
     "include/ferry/concepts/space.hpp": "#include <ferry/version.hpp>\n#include <concepts>\n",
-    "include/ferry/memory/pool.hpp": '#include "../concepts/space.hpp"\n#include <ferry/tensor/view.hpp>\n',
-    "include/ferry/tensor/view.hpp": "#include <ferry/concepts/space.hpp>\n",
+    "include/ferry/memory/pool.hpp": '#include "../concepts/space.hpp"\n#include <ferry/memory/detail/block.hpp>\n',
+    "include/ferry/memory/detail/block.hpp": "",
+    "include/ferry/tensor/view.hpp": "#include <ferry/concepts/space.hpp>\n#include <ferry/memory/detail/block.hpp>\n",
     "include/ferry/runtime/detail/launch.hpp": "#include <Kokkos_Core.hpp>\n#include <ferry/memory/pool.hpp>\n",
-    "include/ferry/kernels/rows.hpp": "#include <ferry/runtime/detail/launch.hpp>\n",
-    "include/ferry/rows/gather.hpp": "#include <ferry/kernels/rows.hpp>\n",
+    "include/ferry/rows/detail/kernels.hpp": "#include <ferry/runtime/detail/launch.hpp>\n",
+    "include/ferry/rows/gather.hpp": "#include <ferry/rows/detail/kernels.hpp>\n",
+    "include/ferry/optim/rules/sgd.hpp": "#include <ferry/rows/gather.hpp>\n",
     "include/ferry/interop/eigen.hpp": "#include <Eigen/Core>\n#include <ferry/rows/gather.hpp>\n",
     "include/ferry/ferry.hpp": '#include "backends/enabled.hpp"\n#include "../../backends/enabled.hpp"\n',
     "backends/enabled.hpp": "#ifdef KOKKOS_ENABLE_CUDA\n#include \"cuda/alloc.hpp\"\n#endif\n",
-    "backends/host/alloc.hpp": "#include <ferry/memory/pool.hpp>\n",
+    "backends/host/alloc.hpp": "#include <ferry/memory/detail/block.hpp>\n",
     "backends/cuda/alloc.hpp": "#include <cuda_runtime.h>\ninline void f() { cudaFree(nullptr); }\n",
 }
 
 BROKEN = [
     ("include/ferry/concepts/space.hpp", "#include <ferry/memory/pool.hpp>", "concepts may include only"),
     ("include/ferry/memory/pool.hpp", "#include <ferry/runtime/detail/launch.hpp>", "memory may include only"),
-    ("include/ferry/tensor/view.hpp", '#include "../algorithm/gather.hpp"', "tensor may include only"),
-    ("include/ferry/runtime/detail/launch.hpp", "#include <ferry/kernels/rows.hpp>", "execution may include only"),
-    ("include/ferry/kernels/rows.hpp", "#include <ferry/optim/rules/sgd.hpp>", "kernels may include only"),
-    ("include/ferry/rows/gather.hpp", "#include <ferry/interop/eigen.hpp>", "algorithm may include only"),
-    ("include/ferry/rows/gather.hpp", '#include "../../../backends/enabled.hpp"', "algorithm may include only"),
-    ("include/ferry/rows/gather.hpp", '#include <ferry/backends/enabled.hpp>', "algorithm may include only"),
+    ("include/ferry/tensor/view.hpp", '#include "../rows/gather.hpp"', "tensor may include only"),
+    ("include/ferry/runtime/detail/launch.hpp", "#include <ferry/rows/detail/kernels.hpp>", "runtime may include only"),
+    ("include/ferry/rows/detail/kernels.hpp", "#include <ferry/optim/rules/sgd.hpp>", "rows may include only"),
+    ("include/ferry/rows/gather.hpp", "#include <ferry/interop/eigen.hpp>", "rows may include only"),
+    ("include/ferry/rows/gather.hpp", '#include "../../../backends/enabled.hpp"', "rows may include only"),
+    ("include/ferry/rows/gather.hpp", '#include <ferry/backends/enabled.hpp>', "rows may include only"),
     ("include/ferry/rows/gather.hpp", '#include "../../../tests/support/random.hpp"', "not a header of the library"),
     ("include/ferry/memory/pool.hpp", "#include <ferry/ferry.hpp>", "memory may include only"),
     ("include/ferry/version.hpp", "#include <ferry/memory/pool.hpp>", "is a plain header"),
-    ("include/ferry/extra.hpp", "", "outside the areas"),
+    ("include/ferry/extra.hpp", "", "outside the capabilities"),
+    ("include/ferry/rows/inside/extra.hpp", "", "lies in inside"),
+    ("include/ferry/rows/detail/deeper/extra.hpp", "", "lies in detail/deeper"),
+    ("include/ferry/interop/eigen.hpp", "#include <ferry/rows/detail/kernels.hpp>", "nothing from rows/detail"),
+    ("include/ferry/ferry.hpp", "#include <ferry/rows/detail/kernels.hpp>", "nothing from rows/detail"),
     ("backends/host/alloc.hpp", "#include <ferry/rows/gather.hpp>", "backends may include only"),
     ("include/ferry/memory/pool.hpp", "#ifdef KOKKOS_ENABLE_CUDA\n#endif", "asks which backends"),
     ("include/ferry/memory/pool.hpp", "inline void f() { cudaFree(nullptr); }", "names a CUDA function"),
@@ -161,7 +198,7 @@ BROKEN = [
     ("include/ferry/tensor/view.hpp", "#include <Eigen/Core>", "includes Eigen"),
     ("backends/host/alloc.hpp", "#include <Eigen/Core>", "includes Eigen"),
     ("backends/host/alloc.hpp", "#if defined(KOKKOS_ENABLE_OPENMP)\n#endif", "switches on KOKKOS_ENABLE_"),
-    ("include/ferry/kernels/rows.hpp", "auto f = KOKKOS_LAMBDA(int) {};", "extended lambda"),
+    ("include/ferry/rows/detail/kernels.hpp", "auto f = KOKKOS_LAMBDA(int) {};", "extended lambda"),
     ("backends/cuda/alloc.hpp", "inline void g() { Kokkos::fence(); }", "fences globally"),
     ("backends/host/sort.hpp", "", "backends/cuda lacks sort.hpp"),
     ("include/ferry/tensor/view.hpp", "\n" * 301, "lines; 300 are the most"),

@@ -2,11 +2,11 @@
 
 #include "dispatch.hpp"
 
-#include <ferry/policy/path.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/rules/adagrad.hpp>
 #include <ferry/optim/rules/adam.hpp>
 #include <ferry/optim/rules/sgd.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/tensor/half.hpp>
 
 #include <string>

@@ -24,8 +24,16 @@ concept Policy = std::is_empty_v<T> && requires {
 template <class T, class Category>
 concept PolicyOf = Policy<T> && std::same_as<typename T::policy_category, Category>;
 
+/// How rows travel. `sorts` says that they do in the order of the table's rows, `reaches_table` that kernels of the given
+/// execution space dereference them, `occupies_host_threads` that host threads move them, the caller's among them. One
+/// that is `chosen_at_run_time` has none of these before it is chosen.
 template <class T>
-concept PathPolicy = PolicyOf<T, path_category>;
+concept PathPolicy = PolicyOf<T, path_category> && requires {
+  { T::sorts } -> std::convertible_to<bool>;
+  { T::reaches_table } -> std::convertible_to<bool>;
+  { T::occupies_host_threads } -> std::convertible_to<bool>;
+  { T::chosen_at_run_time } -> std::convertible_to<bool>;
+};
 
 /// `resolve(index, rows)` gives the row to use, or -1 where there is none; `reports` says whether such an
 /// index is an error.

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <algorithm>

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/gather.hpp>
-#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/rows/gather_to.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
 #include <string>
@@ -15,6 +16,14 @@
 namespace ferry {
 
 namespace detail {
+
+/// Its rows are floats, its extents those that it stands for.
+template <class Space>
+struct gathered_rows<rowwise_int8_tensor<Space>> {
+  using table_for_checks = tensor<std::byte, Space>;
+  using element = float;
+  static auto extents_of(const rowwise_int8_tensor<Space>& table) { return codes_of(table); }
+};
 
 /// The row of each position, -1 for none, for kernels of `of`'s execution space; findings go to its ticket.
 template <class Bounds, class Exec, class Indices>
@@ -39,7 +48,7 @@ const std::int64_t* resolved_rows(call<Exec>& of, const std::string& label, cons
 template <class Path, class Exec, class Space, class Out, class OutSpace>
 void gather_records(call<Exec>& of, const std::string& label, const rowwise_int8_tensor<Space>& table,
                     const std::int64_t* rows, const array_ref<Out, OutSpace>& out) {
-  constexpr bool plain_path = std::is_same_v<Path, path::direct> || std::is_same_v<Path, path::automatic>;
+  constexpr bool plain_path = (Path::reaches_table && !Path::sorts) || Path::chosen_at_run_time;
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   if constexpr (plain_path && is_near<Exec, Space>) {
     const auto stored = make_ref(table.records());
@@ -61,9 +70,8 @@ void gather_dequantized(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
                         const array_ref<Out, OutSpace>& out) {
   const auto label = label_of("gather", Path::name);
   constexpr bool through_ring =
-      !is_near<Exec, OutSpace> &&
-      (std::is_same_v<Path, path::staged> ||
-       (std::is_same_v<Path, path::automatic> && std::is_same_v<OutSpace, pageable_space>));
+      !is_near<Exec, OutSpace> && ((Path::occupies_host_threads && !Path::reaches_table) ||
+                                   (Path::chosen_at_run_time && std::is_same_v<OutSpace, pageable_space>));
   if constexpr (through_ring) {
     const std::int64_t n = out.rows();
     const auto batch = near_rows<Out>(of, n, out.width(), "batch");
@@ -105,7 +113,7 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
     detail::require_plan<Exec, chosen>("gather", indices, from);
     positions = indices.positions();
     is_signed = indices.storage()->signed_indices;
-    of.use(indices);
+    of.use(indices.storage());
   } else {
     const auto which = make_ref(indices);
     detail::require_rank_one("gather", which);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -60,3 +61,6 @@ class rowwise_int8_tensor {
 };
 
 }  // namespace ferry
+
+template <class Space>
+inline constexpr bool ferry::detail::is_codes<ferry::rowwise_int8_tensor<Space>> = true;

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/copy.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/rows/scatter.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <cstdint>
@@ -30,8 +30,8 @@ auto near_values(call<Exec>& of, const array_ref<Value, Space>& values) {
     return values;
   } else {
     using plain = std::remove_const_t<Value>;
-    using way = std::conditional_t<std::is_same_v<Path, path::direct>, path::direct, path::automatic>;
-    if constexpr (std::is_same_v<Path, path::direct>) require_direct_reach(of.verb(), of.exec(), values);
+    using way = std::conditional_t<(Path::reaches_table && !Path::sorts), path::direct, path::automatic>;
+    if constexpr ((Path::reaches_table && !Path::sorts)) require_direct_reach(of.verb(), of.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
     const auto here = near_rows<plain>(of, values.rows(), values.width(), "values");
     copy(of.exec(), flat, here, way{}).detach();
@@ -126,7 +126,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   const auto by_plan = [&](const row_plan& plan) {
     detail::call<Exec> of(exec, "scatter");
     detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
-    of.use(plan);
+    of.use(plan.storage());
     if (from.size() != 0)
       detail::scatter_quantized<path_policy, duplicates_policy>(of, table, plan, from);
     else if constexpr (duplicates_policy::forbids)

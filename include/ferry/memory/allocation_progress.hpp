@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ferry/visibility.hpp>
+#include <ferry/error.hpp>
 
 #include <chrono>
 #include <cstddef>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <ferry/optim/detail/caught_up.hpp>
-#include <ferry/rows/gather.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/rows/gather.hpp>
 
 #include <cstdint>
 #include <type_traits>
@@ -93,7 +93,7 @@ ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T,
                                      false);
   };
   if constexpr (is_plan<Indices>) {
-    of.use(indices);
+    of.use(indices.storage());
     if (out.size() != 0) go(kernels::listed_rows{indices.storage()->row_of});
     return of.finish(table, indices.positions(), indices.storage()->signed_indices);
   } else {
@@ -116,7 +116,7 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
   require_mutable<Out>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   static_assert(
-      std::is_same_v<path_policy, path::automatic> || std::is_same_v<path_policy, path::direct>,
+      path_policy::chosen_at_run_time || (path_policy::reaches_table && !path_policy::sorts),
       "ferry: a gather that catches up computes the rows where the kernels run: path::direct alone.");
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto from = make_ref(table);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/transform.hpp>
 
@@ -47,3 +48,6 @@ using rule_of = typename stages_of<T>::rule;
 
 }  // namespace detail
 }  // namespace ferry::optim
+
+template <class Rule, class... Stages>
+inline constexpr bool ferry::detail::is_optimizer_argument<ferry::optim::staged<Rule, Stages...>> = true;

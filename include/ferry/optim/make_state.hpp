@@ -1,13 +1,13 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/init.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/chain.hpp>
-#include <ferry/optim/state.hpp>
-#include <ferry/policy/step_count.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/step_count.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 
 #include <boost/hana/for_each.hpp>
 

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
-#include <ferry/optim/detail/step_counted.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/step_counted.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -86,3 +87,6 @@ class state : public clocked<Rule, Space> {
 };
 
 }  // namespace ferry::optim
+
+template <class Rule, class T, class Space>
+inline constexpr bool ferry::detail::is_state<ferry::optim::state<Rule, T, Space>> = true;

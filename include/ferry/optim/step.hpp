@@ -1,13 +1,13 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
-#include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/records.hpp>
-#include <ferry/optim/chain.hpp>
-#include <ferry/optim/state.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/records.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/plan/detail/checks.hpp>
 
 #include <type_traits>
 

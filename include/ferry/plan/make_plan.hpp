@@ -2,10 +2,10 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/plan_workspace_bytes.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/plan_workspace_bytes.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
 

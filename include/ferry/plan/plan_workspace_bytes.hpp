@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
 #include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -12,6 +12,8 @@ namespace ferry::path {
 struct direct {
   using policy_category = path_category;
   static constexpr std::string_view name = "direct";
+  static constexpr bool sorts = false, reaches_table = true, occupies_host_threads = false,
+                        chosen_at_run_time = false;
 };
 static_assert(PathPolicy<direct>);
 
@@ -22,6 +24,8 @@ static_assert(PathPolicy<direct>);
 struct ordered {
   using policy_category = path_category;
   static constexpr std::string_view name = "ordered";
+  static constexpr bool sorts = true, reaches_table = true, occupies_host_threads = false,
+                        chosen_at_run_time = false;
 };
 static_assert(PathPolicy<ordered>);
 
@@ -30,6 +34,8 @@ static_assert(PathPolicy<ordered>);
 struct staged {
   using policy_category = path_category;
   static constexpr std::string_view name = "staged";
+  static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = true,
+                        chosen_at_run_time = false;
 };
 static_assert(PathPolicy<staged>);
 
@@ -39,6 +45,8 @@ static_assert(PathPolicy<staged>);
 struct cooperative {
   using policy_category = path_category;
   static constexpr std::string_view name = "cooperative";
+  static constexpr bool sorts = true, reaches_table = true, occupies_host_threads = true,
+                        chosen_at_run_time = false;
 };
 static_assert(PathPolicy<cooperative>);
 
@@ -46,6 +54,8 @@ static_assert(PathPolicy<cooperative>);
 struct automatic {
   using policy_category = path_category;
   static constexpr std::string_view name = "automatic";
+  static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = false,
+                        chosen_at_run_time = true;
 };
 static_assert(PathPolicy<automatic>);
 

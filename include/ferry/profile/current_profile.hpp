@@ -1,12 +1,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/profile/detail/cost_model.hpp>
-#include <ferry/profile/machine_profile.hpp>
-#include <ferry/profile/detail/profile_file.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/detail/profile_file.hpp>
+#include <ferry/profile/machine_profile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
 #include <ferry/error.hpp>
-#include <ferry/profile/current_profile.hpp>
-#include <ferry/profile/explanation.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/profile/current_profile.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/explanation.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -2,7 +2,7 @@
 
 #include <ferry/profile/detail/cost_model.hpp>
 #include <ferry/profile/machine_profile.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
+#include <ferry/profile/path_kind.hpp>
 
 #include <algorithm>
 #include <cstdio>

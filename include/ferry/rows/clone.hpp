@@ -1,14 +1,14 @@
 #pragma once
 
+#include <ferry/concepts/memory_space.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/detail/tensor_like.hpp>
-#include <ferry/concepts/memory_space.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
 #include <string>

@@ -2,15 +2,15 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/rows/detail/copy_elements.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -203,13 +203,13 @@ template <class Exec, class From, class To, class... Policies>
   using from_space = typename detail::traits_of<From>::memory_space;
   using to_space = typename detail::traits_of<To>::memory_space;
   using asked = typename chosen::template get<path_category, path::automatic>;
-  using path_policy = std::conditional_t < !std::is_same_v<asked, path::automatic>, asked,
+  using path_policy = std::conditional_t < !asked::chosen_at_run_time, asked,
         std::conditional_t < !detail::is_host_exec<Exec> &&
             (std::is_same_v<from_space, pageable_space> || std::is_same_v<to_space, pageable_space>),
         path::staged, path::direct >>
       ;
   static_assert(
-      !detail::is_sorted_path<path_policy>,
+      !path_policy::sorts,
       "ferry: copy moves whole arrays, so there are no rows to sort; path::ordered and path::cooperative "
       "are for verbs that take indices.");
   detail::require_path<path_policy, from_space, to_space>();
@@ -230,7 +230,7 @@ template <class Exec, class From, class To, class... Policies>
 
   detail::call<Exec> of(exec, "copy");
   if (source.size() != 0) {
-    if constexpr (std::is_same_v<path_policy, path::direct>) {
+    if constexpr ((path_policy::reaches_table && !path_policy::sorts)) {
       detail::require_direct_reach("copy", exec, source);
       detail::require_direct_reach("copy", exec, sink);
       of.reads_from(source);

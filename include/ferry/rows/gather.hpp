@@ -1,16 +1,16 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/gather_cooperative.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/sort_places.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
                    const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = out.rows();
   const std::string& label = of.label(Path::name);
-  if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>) {
+  if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>) {
     of.settles(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
   } else if constexpr (std::is_same_v<TableSpace, device_space>) {
@@ -61,16 +61,17 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
   call<Exec> of(exec, "gather");
-  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
+  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
+    of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
-    if constexpr (std::is_same_v<Path, path::staged>) {
+    if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
       settle_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, indices, table.rows(), rows);
       gather_staged(of, table, rows, out);
     } else {
       require_gather_reach(of, table, out);
-      if constexpr (is_sorted_path<Path>) {
+      if constexpr (Path::sorts) {
         const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
         gather_sorted<Path>(of, table, sort_by_page<Bounds>(of, indices, table.rows(), row_bytes), out);
       } else {
@@ -89,16 +90,17 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
                       const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = plan.positions();
   call<Exec> of(exec, "gather");
-  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
-  of.use(plan);
+  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
+    of.refuse_capture(two_ends_need_the_host);
+  of.use(plan.storage());
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
-    if constexpr (std::is_same_v<Path, path::staged>) {
+    if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
       settle_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
     } else {
       require_gather_reach(of, table, out);
-      if constexpr (is_sorted_path<Path>)
+      if constexpr (Path::sorts)
         gather_sorted<Path>(
             of, table,
             kernels::sorted_places{store.sorted_rows, store.order, static_cast<std::uint64_t>(plan.rows())},
@@ -125,7 +127,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
 /// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check; rows
 /// of the good positions are then gathered, those of the bad ones as they were.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
-  requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of algorithm/catch_up.hpp
+  requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of optim/catch_up.hpp
            detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {

@@ -1,15 +1,14 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/gather.hpp>
-#include <ferry/int8/gather.hpp>
-#include <ferry/rows/detail/tensor_like.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/rows/detail/tensor_like.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/future.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/rows/detail/fill_elements.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
@@ -22,20 +21,13 @@ namespace ferry {
 
 namespace detail {
 
-/// A table's rows as numbers: those of an 8-bit table are floats, its extents those that it stands for.
+/// A table's rows as numbers, and its extents. An 8-bit table has its own.
 template <class Table>
 struct gathered_rows {
   using table_for_checks = Table;
   using element = std::remove_const_t<typename traits_of<Table>::value_type>;
   static auto extents_of(const Table& table) { return make_ref(table); }
 };
-template <class Space>
-struct gathered_rows<rowwise_int8_tensor<Space>> {
-  using table_for_checks = tensor<std::byte, Space>;
-  using element = float;
-  static auto extents_of(const rowwise_int8_tensor<Space>& table) { return codes_of(table); }
-};
-
 /// All bytes zero, whatever the elements are. The ticket keeps the memory until then, should what follows
 /// throw.
 template <class Exec, class T, class Space>

@@ -2,12 +2,11 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/plan/row_plan.hpp>
-#include <ferry/memory/detail/event.hpp>
 
 #include <type_traits>
 
@@ -16,8 +15,7 @@ namespace ferry {
 namespace detail {
 
 template <class T>
-inline constexpr bool is_earlier_work =
-    ExecutionSpace<T> || std::is_same_v<T, ticket> || std::is_same_v<T, row_plan>;
+inline constexpr bool is_earlier_work = ExecutionSpace<T> || std::is_same_v<T, ticket>;
 template <class Result>
 inline constexpr bool is_earlier_work<future<Result>> = true;
 
@@ -39,7 +37,7 @@ void follow(const Exec& exec, const Earlier& earlier) {
       if (backend::id_of(exec) == backend::id_of(earlier)) return;
     if (const event_handle reached = engine<backend>::get()->record(earlier))
       execution_backend<Exec>::wait_for(exec, *reached);
-  } else if constexpr (std::is_same_v<Earlier, row_plan>) {
+  } else if constexpr (requires { earlier.storage()->made; }) {
     if (earlier.storage() != nullptr && earlier.storage()->made != nullptr)
       execution_backend<Exec>::wait_for(exec, *earlier.storage()->made);
   } else {

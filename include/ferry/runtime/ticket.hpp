@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/memory/detail/event.hpp>
 
 #include <cstdio>
 #include <exception>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Core.hpp>
 

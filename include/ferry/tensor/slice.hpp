@@ -6,8 +6,8 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
-#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 
 #include <concepts>

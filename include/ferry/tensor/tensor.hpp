@@ -5,8 +5,8 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
 

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <ferry/rows/copy.hpp>
-#include <ferry/plan/make_plan.hpp>
 #include <ferry/calibrate/detail/row_timer.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/profile/detail/cost_model.hpp>
 #include <ferry/profile/detail/fit_reach.hpp>
 #include <ferry/profile/machine_profile.hpp>
-#include <ferry/policy/path.hpp>
+#include <ferry/rows/copy.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>

@@ -1,15 +1,15 @@
 #pragma once
 
+#include <ferry/calibrate/detail/scrambled_row.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/backend.hpp>
-#include <ferry/policy/policies.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
-#include <ferry/policy/bounds.hpp>
-#include <ferry/policy/duplicates.hpp>
-#include <ferry/calibrate/detail/scrambled_row.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 #include <ferry/tensor/tensor_view.hpp>

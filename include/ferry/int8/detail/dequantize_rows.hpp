@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/rows/detail/packet.hpp>
 #include <ferry/int8/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/int8/detail/rowwise_int8_code.hpp>
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_range.hpp>
-#include <ferry/int8/detail/rowwise_int8_code.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 

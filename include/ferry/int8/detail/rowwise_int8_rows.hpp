@@ -1,14 +1,14 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/int8/detail/dequantize_rows.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/int8/detail/quantize_rows.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -36,14 +36,15 @@ inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, devi
 /// The user's path for records between the table and the execution space's memory. Where both are the
 /// device's there is nothing to stage.
 template <class Path, class Exec, class Space>
-using record_path =
-    std::conditional_t<(std::is_same_v<Path, path::staged> && !any_host_space<Space, near_space<Exec>>),
-                       path::direct, Path>;
+using record_path = std::conditional_t<((Path::occupies_host_threads && !Path::reaches_table) &&
+                                        !any_host_space<Space, near_space<Exec>>),
+                                       path::direct, Path>;
 
 /// Before anything is enqueued: whether the host's threads would take part each time.
 template <class Path, class... Spaces, class Exec>
 void refuse_capture_of_staging(const call<Exec>& of) {
-  if constexpr (std::is_same_v<Path, path::staged> || std::is_same_v<Path, path::cooperative> ||
+  if constexpr ((Path::occupies_host_threads && !Path::reaches_table) ||
+                (Path::occupies_host_threads && Path::reaches_table) ||
                 (std::is_same_v<Spaces, pageable_space> || ...))
     of.refuse_capture(
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or "
@@ -132,7 +133,7 @@ consteval void require_whole_table_verb() {
   require_quantizable<Array>();
   require_policies<Chosen, false, false>();
   static_assert(
-      !is_sorted_path<typename Chosen::template get<path_category, path::automatic>>,
+      !Chosen::template get<path_category, path::automatic>::sorts,
       "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and "
       "path::cooperative are for verbs that take indices.");
   require_reach<Exec, Array>();

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/int8/detail/rowwise_int8_code.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/rows/detail/tile.hpp>
 
 #include <Kokkos_Macros.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/version.hpp>
-#include <ferry/visibility.hpp>
 
 #include <map>
 #include <mutex>

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/caught_up_rows.hpp>
 #include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/detail/update_job.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/optim/detail/caught_up_rows.hpp>
-#include <ferry/rows/detail/row_weights.hpp>
-#include <ferry/optim/chain.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
 

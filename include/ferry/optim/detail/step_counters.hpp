@@ -2,8 +2,8 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
-#include <ferry/policy/step_count.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
+#include <ferry/policy/step_count.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/tensor.hpp>
 

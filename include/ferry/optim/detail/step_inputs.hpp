@@ -1,15 +1,15 @@
 #pragma once
 
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/detail/coefficient_table.hpp>
+#include <ferry/optim/detail/find_nonfinite.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
-#include <ferry/optim/detail/find_nonfinite.hpp>
-#include <ferry/optim/detail/transform_pack.hpp>
-#include <ferry/memory/spaces.hpp>
-#include <ferry/optim/detail/coefficient_table.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/optim/make_state.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/optim/detail/update_job.hpp>
-#include <ferry/rows/detail/update_rows.hpp>
-#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/make_state.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/rounding.hpp>
-#include <ferry/optim/chain.hpp>
 #include <ferry/policy/step_count.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/rows/detail/update_rows.hpp>
 
 #include <array>
 #include <cstddef>
@@ -132,7 +132,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
       "device's execution space.");
   static_assert(
-      !std::is_same_v<path_policy, path::staged> ||
+      (path_policy::reaches_table || path_policy::chosen_at_run_time) ||
           Space::is_host_accessible == state_space::is_host_accessible,
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or "
       "both in device_space; use path::direct or make_state<Space>.");
@@ -141,7 +141,8 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       stage_spaces<Rule>::template reached_by<Exec>,
       "ferry: a stage reads an array in device_space, which a host execution space can't dereference.");
   static_assert(
-      !std::is_same_v<path_policy, path::staged> || !Space::is_host_accessible || stage_spaces<Rule>::on_host,
+      (path_policy::reaches_table || path_policy::chosen_at_run_time) || !Space::is_host_accessible ||
+          stage_spaces<Rule>::on_host,
       "ferry: path::staged steps on the host, but a stage reads an array in device_space; give the stage one "
       "in "
       "pinned_space or mapped_space, or use path::direct.");

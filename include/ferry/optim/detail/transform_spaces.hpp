@@ -1,9 +1,9 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <string>
 #include <type_traits>

@@ -1,19 +1,19 @@
 #pragma once
 
-#include <ferry/rows/detail/row_jobs.hpp>
-#include <ferry/rows/detail/row_tiles.hpp>
-#include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/policy.hpp>
-#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/int8/detail/rowwise_int8_weights.hpp>
-#include <ferry/optim/detail/transform_pack.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/step_counters.hpp>
+#include <ferry/optim/detail/step_inputs.hpp>
 #include <ferry/optim/detail/step_schedule.hpp>
+#include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
-#include <ferry/optim/chain.hpp>
 #include <ferry/optim/state.hpp>
-#include <ferry/optim/detail/step_counters.hpp>
+#include <ferry/rows/detail/row_jobs.hpp>
+#include <ferry/rows/detail/row_tiles.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
 
 #include <array>
 #include <cstddef>

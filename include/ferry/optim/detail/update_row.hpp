@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ferry/runtime/detail/report.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
 

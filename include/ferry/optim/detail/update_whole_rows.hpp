@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ferry/runtime/detail/report.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
-#include <ferry/rows/detail/combine.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Core.hpp>
 

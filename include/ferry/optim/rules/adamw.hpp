@@ -1,10 +1,10 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/rules/adam.hpp>
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/rules/adam.hpp>
 
 #include <Kokkos_Core.hpp>
 

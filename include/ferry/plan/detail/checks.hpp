@@ -1,18 +1,17 @@
 #pragma once
 
-#include <ferry/runtime/detail/arguments.hpp>
-#include <ferry/plan/detail/refusals.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/policy.hpp>
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/policy/path.hpp>
-#include <ferry/policy/policies.hpp>
-#include <ferry/profile/detail/select_path.hpp>
+#include <ferry/plan/detail/refusals.hpp>
+#include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
-#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -23,34 +22,6 @@
 /// What a verb asks of its arguments. Types are checked here by static_asserts that are sentences, one after
 /// the other, since nvcc does not explain concepts; shapes are checked before anything is launched.
 namespace ferry::detail {
-
-template <class Exec>
-consteval void require_execution_space() {
-  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
-}
-
-template <class Array>
-consteval void require_rows() {
-  say<flaw_of_array<Array>(), refusing::others, Array>();
-  static_assert(
-      is_row_major_v<std::remove_cvref_t<Array>>,
-      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
-      "ferry::copy, which takes every layout.");
-}
-
-template <class Array>
-consteval void require_mutable() {
-  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>,
-                "ferry: the verb writes to this array, but its elements are const.");
-}
-
-template <class Exec, class Array>
-consteval void require_reach() {
-  static_assert(
-      may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
-      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
-      "device's execution space.");
-}
 
 /// Policies: known ones only, one of a kind, and none that the verb has no use for.
 template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep = false>
@@ -87,10 +58,14 @@ consteval void require_indices() {
   say<flaw_of_indices<Indices>(), refusing::others, Indices>();
 }
 
+/// path::staged goes through host memory, so one side must be there.
+template <class... Spaces>
+inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
+
 template <class Path, class... Spaces>
 consteval void require_path() {
   static_assert(
-      !std::is_same_v<Path, path::staged> || any_host_space<Spaces...>,
+      (Path::reaches_table || Path::chosen_at_run_time) || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; "
       "use path::direct.");
 }
@@ -99,7 +74,7 @@ consteval void require_path() {
 template <class Path, class TableSpace, class BatchSpace>
 consteval void require_two_ends() {
   static_assert(
-      !std::is_same_v<Path, path::cooperative> ||
+      !(Path::reaches_table && Path::occupies_host_threads) ||
           (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
       "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table "
       "must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
@@ -108,7 +83,7 @@ consteval void require_two_ends() {
 template <class Path>
 consteval void require_one_end() {
   static_assert(
-      !std::is_same_v<Path, path::cooperative>,
+      !(Path::reaches_table && Path::occupies_host_threads),
       "ferry: path::cooperative serves gather and scatter only: device and host may both do the same "
       "row where they meet, which a sum or an optimizer step must not.");
 }
@@ -147,16 +122,6 @@ consteval void require_row_verb() {
                typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
   require_two_ends<typename Chosen::template get<path_category, path::automatic>,
                    typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
-}
-
-inline void require_dense_rows(const char* verb, const auto& array) {
-  if (array.rank == 0 && array.data == nullptr)
-    throw invalid_argument(std::string("ferry::") + verb + ": " +
-                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
-                           " is an empty handle without extents: it was moved from, or never given any");
-  if (!array.has_dense_rows())
-    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
-                           " are strided; use ferry::copy to make a dense array of them");
 }
 
 /// Whether two arrays with dense rows have a byte in common. Rows of one stride may lie between each other's, as

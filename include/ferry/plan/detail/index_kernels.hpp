@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/report.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
 

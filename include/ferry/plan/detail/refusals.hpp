@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/runtime/ticket.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/detail/arguments.hpp>
+#include <ferry/runtime/ticket.hpp>
 
 #include <initializer_list>
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ferry/profile/machine_profile.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/machine_profile.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
-#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <ferry/profile/current_profile.hpp>
 #include <ferry/policy/path.hpp>
-#include <ferry/profile/detail/path_kind.hpp>
+#include <ferry/profile/current_profile.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -22,7 +22,7 @@ template <class Asked, verb What, class BatchSpace, route... Without, class Exec
           class Run>
 ticket on_path(const Exec& exec, const array_ref<T, TableSpace>& table, std::int64_t n, bool planned,
                const Run& run) {
-  if constexpr (!std::is_same_v<Asked, path::automatic>) {
+  if constexpr (!Asked::chosen_at_run_time) {
     return run(Asked{});
   } else {
     constexpr route_set all =

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/policy/duplicates.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/rows/detail/tile.hpp>
 

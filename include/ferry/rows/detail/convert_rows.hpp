@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/extents.hpp>
 
 #include <Kokkos_Macros.hpp>
 

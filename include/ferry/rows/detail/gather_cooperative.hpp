@@ -1,9 +1,9 @@
 #pragma once
 
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/split_cursor.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Macros.hpp>

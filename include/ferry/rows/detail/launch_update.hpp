@@ -1,15 +1,15 @@
 #pragma once
 
-#include <ferry/rows/detail/schedule.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/policy/path.hpp>
-#include <ferry/plan/row_plan.hpp>
-#include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>
@@ -224,7 +224,7 @@ auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {
     (void)plan;
     return all_at_once{};
-  } else if constexpr (std::is_same_v<Path, path::direct>) {
+  } else if constexpr ((Path::reaches_table && !Path::sorts)) {
     return in_few_threads{plan.storage()->unique_count};
   } else {
     return in_few_teams{plan.storage()->unique_count, 0, {}};

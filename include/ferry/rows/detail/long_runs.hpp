@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>

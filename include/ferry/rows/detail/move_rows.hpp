@@ -1,17 +1,17 @@
 #pragma once
 
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/rows/detail/schedule.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/worker_kernel.hpp>
-#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/convert_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/worker_kernel.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>

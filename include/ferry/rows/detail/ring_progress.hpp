@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/runtime/detail/worker_team.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ferry/rows/detail/move_rows.hpp>
-#include <ferry/rows/detail/row_tiles.hpp>
 #include <ferry/concepts/policy.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
+#include <ferry/rows/detail/row_tiles.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/rows/detail/chunked.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
-#include <ferry/rows/detail/chunked.hpp>
 
 #include <cstdint>
 #include <string>

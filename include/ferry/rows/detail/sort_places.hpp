@@ -1,10 +1,10 @@
 #pragma once
 
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <algorithm>

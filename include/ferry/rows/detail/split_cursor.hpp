@@ -1,12 +1,12 @@
 #pragma once
 
-#include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/work_queue.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/rows/detail/chunked.hpp>
 #include <ferry/rows/detail/serve_ring.hpp>
-#include <ferry/memory/detail/event.hpp>
+#include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/runtime/detail/work_queue.hpp>
 
 #include <algorithm>
 #include <cstdint>

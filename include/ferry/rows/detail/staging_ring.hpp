@@ -1,15 +1,15 @@
 #pragma once
 
-#include <ferry/rows/detail/ring_producer.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/rows/detail/ring_parts.hpp>
+#include <ferry/rows/detail/ring_producer.hpp>
+#include <ferry/rows/detail/serve_ring.hpp>
+#include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/work_queue.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/rows/detail/serve_ring.hpp>
-#include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/spaces.hpp>
-#include <ferry/memory/detail/tools.hpp>
 
 #include <algorithm>
 #include <atomic>

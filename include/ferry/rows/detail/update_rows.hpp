@@ -1,12 +1,12 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
-#include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/make_plan.hpp>
+#include <ferry/rows/detail/choose_path.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
-#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -22,25 +22,27 @@ template <class Path, class Duplicates, class Exec, class Job, class Value, clas
 ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
                      const array_ref<Value, Space>& values, const rollback& ends) {
   call<Exec> of(exec, verb);
-  if constexpr (std::is_same_v<Path, path::cooperative>) of.refuse_capture(two_ends_need_the_host);
+  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
+    of.refuse_capture(two_ends_need_the_host);
   const std::string& label = of.label(Path::name);
-  of.use(plan);
+  of.use(plan.storage());
   of.end_by(ends);
   if (plan.positions() == 0) {
   } else if (job.table.width() == 0 && !counts_rows_v<Job>) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
-    if constexpr (!std::is_same_v<Path, path::staged>) {
+    if constexpr ((Path::reaches_table || Path::chosen_at_run_time)) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
       job.reach([&](const auto& array) {
         require_direct_reach(verb, exec, array);
-        if constexpr (std::is_same_v<Path, path::cooperative>) of.settles(array);  // the host writes as well
+        if constexpr ((Path::occupies_host_threads && Path::reaches_table))
+          of.settles(array);  // the host writes as well
         of.touches(array);
       });
       const auto ready = prepared<false>(of, label, job, values);
-      if constexpr (std::is_same_v<Path, path::cooperative> && !is_host_exec<Exec>)
+      if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>)
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       else
         write_direct<Duplicates>(of, label, ready, plan, values, plan_order<Path, table_space>(plan));
@@ -83,7 +85,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() == 0 && !counts_rows_v<Job>) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
   } else if (n != 0) {
-    if constexpr (std::is_same_v<Path, path::direct>) {
+    if constexpr ((Path::reaches_table && !Path::sorts)) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
       job.reach([&](const auto& array) {
@@ -137,7 +139,7 @@ ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
     require_a_row_to_clamp_to<Bounds>(verb_name, job.table, which.rows());
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
-          if constexpr (Duplicates::needs_plan || is_sorted_path<Path>)
+          if constexpr (Duplicates::needs_plan || Path::sorts)
             return write_by_plan<Path, Duplicates>(
                 exec, verb_name, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, ends);
           else

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/split_cursor.hpp>
-#include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/plan/row_plan.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/long_runs.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
-#include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/spin_lock.hpp>
 #include <ferry/runtime/detail/transfer.hpp>

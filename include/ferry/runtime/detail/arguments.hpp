@@ -1,15 +1,10 @@
 #pragma once
 
+#include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/plan/row_plan.hpp>
-#include <ferry/optim/records.hpp>
-#include <ferry/optim/chain.hpp>
-#include <ferry/optim/state.hpp>
 #include <ferry/tensor/array_traits.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
 
 #include <cstddef>
 #include <tuple>
@@ -21,33 +16,10 @@
 namespace ferry::detail {
 
 template <class T>
-inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
-
-template <class T>
 using traits_of = array_traits<std::remove_cvref_t<T>>;
 
 template <class T>
 concept AnArray = ArrayLike<std::remove_cvref_t<T>>;
-
-template <class T>
-inline constexpr bool is_codes = false;
-template <class Space>
-inline constexpr bool is_codes<rowwise_int8_tensor<Space>> = true;
-
-/// An optimizer, with stages or without.
-template <class T>
-inline constexpr bool is_optimizer_argument = Optimizer<T>;
-template <class Rule, class... Stages>
-inline constexpr bool is_optimizer_argument<optim::staged<Rule, Stages...>> = true;
-
-template <class T>
-inline constexpr bool is_state = false;
-template <class Rule, class T, class Space>
-inline constexpr bool is_state<optim::state<Rule, T, Space>> = true;
-template <class T>
-inline constexpr bool is_records = false;
-template <class Rule, class T, class StateType, class Space>
-inline constexpr bool is_records<optim::records<Rule, T, StateType, Space>> = true;
 
 /// Whether the elements of an array may be copied byte by byte.
 template <class Array>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/memory/detail/event.hpp>
 
 #include <mutex>
 #include <optional>

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <ferry/runtime/detail/event_pool.hpp>
-#include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/runtime/detail/side_stream_pool.hpp>
-#include <ferry/runtime/detail/report_pool.hpp>
 #include <ferry/memory/detail/block_cache.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/event_pool.hpp>
+#include <ferry/runtime/detail/report_pool.hpp>
+#include <ferry/runtime/detail/side_stream_pool.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/report_pool.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
 
 #include <exception>
 

@@ -1,17 +1,17 @@
 #pragma once
 
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/captured_instance.hpp>
 #include <ferry/runtime/detail/engine.hpp>
-#include <ferry/runtime/detail/ticket_state.hpp>
-#include <ferry/runtime/detail/host_side.hpp>
-#include <ferry/runtime/ticket.hpp>
 #include <ferry/runtime/detail/error_collector.hpp>
+#include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/named_error.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
-#include <ferry/plan/row_plan.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/event.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -150,8 +150,7 @@ class call {
   [[nodiscard]] bool host_found() const { return flight_->by_host.raised != 0u; }
 
   /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
-  void use(const row_plan& plan) {
-    const auto& store = plan.storage();
+  void use(const std::shared_ptr<plan_storage>& store) {
     flight_->sources.plan = store;
     flight_->memory.push_back(store);
     if (store->memory != nullptr) flight_->keep_block(store->memory, !capturing_);

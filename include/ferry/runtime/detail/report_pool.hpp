@@ -1,9 +1,9 @@
 #pragma once
 
-#include <ferry/runtime/detail/report.hpp>
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/report.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/report.hpp>
-#include <ferry/plan/row_plan.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
+#include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/work_queue.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
-#include <ferry/memory/detail/tools.hpp>
 
 #include <Kokkos_Core.hpp>
 

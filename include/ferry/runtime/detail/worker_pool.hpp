@@ -1,8 +1,8 @@
 #pragma once
 
+#include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 
 #include <cstddef>
 #include <memory>

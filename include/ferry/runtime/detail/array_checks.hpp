@@ -1,0 +1,54 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/arguments.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// What every verb asks of an execution space and of an array. Types are checked by static_asserts that are sentences, one
+/// after the other, since nvcc does not explain concepts.
+namespace ferry::detail {
+
+template <class Exec>
+consteval void require_execution_space() {
+  say<flaw_of_execution_space<Exec>(), refusing::others, Exec>();
+}
+
+template <class Array>
+consteval void require_rows() {
+  say<flaw_of_array<Array>(), refusing::others, Array>();
+  static_assert(
+      is_row_major_v<std::remove_cvref_t<Array>>,
+      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
+      "ferry::copy, which takes every layout.");
+}
+
+template <class Array>
+consteval void require_mutable() {
+  static_assert(!std::is_const_v<std::remove_pointer_t<decltype(make_ref(std::declval<Array&>()).data)>>,
+                "ferry: the verb writes to this array, but its elements are const.");
+}
+
+template <class Exec, class Array>
+consteval void require_reach() {
+  static_assert(
+      may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
+      "device's execution space.");
+}
+
+inline void require_dense_rows(const char* verb, const auto& array) {
+  if (array.rank == 0 && array.data == nullptr)
+    throw invalid_argument(std::string("ferry::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
+  if (!array.has_dense_rows())
+    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
+                           " are strided; use ferry::copy to make a dense array of them");
+}
+
+}  // namespace ferry::detail
