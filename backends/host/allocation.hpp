@@ -90,11 +90,11 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
   };
   const std::size_t threads =
       std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), (bytes + piece - 1) / piece);
-  std::vector<std::jthread> crew;
-  crew.reserve(threads);
+  std::vector<std::jthread> workers;
+  workers.reserve(threads);
   try {
     for (std::size_t t = 1; t < threads; ++t)
-      crew.push_back(start([&] {
+      workers.push_back(start([&] {
         while (touch_one()) {
         }
       }));

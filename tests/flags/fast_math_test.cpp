@@ -263,7 +263,7 @@ TEST_CASE("a NaN among the options is refused", "[flags]") {
 }
 
 TEST_CASE("a small change is not taken for none, nor a lost one for a change", "[flags]") {
-  const auto lost = [](auto weight, auto change) { return optim::is_lost_in(change, weight); };
+  const auto lost = [](auto weight, auto change) { return optim::rounds_away(change, weight); };
   for (const float weight : {1.0f, -1.0f, 0.75f, 3e20f}) {
     CAPTURE(weight);
     // 4096 changes of this size move the weight by its last place.

@@ -77,9 +77,9 @@ TEST_CASE("a lease may outlive its cache", "[block_cache]") {
 TEST_CASE("several threads take from one cache", "[block_cache]") {
   ferry::block_cache<ferry::pageable_space> cache;
   std::vector<int> wrong(4, 0);
-  std::vector<std::thread> crew;
+  std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
-    crew.emplace_back([&cache, &bad = wrong[static_cast<std::size_t>(t)], t] {
+    workers.emplace_back([&cache, &bad = wrong[static_cast<std::size_t>(t)], t] {
       for (int i = 0; i < 200; ++i) {
         const std::size_t bytes = 5000 + 100 * static_cast<std::size_t>(i % 7);
         const auto lease = cache.take(bytes);
@@ -89,7 +89,7 @@ TEST_CASE("several threads take from one cache", "[block_cache]") {
         for (std::size_t b = 0; b < bytes; b += 97) bad += data[b] != t + 1;
       }
     });
-  for (auto& thread : crew) thread.join();
+  for (auto& thread : workers) thread.join();
   CHECK(wrong == std::vector<int>(4, 0));
 }
 

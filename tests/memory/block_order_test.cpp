@@ -71,7 +71,7 @@ TEST_CASE("the same instance has its block back at once", "[block_order]") {
   work->end();  // the cache ends after it
 }
 
-TEST_CASE("others get a block of their own while it is in flight, and this one once it is not",
+TEST_CASE("others get a block of their own while it is in ticket_state, and this one once it is not",
           "[block_order]") {
   cache pool;
   order_log order;
@@ -107,7 +107,7 @@ TEST_CASE("a block without an event behind it is anybody's", "[block_order]") {
   CHECK(pool.take(size, 8, order).get() == block);
 }
 
-TEST_CASE("beyond a number of blocks in flight a taker is put behind one of them", "[block_order]") {
+TEST_CASE("beyond a number of blocks in ticket_state a taker is put behind one of them", "[block_order]") {
   cache pool;
   const auto work = fill(pool, cache::in_flight_limit, 1);
   const auto held = ferry::memory_statistics<space>().current;
@@ -144,7 +144,7 @@ TEST_CASE("detached calls in a loop use a bounded number of blocks", "[block_ord
   for (const auto& each : work) each->end();
 }
 
-TEST_CASE("the host waits for a block where too many are in flight", "[block_order]") {
+TEST_CASE("the host waits for a block where too many are in ticket_state", "[block_order]") {
   cache pool;
   const auto work = fill(pool, cache::in_flight_limit, 1);
   auto taker = std::async(std::launch::async, [&] { return pool.take(size); });

@@ -107,9 +107,9 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   ferry::set_memory_budget<space>(budget);
   space::limit = budget;  // the heap itself refuses more, by another error
   std::atomic<int> refused{0}, made{0}, wrong{0};
-  std::vector<std::thread> crew;
+  std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
-    crew.emplace_back([&] {
+    workers.emplace_back([&] {
       std::vector<ferry::allocation<space>> held;
       for (int i = 0; i < 400; ++i) {
         try {
@@ -124,7 +124,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
         if (i % 16 == 0) std::this_thread::yield();
       }
     });
-  for (auto& thread : crew) thread.join();
+  for (auto& thread : workers) thread.join();
   CHECK(wrong == 0);
   CHECK(refused > 0);
   CHECK(made > 10);
@@ -172,7 +172,8 @@ TEST_CASE("where the system has no memory left, idle blocks are given back befor
   CHECK(ferry::memory_statistics<space>().current == 20000);
 }
 
-TEST_CASE("blocks in flight are waited for only where memory is short and no other is idle", "[budget]") {
+TEST_CASE("blocks in ticket_state are waited for only where memory is short and no other is idle",
+          "[budget]") {
   using space = heap_space<waiting_tag>;
   ferry::block_cache<space> cache;
   const auto work = std::make_shared<manual_event>();

@@ -162,16 +162,16 @@ TEST_CASE("what the verbs keep for their next call can be given back between two
 
 TEST_CASE("several threads allocate and free; the books stay right", "[statistics]") {
   using space = heap_space<busy_tag>;
-  std::vector<std::thread> crew;
+  std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
-    crew.emplace_back([t] {
+    workers.emplace_back([t] {
       std::vector<ferry::allocation<space>> held;
       for (int i = 0; i < 500; ++i) {
         held.emplace_back("label " + std::to_string(i % 3), static_cast<std::size_t>(1 + t));
         if (held.size() > 5) held.erase(held.begin());
       }
     });
-  for (auto& thread : crew) thread.join();
+  for (auto& thread : workers) thread.join();
   const auto seen = ferry::memory_statistics<space>();
   CHECK(seen.current == 0);
   CHECK(seen.count == 0);

@@ -15,7 +15,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// 8-bit rows that are constant or spoiled, rules and stages that see whole rows, and what does not fit.
+/// 8-bit rows that are constant or spoiled, rules and transforms that see whole rows, and what does not fit.
 namespace ferry_test {
 
 namespace {
@@ -117,7 +117,7 @@ TEST_CASE("stochastic codes have the right mean", "[optim][int8]") {
   CHECK(std::fabs(up / count - 0.3125) < 5.0 * std::sqrt(0.3125 * 0.6875 / count));
 }
 
-TEST_CASE("rules and stages that see whole rows, on 8-bit rows", "[optim][int8]") {
+TEST_CASE("rules and transforms that see whole rows, on 8-bit rows", "[optim][int8]") {
   const exec_space exec;
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     for (const std::size_t width : {1u, 4u, 30u, 131u}) {
@@ -131,9 +131,9 @@ TEST_CASE("rules and stages that see whole rows, on 8-bit rows", "[optim][int8]"
       mask[5] = mask[6] = 1;
       const auto rates = make<ferry::mapped_space>("factors", factors);
       const auto frozen = make<ferry::mapped_space>("mask", mask);
-      const ferry::optim::staged rule{ferry::optim::rowwise_adagrad{.lr = 0.3, .weight_decay = 0.1},
-                                      ferry::optim::clip_norm{1.5}, ferry::optim::row_rates{rates},
-                                      ferry::optim::frozen_rows{frozen}, ferry::optim::max_norm{2.5}};
+      const ferry::optim::chain rule{ferry::optim::rowwise_adagrad{.lr = 0.3, .weight_decay = 0.1},
+                                     ferry::optim::clip_norm{1.5}, ferry::optim::row_rates{rates},
+                                     ferry::optim::frozen_rows{frozen}, ferry::optim::max_norm{2.5}};
       const plain_stages plain{{plain_clip_norm(1.5)}, {factors.begin(), factors.end()}, mask, 2.5};
       auto state = ferry::optim::make_state(rule, table);
       std::vector<double> own(rows, 0.0);

@@ -31,9 +31,9 @@ void check(cudaError_t status) {
 constexpr std::size_t rows = 200, width = 20, n = 150;
 
 auto four_stages() {
-  return ferry::optim::staged{ferry::optim::adam{.lr = 0.1, .amsgrad = true}, ferry::optim::grad_scale{8.0},
-                              ferry::optim::clip_value{6.0}, ferry::optim::clip_norm{2.0},
-                              ferry::optim::max_norm{3.0}};
+  return ferry::optim::chain{ferry::optim::adam{.lr = 0.1, .amsgrad = true}, ferry::optim::grad_scale{8.0},
+                             ferry::optim::clip_value{6.0}, ferry::optim::clip_norm{2.0},
+                             ferry::optim::max_norm{3.0}};
 }
 
 /// A captured step, against the same step that was not captured. In between, kernels of the same type run
@@ -83,10 +83,10 @@ void replay(const Rule& rule, const Rule& other) {
 
 template <class Space, class Path>
 void replay_all() {
-  const auto stages = four_stages();
+  const auto transforms = four_stages();
   auto other_stages = four_stages();
   other_stages.rule.lr = 0.7;
-  replay<Space, Path>(stages, other_stages);
+  replay<Space, Path>(transforms, other_stages);
   polynomial_rule<60> other_polynomial;
   other_polynomial.options.fill(0.001);
   replay<Space, Path>(polynomial_rule<60>{}, other_polynomial);

@@ -16,7 +16,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Spoiled gradients of several types, with rules, stages and tables that need another kernel.
+/// Spoiled gradients of several types, with rules, transforms and tables that need another kernel.
 namespace ferry_test {
 
 namespace {
@@ -85,7 +85,7 @@ std::string name_of(const Value& bad) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-/// skip and reject for a rule, with or without stages, and for gradients of Value.
+/// skip and reject for a rule, with or without transforms, and for gradients of Value.
 template <class Value, class Rule, class Table, class State, class Take, class Path>
 void left_out(const Rule& rule, Table& table, State& state, const Take& bytes, Path path) {
   CAPTURE(path.name);
@@ -128,7 +128,7 @@ TEST_CASE("a kept infinity spoils its element alone", "[optim][nonfinite]") {
 }
 
 TEST_CASE("gradients of every type are looked at", "[optim][nonfinite]") {
-  const ferry::optim::staged rule{ferry::optim::sgd{.lr = 0.1}, ferry::optim::grad_scale{1024.0}};
+  const ferry::optim::chain rule{ferry::optim::sgd{.lr = 0.1}, ferry::optim::grad_scale{1024.0}};
   auto random = generator(940);
   auto table = make<ferry::mapped_space>("weights", rows, width, values<float>(random, rows * width));
   auto state = ferry::optim::make_state(rule, table);
@@ -145,8 +145,8 @@ TEST_CASE("steps on whole rows are left out, too", "[optim][nonfinite]") {
   auto random = generator(950);
   const exec_space exec;
   const auto start = values<float>(random, rows * width);
-  const ferry::optim::staged rule{ferry::optim::rowwise_adagrad{.lr = 0.1}, ferry::optim::grad_scale{8.0},
-                                  ferry::optim::clip_norm{1.0}};
+  const ferry::optim::chain rule{ferry::optim::rowwise_adagrad{.lr = 0.1}, ferry::optim::grad_scale{8.0},
+                                 ferry::optim::clip_norm{1.0}};
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(rule, table);
   ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", rows, width);

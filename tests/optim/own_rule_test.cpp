@@ -103,7 +103,7 @@ TEMPLATE_TEST_CASE("a rule of one's own that looks at whole rows", "[optim][own]
   });
 }
 
-TEST_CASE("a stage of one's own", "[optim][own]") {
+TEST_CASE("a transform of one's own", "[optim][own]") {
   using space = ferry::mapped_space;
   const exec_space exec;
   auto random = generator(18);
@@ -111,7 +111,7 @@ TEST_CASE("a stage of one's own", "[optim][own]") {
   const std::vector<int> which{3, 0, 12};
   const auto gradients = values<float>(random, which.size() * width);
   const auto grads = make<ferry::device_space>("grads", which.size(), width, gradients);
-  const ferry::optim::staged stepped{ferry::optim::sgd{.lr = 0.25}, own::sign_only{}};
+  const ferry::optim::chain stepped{ferry::optim::sgd{.lr = 0.25}, own::sign_only{}};
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
     auto expected = start;

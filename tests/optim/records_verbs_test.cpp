@@ -254,14 +254,14 @@ TEST_CASE("steps on records that fail or are skipped change nothing", "[optim][r
   CHECK(take(of.bytes()) != before);
 }
 
-TEST_CASE("stages and random rounding on records", "[optim][records]") {
+TEST_CASE("transforms and random rounding on records", "[optim][records]") {
   const exec_space exec;
   auto random = generator(1530);
   constexpr std::size_t width = 35;
-  const ferry::optim::staged staged{rule, ferry::optim::clip_norm{2.0}};
+  const ferry::optim::chain chain{rule, ferry::optim::clip_norm{2.0}};
   const auto start = values<ferry::half_t>(random, rows * width);
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table);
+  auto state = ferry::optim::make_state(chain, table);
   auto of = ferry::optim::make_records<ferry::half_t, ferry::mapped_space>(staged, "weights", rows, width);
   put_part(of, of.table(), start);
   state.set_seed(77);
@@ -270,8 +270,8 @@ TEST_CASE("stages and random rounding on records", "[optim][records]") {
   for (int step = 0; step < 3; ++step) {
     const auto which = indices<std::int64_t>(random, 9, rows);
     const auto grads = make<ferry::device_space>("grads", 9, width, values<float>(random, 9 * width));
-    ferry::step(exec, staged, table, state, which, grads, ferry::rounding::stochastic{}).wait();
-    ferry::step(exec, staged, of, which, grads, ferry::rounding::stochastic{}).wait();
+    ferry::step(exec, chain, table, state, which, grads, ferry::rounding::stochastic{}).wait();
+    ferry::step(exec, chain, of, which, grads, ferry::rounding::stochastic{}).wait();
   }
   CHECK(same_bits(part_of(of, of.table()), take(table)));
   CHECK(same_bits(part_of(of, of.field("exp_avg_sq")), take(state.field("exp_avg_sq"))));

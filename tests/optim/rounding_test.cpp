@@ -142,7 +142,7 @@ TEMPLATE_TEST_CASE("random bits are the same where rows are seen as a whole, and
   auto random = generator(1105);
   const exec_space exec;
   // Clips nothing, but asks for the norm.
-  const ferry::optim::staged rule{ferry::optim::sgd{.lr = 1e-2}, ferry::optim::clip_norm{1e9}};
+  const ferry::optim::chain rule{ferry::optim::sgd{.lr = 1e-2}, ferry::optim::clip_norm{1e9}};
   const std::size_t rows = 29;
   for (const std::size_t width : {1u, 6u, 64u, 131u}) {
     const auto start = weights<TestType>(random, rows * width);

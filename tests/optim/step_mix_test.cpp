@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-/// Policies and stages of steps together, where one could upset the other.
+/// Policies and transforms of steps together, where one could upset the other.
 namespace ferry_test {
 
 namespace {
@@ -167,10 +167,10 @@ TEST_CASE("rows that catch up are rounded at random where they are stored", "[op
   CHECK(same_bits(take(state.field(1)), second));
 }
 
-TEST_CASE("stages see what the duplicates policy makes of a row's gradients", "[optim][stages]") {
+TEST_CASE("transforms see what the duplicates policy makes of a row's gradients", "[optim][transforms]") {
   const exec_space exec;
-  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 0.1}, ferry::optim::clip_norm{20.0},
-                                    ferry::optim::max_norm{50.0}};
+  const ferry::optim::chain chain{ferry::optim::sgd{.lr = 0.1}, ferry::optim::clip_norm{20.0},
+                                  ferry::optim::max_norm{50.0}};
   const plain_stages plain{{plain_clip_norm(20.0)}, {}, {}, 50.0};
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     const auto by = [&](auto policy) {
@@ -178,15 +178,15 @@ TEST_CASE("stages see what the duplicates policy makes of a row's gradients", "[
       auto random = generator(1720);
       const auto start = values<double>(random, rows * width);
       auto table = make<space>("weights", rows, width, start);
-      auto state = ferry::optim::make_state(staged, table);
-      plain_training<ferry::optim::sgd, 0> model(staged.rule, start, width);
+      auto state = ferry::optim::make_state(chain, table);
+      plain_training<ferry::optim::sgd, 0> model(chain.rule, start, width);
       const auto batch = random_batch<double>(random, 23, rows, width);
-      ferry::step(exec, staged, table, state, batch.rows,
+      ferry::step(exec, chain, table, state, batch.rows,
                   make<ferry::device_space>("grads", 23, width, batch.values), path, policy)
           .wait();
       for (const auto& [row, gradient] :
            combined(batch.values, width, batch.rows, rows, policy.name, on_bad::leave))
-        step_with(plain, model, staged.rule, 1, static_cast<std::size_t>(row), gradient);
+        step_with(plain, model, chain.rule, 1, static_cast<std::size_t>(row), gradient);
       CHECK(farthest_apart(take(table), model.weights) < 1e-12);
     };
     by(ferry::duplicates::sum{});
@@ -196,21 +196,21 @@ TEST_CASE("stages see what the duplicates policy makes of a row's gradients", "[
   });
 }
 
-TEST_CASE("bad indices that are skipped or clamped, under stages and counters", "[optim][stages]") {
+TEST_CASE("bad indices that are skipped or clamped, under transforms and counters", "[optim][transforms]") {
   const exec_space exec;
   std::vector<std::uint8_t> mask(rows, 0);
   mask[2] = 1;
   const auto frozen = make<space>("mask", mask);
-  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_norm{1e9},
-                                    ferry::optim::frozen_rows{frozen}};
+  const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_norm{1e9},
+                                  ferry::optim::frozen_rows{frozen}};
   const std::vector<std::int64_t> which{-3, 2, 5, 400};
   const auto grads = make<ferry::device_space>("grads", 4, 1, std::vector<float>(4, 1.0f));
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
     const auto run = [&](std::vector<std::uint32_t> moved, auto... policies) {
       auto table = make<space>("weights", rows, 1, std::vector<float>(rows, 4.0f));
-      auto state = ferry::optim::make_state(staged, table);
-      ferry::step(exec, staged, table, state, which, grads, path, ferry::step_count::per_row{}, policies...)
+      auto state = ferry::optim::make_state(chain, table);
+      ferry::step(exec, chain, table, state, which, grads, path, ferry::step_count::per_row{}, policies...)
           .wait();
       std::vector<float> expected;
       for (const auto m : moved) expected.push_back(4.0f - static_cast<float>(m));
@@ -228,37 +228,36 @@ TEST_CASE("tables without columns", "[optim][step]") {
   const exec_space exec;
   const std::vector<std::int64_t> which{1, 1, 3}, bad{1, 99};
   const ferry::tensor<float, ferry::device_space> grads("grads", 3, 0), two("two", 2, 0);
-  const ferry::optim::staged staged{ferry::optim::adam{}, ferry::optim::clip_norm{}};
+  const ferry::optim::chain chain{ferry::optim::adam{}, ferry::optim::clip_norm{}};
   ferry::tensor<float, space> table("weights", rows, 0);
-  auto state = ferry::optim::make_state(staged, table);
+  auto state = ferry::optim::make_state(chain, table);
   ferry::rowwise_int8_tensor<space> codes("codes", rows, 0);
-  auto of_codes = ferry::optim::make_state(staged, codes);
+  auto of_codes = ferry::optim::make_state(chain, codes);
   auto records = ferry::optim::make_records<float, space>(staged, "records", rows, 0);
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
-    ferry::step(exec, staged, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, staged, codes, of_codes, which, grads, path, ferry::nonfinite::skip{}).wait();
-    ferry::step(exec, staged, records, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, codes, of_codes, which, grads, path, ferry::nonfinite::skip{}).wait();
+    ferry::step(exec, chain, records, which, grads, path, ferry::nonfinite::skip{}).wait();
     const ferry::nonfinite::skip skip;
-    CHECK_THROWS_AS(ferry::step(exec, staged, table, state, bad, two, path, skip).wait(),
+    CHECK_THROWS_AS(ferry::step(exec, chain, table, state, bad, two, path, skip).wait(), ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, chain, codes, of_codes, bad, two, path, skip).wait(),
                     ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, staged, codes, of_codes, bad, two, path, skip).wait(),
-                    ferry::out_of_range);
-    CHECK_THROWS_AS(ferry::step(exec, staged, records, bad, two, path, skip).wait(), ferry::out_of_range);
+    CHECK_THROWS_AS(ferry::step(exec, chain, records, bad, two, path, skip).wait(), ferry::out_of_range);
   });
   CHECK(state.steps() == 4);
   CHECK(of_codes.steps() == 4);
   CHECK(records.steps() == 4);
 }
 
-TEST_CASE("max_norm comes last, wherever it stands", "[optim][stages]") {
+TEST_CASE("max_norm comes last, wherever it stands", "[optim][transforms]") {
   const exec_space exec;
   const auto factors = make<space>("factors", std::vector<double>(rows, 0.5));
-  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 1.0}, ferry::optim::max_norm{3.0},
-                                    ferry::optim::row_rates{factors}};
+  const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::max_norm{3.0},
+                                  ferry::optim::row_rates{factors}};
   auto table = make<space>("weights", rows, 1, std::vector<double>(rows, 1.0));
-  auto state = ferry::optim::make_state(staged, table);
-  ferry::step(exec, staged, table, state, std::vector<std::int64_t>{4},
+  auto state = ferry::optim::make_state(chain, table);
+  ferry::step(exec, chain, table, state, std::vector<std::int64_t>{4},
               make<ferry::device_space>("grads", 1, 1, std::vector<double>{-6.0}))
       .wait();
   // 1 + 6 = 7, half of the way from 1: 4, limited to 3.

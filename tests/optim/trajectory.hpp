@@ -254,13 +254,13 @@ consteval auto path_for() {
   constexpr bool pageable = std::is_same_v<Space, ferry::pageable_space> ||
                             std::is_same_v<StateSpace, ferry::pageable_space> ||
                             std::is_same_v<GradSpace, ferry::pageable_space>;
-  constexpr bool staged = Space::is_host_accessible == StateSpace::is_host_accessible &&
-                          (Space::is_host_accessible || GradSpace::is_host_accessible);
+  constexpr bool chain = Space::is_host_accessible == StateSpace::is_host_accessible &&
+                         (Space::is_host_accessible || GradSpace::is_host_accessible);
   constexpr bool chosen_staged = pageable || std::is_same_v<Space, ferry::pinned_space>;
   constexpr bool on_host = ferry::HostExecutionSpace<exec_space>;
-  if constexpr (std::is_same_v<Wanted, ferry::path::direct> && pageable && staged && !on_host)
+  if constexpr (std::is_same_v<Wanted, ferry::path::direct> && pageable && chain && !on_host)
     return ferry::path::staged{};
-  else if constexpr (!staged && (std::is_same_v<Wanted, ferry::path::staged> || chosen_staged))
+  else if constexpr (!chain && (std::is_same_v<Wanted, ferry::path::staged> || chosen_staged))
     return ferry::path::direct{};
   else
     return Wanted{};

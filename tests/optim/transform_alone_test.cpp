@@ -11,7 +11,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// One stage at a time around several rules, and what a step refuses of them.
+/// One transform at a time around several rules, and what a step refuses of them.
 namespace ferry_test {
 
 namespace {
@@ -19,19 +19,20 @@ namespace {
 constexpr std::size_t rows = 13, n = 19;
 
 /// Three steps in `T` without a path's name; gives the weights.
-template <class T, class Model, class Rule, class... Stages>
-std::vector<T> alone(const plain_stages& plain, std::size_t width, const Rule& rule, Stages... stages) {
+template <class T, class Model, class Rule, class... Transforms>
+std::vector<T> alone(const plain_stages& plain, std::size_t width, const Rule& rule,
+                     Transforms... transforms) {
   CAPTURE(Rule::name, width);
   auto random = generator(700 + width);
   const exec_space exec;
-  const ferry::optim::staged staged{rule, stages...};
+  const ferry::optim::chain chain{rule, transforms...};
   const auto start = values<T>(random, rows * width);
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table);
+  auto state = ferry::optim::make_state(chain, table);
   Model model(rule, start, width);
   for (int step = 1; step <= 3; ++step) {
     const auto batch = random_batch<T>(random, n, rows, width);
-    ferry::step(exec, staged, table, state, batch.rows,
+    ferry::step(exec, chain, table, state, batch.rows,
                 make<ferry::device_space>("grads", n, width, batch.values))
         .wait();
     for (const auto& [row, gradient] : summed(batch, width))
@@ -70,12 +71,12 @@ void each_alone(const Rule& rule) {
 
 }  // namespace
 
-TEST_CASE("each stage alone", "[optim][stages]") {
+TEST_CASE("each transform alone", "[optim][transforms]") {
   each_alone<float, plain_training<ferry::optim::sgd, 0>>(ferry::optim::sgd{.lr = 0.1});
   each_alone<double, plain_training<ferry::optim::adam, 2>>(ferry::optim::adam{.lr = 0.1});
 }
 
-TEST_CASE("stages of gradients act in their order", "[optim][stages]") {
+TEST_CASE("transforms of gradients act in their order", "[optim][transforms]") {
   using ferry::optim::clip_norm;
   using ferry::optim::clip_value;
   using ferry::optim::grad_scale;
@@ -95,7 +96,7 @@ TEST_CASE("stages of gradients act in their order", "[optim][stages]") {
   CHECK(vsn != nvs);
 }
 
-TEST_CASE("gradients within the limits pass unchanged", "[optim][stages]") {
+TEST_CASE("gradients within the limits pass unchanged", "[optim][transforms]") {
   const ferry::optim::adam rule{.lr = 0.1};
   using model = plain_training<ferry::optim::adam, 2>;
   const auto bare = alone<float, model>({}, 35, rule);
@@ -104,15 +105,15 @@ TEST_CASE("gradients within the limits pass unchanged", "[optim][stages]") {
                                     ferry::optim::max_norm{1e6}));
 }
 
-TEST_CASE("a NaN stays one behind clip_value", "[optim][stages]") {
+TEST_CASE("a NaN stays one behind clip_value", "[optim][transforms]") {
   const exec_space exec;
-  const ferry::optim::staged staged{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_value{2.0}};
+  const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_value{2.0}};
   auto table = make<ferry::mapped_space>("weights", 3, 2, std::vector<float>(6, 1.0f));
-  auto state = ferry::optim::make_state(staged, table);
+  auto state = ferry::optim::make_state(chain, table);
   const float infinity = std::numeric_limits<float>::infinity();
   const auto grads = make<ferry::device_space>(
       "grads", 2, 2, std::vector<float>{infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 1.0f});
-  ferry::step(exec, staged, table, state, std::vector<std::int64_t>{0, 2}, grads).wait();
+  ferry::step(exec, chain, table, state, std::vector<std::int64_t>{0, 2}, grads).wait();
   const auto now = take(table);
   CHECK(now[0] == -1.0f);
   CHECK(now[1] == 3.0f);
@@ -121,26 +122,26 @@ TEST_CASE("a NaN stays one behind clip_value", "[optim][stages]") {
   CHECK(now[5] == 0.0f);
 }
 
-TEST_CASE("a step on no rows counts under stages", "[optim][stages]") {
+TEST_CASE("a step on no rows counts under transforms", "[optim][transforms]") {
   const exec_space exec;
   const auto factors = make<ferry::mapped_space>("factors", std::vector<float>(rows, 0.5f));
   const auto mask = make<ferry::mapped_space>("mask", std::vector<std::uint8_t>(rows, 0));
-  const ferry::optim::staged staged{ferry::optim::adam{}, ferry::optim::clip_norm{1.0},
-                                    ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask}};
+  const ferry::optim::chain chain{ferry::optim::adam{}, ferry::optim::clip_norm{1.0},
+                                  ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask}};
   const std::vector<float> start(rows * 4, 3.0f);
   auto table = make<ferry::mapped_space>("weights", rows, 4, start);
-  auto state = ferry::optim::make_state(staged, table);
+  auto state = ferry::optim::make_state(chain, table);
   const ferry::tensor<float, ferry::device_space> none("none", 0, 4);
   const std::vector<std::int64_t> nothing;
   for_each_path<ferry::mapped_space, ferry::device_space, work::changes>([&](auto path) {
-    ferry::step(exec, staged, table, state, nothing, none, path).wait();
-    ferry::step(exec, staged, table, state, ferry::make_plan(exec, nothing, rows), none, path).wait();
+    ferry::step(exec, chain, table, state, nothing, none, path).wait();
+    ferry::step(exec, chain, table, state, ferry::make_plan(exec, nothing, rows), none, path).wait();
   });
   CHECK(state.steps() == 8);
   CHECK(take(table) == start);
 }
 
-TEST_CASE("a step refuses stages that do not fit", "[optim][stages]") {
+TEST_CASE("a step refuses transforms that do not fit", "[optim][transforms]") {
   using namespace ferry::optim;
   const exec_space exec;
   const std::vector<float> start(rows * 4, 3.0f);
@@ -149,10 +150,10 @@ TEST_CASE("a step refuses stages that do not fit", "[optim][stages]") {
   auto state = make_state(rule, table);
   const auto grads = make<ferry::device_space>("grads", 2, 4, std::vector<float>(8, 1.0f));
   const std::vector<std::int64_t> which{1, 2};
-  const auto refused = [&](const auto& stage, const std::vector<const char*>& parts) {
-    CAPTURE(std::remove_cvref_t<decltype(stage)>::name);
+  const auto refused = [&](const auto& transform, const std::vector<const char*>& parts) {
+    CAPTURE(std::remove_cvref_t<decltype(transform)>::name);
     try {
-      ferry::step(exec, staged{rule, stage}, table, state, which, grads).wait();
+      ferry::step(exec, chain{rule, transform}, table, state, which, grads).wait();
       FAIL_CHECK("nothing was thrown");
     } catch (const ferry::invalid_argument& error) {
       for (const char* part : parts) CHECK_THAT(error.what(), ContainsSubstring(part));
@@ -176,7 +177,7 @@ TEST_CASE("a step refuses stages that do not fit", "[optim][stages]") {
   refused(grad_scale{0.0}, {"grad_scale", "scale", "> 0"});
   refused(grad_scale{-4.0}, {"grad_scale", "scale", "-4"});
   refused(grad_scale{nan}, {"grad_scale", "scale"});
-  CHECK_THROWS_MATCHES(make_state(staged{adam{.lr = -1.0}, clip_value{1.0}}, table), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(make_state(chain{adam{.lr = -1.0}, clip_value{1.0}}, table), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("adam") && ContainsSubstring("lr")));
   CHECK(state.steps() == 0);
   CHECK(take(table) == start);
@@ -192,46 +193,46 @@ void catching_up_with_rates(Path path) {
   std::vector<double> factors(rows);
   for (auto& factor : factors) factor = static_cast<double>(random() % 9) / 4.0;
   const auto rates = make<ferry::mapped_space>("factors", factors);
-  ferry::optim::staged staged{ferry::optim::adam{.lr = 0.1}, ferry::optim::grad_scale{2.0},
-                              ferry::optim::clip_norm{9.0}, ferry::optim::row_rates{rates}};
+  ferry::optim::chain chain{ferry::optim::adam{.lr = 0.1}, ferry::optim::grad_scale{2.0},
+                            ferry::optim::clip_norm{9.0}, ferry::optim::row_rates{rates}};
   const plain_stages plain{{plain_grad_scale(2.0), plain_clip_norm(9.0)}, factors, {}};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table, ferry::step_count::catch_up{});
-  plain_training<ferry::optim::adam, 2> dense(staged.rule, start, width);
+  auto state = ferry::optim::make_state(chain, table, ferry::step_count::catch_up{});
+  plain_training<ferry::optim::adam, 2> dense(chain.rule, start, width);
   ferry::tensor<double, ferry::device_space> seen("seen", rows, width);
   std::vector<std::int64_t> every(rows);
   for (std::size_t row = 0; row < rows; ++row) every[row] = static_cast<std::int64_t>(row);
   for (int step = 1; step <= 60; ++step) {
-    if (step == 25) staged.rule.lr *= 0.5;
+    if (step == 25) chain.rule.lr *= 0.5;
     const auto batch = random_batch<double>(random, 3, rows - 2, width);
-    ferry::step(exec, staged, table, state, batch.rows,
+    ferry::step(exec, chain, table, state, batch.rows,
                 make<ferry::device_space>("grads", 3, width, batch.values), path,
                 ferry::step_count::catch_up{})
         .wait();
     const auto sums = summed(batch, width);
     for (std::size_t row = 0; row < rows; ++row) {
       const auto named = sums.find(row);
-      step_with(plain, dense, staged.rule, step, row,
+      step_with(plain, dense, chain.rule, step, row,
                 named == sums.end() ? std::vector<double>(width, 0.0) : named->second);
     }
     if (step != 40) continue;
     const auto before = take(table);
     if constexpr (!std::is_same_v<Space, ferry::pageable_space>) {
       put(seen, std::vector<double>(rows * width, -77.0));
-      ferry::gather(exec, staged, table, state, every, seen).wait();
+      ferry::gather(exec, chain, table, state, every, seen).wait();
       CHECK(farthest_apart(take(seen), dense.weights) < 1e-12);
     }
     CHECK(take(table) == before);
   }
-  ferry::catch_up(exec, staged, table, state).wait();
+  ferry::catch_up(exec, chain, table, state).wait();
   CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
   for (int f = 0; f < 2; ++f)
     CHECK(farthest_apart(take(state.field(f)), dense.state[static_cast<std::size_t>(f)]) < 1e-12);
   for (const auto done : take(state.row_steps())) CHECK(done == 60);
 }
 
-TEST_CASE("catching up with rates of rows is dense training with them", "[optim][stages][step_count]") {
+TEST_CASE("catching up with rates of rows is dense training with them", "[optim][transforms][step_count]") {
   for_each_path<ferry::mapped_space, ferry::device_space, work::changes>(
       [](auto path) { catching_up_with_rates<ferry::mapped_space>(path); });
   catching_up_with_rates<ferry::pageable_space>(ferry::path::automatic{});

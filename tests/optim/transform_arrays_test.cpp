@@ -19,11 +19,11 @@ const std::vector<float> factors{0.5F, 3.0F, 0.0F, 1.0F, 2.0F, 0.25F, -1.0F};
 const std::vector<std::int32_t> mask{0, 1, 1, 0, 0, 0, -2};
 
 /// One step of sgd with lr = 1, on weights of zero by gradients of 1, 2, 3, ...: a row's weights are minus its gradient, as
-/// the stage changes it.
-template <class Space, class Stage>
-void steps_by(const Stage& stage, const std::vector<double>& share) {
+/// the transform changes it.
+template <class Space, class Transform>
+void steps_by(const Transform& transform, const std::vector<double>& share) {
   const exec_space exec;
-  const ferry::optim::staged rule{ferry::optim::sgd{.lr = 1.0}, stage};
+  const ferry::optim::chain rule{ferry::optim::sgd{.lr = 1.0}, transform};
   ferry::tensor<float, Space> table("weights", rows, width);
   ferry::init::zeros(exec, table);
   auto state = ferry::optim::make_state(rule, table);
@@ -67,8 +67,8 @@ void for_each_form(ferry::tensor<T, Space>& of, const Visit& visit) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("stages read arrays in every form of a space", "[optim][stages]", ferry::device_space,
-                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+TEMPLATE_TEST_CASE("transforms read arrays in every form of a space", "[optim][transforms]",
+                   ferry::device_space, ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   using table_space = std::conditional_t<std::is_same_v<TestType, ferry::device_space>, ferry::device_space,
                                          ferry::pinned_space>;
   auto rates = make<TestType>("rates", factors);
@@ -81,7 +81,7 @@ TEMPLATE_TEST_CASE("stages read arrays in every form of a space", "[optim][stage
   });
 }
 
-TEST_CASE("stages read vectors, spans and arrays of the language", "[optim][stages]") {
+TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][transforms]") {
   const auto each = [](auto& numbers, const auto& visit) {
     using number = typename std::remove_cvref_t<decltype(numbers)>::value_type;
     std::array<number, rows> array{};

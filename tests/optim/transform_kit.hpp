@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-/// Stages of a step and rules that see whole rows, as plain loops in double.
+/// Transforms of a step and rules that see whole rows, as plain loops in double.
 namespace ferry_test {
 
 /// What happens to the summed gradient of a row, in order, and to its new weights.
@@ -45,12 +45,12 @@ inline auto plain_clip_norm(double most) {
   };
 }
 
-/// One step of a model (plain_training, say) on a row, with stages around it.
+/// One step of a model (plain_training, say) on a row, with transforms around it.
 template <class Model, class Rule>
-void step_with(const plain_stages& stages, Model& model, const Rule& rule, std::int64_t step, std::size_t row,
-               std::vector<double> gradient) {
-  if (stages.leaves_out(row)) return;
-  for (const auto& change : stages.gradient) change(gradient);
+void step_with(const plain_stages& transforms, Model& model, const Rule& rule, std::int64_t step,
+               std::size_t row, std::vector<double> gradient) {
+  if (transforms.leaves_out(row)) return;
+  for (const auto& change : transforms.gradient) change(gradient);
   const std::size_t width = gradient.size(), first = row * width;
   const std::vector<double> before(model.weights.begin() + static_cast<std::ptrdiff_t>(first),
                                    model.weights.begin() + static_cast<std::ptrdiff_t>(first + width));
@@ -58,10 +58,10 @@ void step_with(const plain_stages& stages, Model& model, const Rule& rule, std::
   std::vector<double> after(width);
   for (std::size_t c = 0; c < width; ++c) {
     const double now = model.weights[first + c];
-    after[c] = stages.factors.empty() ? now : before[c] + stages.factors[row] * (now - before[c]);
+    after[c] = transforms.factors.empty() ? now : before[c] + transforms.factors[row] * (now - before[c]);
   }
   const double norm = norm_of(after);
-  const double shrink = norm > stages.max_norm ? stages.max_norm / (norm + 1e-7) : 1.0;
+  const double shrink = norm > transforms.max_norm ? transforms.max_norm / (norm + 1e-7) : 1.0;
   for (std::size_t c = 0; c < width; ++c) model.weights[first + c] = after[c] * shrink;
 }
 

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-/// Several stages around a rule, in two orders, in every host space and on every path.
+/// Several transforms around a rule, in two orders, in every host space and on every path.
 namespace ferry_test {
 
 namespace {
@@ -26,31 +26,31 @@ struct row_numbers {
   }
 };
 
-/// Eight steps of `staged`, beside a model with plain stages; returns what the state should be compared with.
+/// Eight steps of `staged`, beside a model with plain transforms; returns what the state should be compared with.
 template <class Staged, class Model, class Table, class State, class Path, class Count>
-void train(std::mt19937_64& random, Staged& staged, const plain_stages& stages, Model& model, Table& table,
+void train(std::mt19937_64& random, Staged& chain, const plain_stages& transforms, Model& model, Table& table,
            State& state, std::size_t width, Path path, Count count) {
   const exec_space exec;
   const auto start = take(table);
   std::vector<std::int64_t> counts(rows, 0);
   for (int step = 1; step <= 8; ++step) {
-    if (step == 5) staged.rule.lr *= 0.25;
+    if (step == 5) chain.rule.lr *= 0.25;
     const auto batch = random_batch<double>(random, n, rows, width);
     const auto grads = make<ferry::device_space>("grads", n, width, batch.values);
     if (step % 2 == 0)
-      ferry::step(exec, staged, table, state, ferry::make_plan(exec, batch.rows, rows), grads, path, count)
+      ferry::step(exec, chain, table, state, ferry::make_plan(exec, batch.rows, rows), grads, path, count)
           .wait();
     else
-      ferry::step(exec, staged, table, state, batch.rows, grads, path, count).wait();
+      ferry::step(exec, chain, table, state, batch.rows, grads, path, count).wait();
     for (const auto& [row, gradient] : summed(batch, width)) {
-      if (!stages.leaves_out(row)) ++counts[row];
-      step_with(stages, model, staged.rule, Count::counts_rows ? counts[row] : step, row, gradient);
+      if (!transforms.leaves_out(row)) ++counts[row];
+      step_with(transforms, model, chain.rule, Count::counts_rows ? counts[row] : step, row, gradient);
     }
   }
   const auto now = take(table);
   CHECK(farthest_apart(now, model.weights) < 1e-12);
   for (std::size_t i = 0; i < now.size(); ++i)
-    if (stages.leaves_out(i / width) && now[i] != start[i])
+    if (transforms.leaves_out(i / width) && now[i] != start[i])
       FAIL_CHECK("frozen row " << i / width << " moved");
   if constexpr (Count::counts_rows) {
     const auto noted = take(state.row_steps());
@@ -66,19 +66,19 @@ void scaled_then_clipped(Path path, std::size_t width) {
   const row_numbers of(random);
   const auto factors = make<ferry::mapped_space>("factors", of.factors);
   const auto mask = make<ferry::mapped_space>("mask", of.mask);
-  ferry::optim::staged staged{ferry::optim::adam{.lr = 0.1},    ferry::optim::grad_scale{8.0},
-                              ferry::optim::clip_norm{2.0},     ferry::optim::clip_value{0.4},
-                              ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask},
-                              ferry::optim::max_norm{20.0}};
+  ferry::optim::chain chain{ferry::optim::adam{.lr = 0.1},    ferry::optim::grad_scale{8.0},
+                            ferry::optim::clip_norm{2.0},     ferry::optim::clip_value{0.4},
+                            ferry::optim::row_rates{factors}, ferry::optim::frozen_rows{mask},
+                            ferry::optim::max_norm{20.0}};
   const plain_stages plain{{plain_grad_scale(8.0), plain_clip_norm(2.0), plain_clip_value(0.4)},
                            {of.factors.begin(), of.factors.end()},
                            of.mask,
                            20.0};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table);
-  plain_training<ferry::optim::adam, 2> model(staged.rule, start, width);
-  train(random, staged, plain, model, table, state, width, path, ferry::step_count::per_row{});
+  auto state = ferry::optim::make_state(chain, table);
+  plain_training<ferry::optim::adam, 2> model(chain.rule, start, width);
+  train(random, chain, plain, model, table, state, width, path, ferry::step_count::per_row{});
   for (int f = 0; f < 2; ++f)
     CHECK(farthest_apart(take(state.field(f)), model.state[static_cast<std::size_t>(f)]) < 1e-12);
 }
@@ -90,16 +90,16 @@ void clipped_then_scaled(Path path, std::size_t width) {
   const row_numbers of(random);
   const std::vector<double> wide(of.factors.begin(), of.factors.end());
   const auto factors = make<ferry::mapped_space>("factors", wide);
-  ferry::optim::staged staged{ferry::optim::sgd{.lr = 0.1, .momentum = 0.5}, ferry::optim::clip_value{6.0},
-                              ferry::optim::clip_norm{9.0}, ferry::optim::grad_scale{4.0},
-                              ferry::optim::row_rates{factors}};
+  ferry::optim::chain chain{ferry::optim::sgd{.lr = 0.1, .momentum = 0.5}, ferry::optim::clip_value{6.0},
+                            ferry::optim::clip_norm{9.0}, ferry::optim::grad_scale{4.0},
+                            ferry::optim::row_rates{factors}};
   const plain_stages plain{
       {plain_clip_value(6.0), plain_clip_norm(9.0), plain_grad_scale(4.0)}, wide, {}, INFINITY};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table);
-  plain_training<ferry::optim::sgd, 1> model(staged.rule, start, width);
-  train(random, staged, plain, model, table, state, width, path, ferry::step_count::global{});
+  auto state = ferry::optim::make_state(chain, table);
+  plain_training<ferry::optim::sgd, 1> model(chain.rule, start, width);
+  train(random, chain, plain, model, table, state, width, path, ferry::step_count::global{});
   CHECK(farthest_apart(take(state.field(0)), model.state[0]) < 1e-12);
 }
 
@@ -110,27 +110,27 @@ void around_a_rule_of_rows(Path path, std::size_t width) {
   const row_numbers of(random);
   const auto factors = make<ferry::mapped_space>("factors", of.factors);
   const auto mask = make<ferry::mapped_space>("mask", of.mask);
-  ferry::optim::staged staged{ferry::optim::rowwise_adagrad{.lr = 0.2, .weight_decay = 0.01},
-                              ferry::optim::frozen_rows{mask},
-                              ferry::optim::grad_scale{2.0},
-                              ferry::optim::clip_norm{5.0},
-                              ferry::optim::row_rates{factors},
-                              ferry::optim::max_norm{15.0}};
+  ferry::optim::chain chain{ferry::optim::rowwise_adagrad{.lr = 0.2, .weight_decay = 0.01},
+                            ferry::optim::frozen_rows{mask},
+                            ferry::optim::grad_scale{2.0},
+                            ferry::optim::clip_norm{5.0},
+                            ferry::optim::row_rates{factors},
+                            ferry::optim::max_norm{15.0}};
   const plain_stages plain{
       {plain_grad_scale(2.0), plain_clip_norm(5.0)}, {of.factors.begin(), of.factors.end()}, of.mask, 15.0};
   const auto start = values<double>(random, rows * width);
   auto table = make<Space>("weights", rows, width, start);
-  auto state = ferry::optim::make_state(staged, table);
-  plain_rowwise_adagrad model(staged.rule, start, width);
-  train(random, staged, plain, model, table, state, width, path, ferry::step_count::per_row{});
+  auto state = ferry::optim::make_state(chain, table);
+  plain_rowwise_adagrad model(chain.rule, start, width);
+  train(random, chain, plain, model, table, state, width, path, ferry::step_count::per_row{});
   CHECK(farthest_apart(take(state.field("sum")), model.own) < 1e-12);
 }
 
 }  // namespace
 
 // Around packets, tiles and the places of a sum.
-TEMPLATE_TEST_CASE("stages before and after a rule, in their order", "[optim][stages]", ferry::pinned_space,
-                   ferry::mapped_space, ferry::pageable_space) {
+TEMPLATE_TEST_CASE("transforms before and after a rule, in their order", "[optim][transforms]",
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for_each_path<TestType, ferry::device_space, work::changes>([](auto path) {
     for (const std::size_t width : {1u, 3u, 4u, 35u, 128u, 131u}) {
       // All of them where every path is one of its own, each in one more space.

@@ -14,7 +14,7 @@ int runs_that_went_wrong = 0;
 
 void run_once() {
   std::atomic<int> ran{0};
-  ferry::detail::crew workers(3, 4);
+  ferry::detail::worker_team workers(3, 4);
   workers.run([&](int) { ++ran; });
   if (ran != 1 + workers.helpers() || workers.helpers() == 0) ++runs_that_went_wrong;
 }
@@ -24,7 +24,7 @@ struct made_early {
   ~made_early() {
     run_once();
     if (runs_that_went_wrong == 0) return;
-    std::puts("a crew did not do its work");
+    std::puts("a worker team did not do its work");
     std::_Exit(1);
   }
 } early;

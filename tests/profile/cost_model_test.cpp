@@ -13,19 +13,20 @@
 
 using Catch::Matchers::WithinRel;
 using ferry::machine_profile;
-using ferry::route;
+using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::choose_route;
 using ferry::detail::move_facts;
+using ferry::detail::path_set;
 using ferry::detail::predict;
-using ferry::detail::route_set;
 
 namespace {
 
 constexpr std::string_view device = "device_space";
 constexpr std::string_view pinned = "pinned_space";
 constexpr std::string_view mapped = "mapped_space";
-constexpr route_set any_route{route::direct, route::ordered, route::staged, route::cooperative};
+constexpr path_set any_route{path_kind::direct, path_kind::ordered, path_kind::staged,
+                             path_kind::cooperative};
 
 constexpr std::int64_t gib(double count) { return static_cast<std::int64_t>(count * 0x1p30); }
 
@@ -41,7 +42,7 @@ struct reading {
   double table_gib;
   std::int64_t row_bytes;
   std::int64_t n;
-  route path;
+  path_kind path;
   double gb_per_s;
   verb what = verb::gather;
 };
@@ -49,90 +50,90 @@ struct reading {
 constexpr std::int64_t k128 = 131072, m1 = 1048576;
 constexpr reading readings[] = {
     // Random rows of registered memory, by size of the table.
-    {pinned, 0.5, 128, m1, route::direct, 50.76},
-    {pinned, 0.5, 512, m1, route::direct, 50.98},
-    {pinned, 1, 128, m1, route::direct, 13.77},
-    {pinned, 1, 512, m1, route::direct, 50.98},
-    {pinned, 2, 128, m1, route::direct, 7.41},
-    {pinned, 2, 512, m1, route::direct, 27.43},
-    {pinned, 4, 128, m1, route::direct, 5.85},
-    {pinned, 4, 512, m1, route::direct, 20.08},
-    {pinned, 8, 128, m1, route::direct, 5.01},
-    {pinned, 8, 512, m1, route::direct, 17.10},
-    {pinned, 8, 512, m1, route::direct, 17.04, verb::scatter},
-    {pinned, 16, 128, m1, route::direct, 4.31, verb::scatter},
+    {pinned, 0.5, 128, m1, path_kind::direct, 50.76},
+    {pinned, 0.5, 512, m1, path_kind::direct, 50.98},
+    {pinned, 1, 128, m1, path_kind::direct, 13.77},
+    {pinned, 1, 512, m1, path_kind::direct, 50.98},
+    {pinned, 2, 128, m1, path_kind::direct, 7.41},
+    {pinned, 2, 512, m1, path_kind::direct, 27.43},
+    {pinned, 4, 128, m1, path_kind::direct, 5.85},
+    {pinned, 4, 512, m1, path_kind::direct, 20.08},
+    {pinned, 8, 128, m1, path_kind::direct, 5.01},
+    {pinned, 8, 512, m1, path_kind::direct, 17.10},
+    {pinned, 8, 512, m1, path_kind::direct, 17.04, verb::scatter},
+    {pinned, 16, 128, m1, path_kind::direct, 4.31, verb::scatter},
     // By size of the row.
-    {pinned, 16, 16, 2000000, route::direct, 0.63},
-    {pinned, 16, 32, 2000000, route::direct, 1.21},
-    {pinned, 16, 64, 2000000, route::direct, 2.29},
-    {pinned, 16, 128, 2000000, route::direct, 4.29},
-    {pinned, 16, 256, m1, route::direct, 8.09},
-    {pinned, 16, 512, 524288, route::direct, 15.47},
-    {pinned, 16, 1024, 262144, route::direct, 30.03},
-    {pinned, 16, 4096, 65536, route::direct, 50.8},
-    {pinned, 16, 4096, 65536, route::direct, 44.4, verb::scatter},
-    {pinned, 64, 64, m1, route::direct, 1.84},
-    {pinned, 64, 128, m1, route::direct, 3.61},
-    {pinned, 64, 256, m1, route::direct, 7.08},
-    {pinned, 64, 512, m1, route::direct, 13.99},
-    {pinned, 64, 512, k128, route::direct, 14.00},
-    {pinned, 64, 1024, m1, route::direct, 27.75},
-    {pinned, 64, 1024, k128, route::direct, 27.70},
+    {pinned, 16, 16, 2000000, path_kind::direct, 0.63},
+    {pinned, 16, 32, 2000000, path_kind::direct, 1.21},
+    {pinned, 16, 64, 2000000, path_kind::direct, 2.29},
+    {pinned, 16, 128, 2000000, path_kind::direct, 4.29},
+    {pinned, 16, 256, m1, path_kind::direct, 8.09},
+    {pinned, 16, 512, 524288, path_kind::direct, 15.47},
+    {pinned, 16, 1024, 262144, path_kind::direct, 30.03},
+    {pinned, 16, 4096, 65536, path_kind::direct, 50.8},
+    {pinned, 16, 4096, 65536, path_kind::direct, 44.4, verb::scatter},
+    {pinned, 64, 64, m1, path_kind::direct, 1.84},
+    {pinned, 64, 128, m1, path_kind::direct, 3.61},
+    {pinned, 64, 256, m1, path_kind::direct, 7.08},
+    {pinned, 64, 512, m1, path_kind::direct, 13.99},
+    {pinned, 64, 512, k128, path_kind::direct, 14.00},
+    {pinned, 64, 1024, m1, path_kind::direct, 27.75},
+    {pinned, 64, 1024, k128, path_kind::direct, 27.70},
     // Sorted rows, few teams.
-    {pinned, 16, 64, m1, route::ordered, 10.7},
-    {pinned, 16, 128, m1, route::ordered, 21.0},
-    {pinned, 16, 256, m1, route::ordered, 40.9},
-    {pinned, 16, 512, m1, route::ordered, 51.0},
-    {pinned, 16, 512, k128, route::ordered, 26.1},
-    {pinned, 16, 1024, k128, route::ordered, 49.9},
-    {pinned, 16, 1024, m1, route::ordered, 52.0},
-    {pinned, 64, 64, m1, route::ordered, 4.0},
-    {pinned, 64, 128, m1, route::ordered, 8.3},
-    {pinned, 64, 256, m1, route::ordered, 16.5},
-    {pinned, 64, 512, m1, route::ordered, 32.7},
-    {pinned, 64, 512, k128, route::ordered, 20.4},
-    {pinned, 64, 1024, k128, route::ordered, 41.1},
-    {pinned, 64, 1024, m1, route::ordered, 51.4},
+    {pinned, 16, 64, m1, path_kind::ordered, 10.7},
+    {pinned, 16, 128, m1, path_kind::ordered, 21.0},
+    {pinned, 16, 256, m1, path_kind::ordered, 40.9},
+    {pinned, 16, 512, m1, path_kind::ordered, 51.0},
+    {pinned, 16, 512, k128, path_kind::ordered, 26.1},
+    {pinned, 16, 1024, k128, path_kind::ordered, 49.9},
+    {pinned, 16, 1024, m1, path_kind::ordered, 52.0},
+    {pinned, 64, 64, m1, path_kind::ordered, 4.0},
+    {pinned, 64, 128, m1, path_kind::ordered, 8.3},
+    {pinned, 64, 256, m1, path_kind::ordered, 16.5},
+    {pinned, 64, 512, m1, path_kind::ordered, 32.7},
+    {pinned, 64, 512, k128, path_kind::ordered, 20.4},
+    {pinned, 64, 1024, k128, path_kind::ordered, 41.1},
+    {pinned, 64, 1024, m1, path_kind::ordered, 51.4},
     // ferry's own cooperative path, sorting included, by the host's clock: benchmarks/results/*-h200-selection-3.
-    {pinned, 16, 128, k128, route::cooperative, 22.4},
-    {pinned, 16, 128, m1, route::cooperative, 45.7},
-    {pinned, 16, 512, k128, route::cooperative, 46.2},
-    {pinned, 16, 512, m1, route::cooperative, 50.8},
-    {pinned, 64, 128, m1, route::cooperative, 30.2},
-    {pinned, 64, 512, m1, route::cooperative, 50.3},
+    {pinned, 16, 128, k128, path_kind::cooperative, 22.4},
+    {pinned, 16, 128, m1, path_kind::cooperative, 45.7},
+    {pinned, 16, 512, k128, path_kind::cooperative, 46.2},
+    {pinned, 16, 512, m1, path_kind::cooperative, 50.8},
+    {pinned, 64, 128, m1, path_kind::cooperative, 30.2},
+    {pinned, 64, 512, m1, path_kind::cooperative, 50.3},
     // Its staged path.
-    {pinned, 16, 128, k128, route::staged, 21.1},
-    {pinned, 16, 128, m1, route::staged, 39.7},
-    {pinned, 16, 512, k128, route::staged, 38.0},
-    {pinned, 16, 512, m1, route::staged, 47.8},
-    {pinned, 64, 128, m1, route::staged, 32.1},
-    {pinned, 64, 512, m1, route::staged, 47.3},
+    {pinned, 16, 128, k128, path_kind::staged, 21.1},
+    {pinned, 16, 128, m1, path_kind::staged, 39.7},
+    {pinned, 16, 512, k128, path_kind::staged, 38.0},
+    {pinned, 16, 512, m1, path_kind::staged, 47.8},
+    {pinned, 64, 128, m1, path_kind::staged, 32.1},
+    {pinned, 64, 512, m1, path_kind::staged, 47.3},
     // Large device pages.
-    {mapped, 16, 16, m1, route::direct, 5.66},
-    {mapped, 16, 32, m1, route::direct, 11.32},
-    {mapped, 16, 64, m1, route::direct, 22.54},
-    {mapped, 16, 128, m1, route::direct, 45.72},
-    {mapped, 16, 256, m1, route::direct, 50.78},
-    {mapped, 16, 1024, m1, route::direct, 51.23},
-    {mapped, 80, 16, m1, route::direct, 5.01},
-    {mapped, 80, 128, m1, route::direct, 40.68},
-    {mapped, 80, 1024, m1, route::direct, 48.43},
-    {mapped, 16, 128, m1, route::direct, 41.82, verb::scatter},
-    {mapped, 16, 512, m1, route::direct, 47.34, verb::scatter},
-    {mapped, 80, 512, m1, route::direct, 39.49, verb::scatter},
-    {mapped, 16, 16, m1, route::direct, 2.87, verb::step},
-    {mapped, 16, 128, m1, route::direct, 22.97, verb::step},
-    {mapped, 16, 512, m1, route::direct, 31.17, verb::step},
-    {mapped, 80, 512, m1, route::direct, 32.17, verb::step},
+    {mapped, 16, 16, m1, path_kind::direct, 5.66},
+    {mapped, 16, 32, m1, path_kind::direct, 11.32},
+    {mapped, 16, 64, m1, path_kind::direct, 22.54},
+    {mapped, 16, 128, m1, path_kind::direct, 45.72},
+    {mapped, 16, 256, m1, path_kind::direct, 50.78},
+    {mapped, 16, 1024, m1, path_kind::direct, 51.23},
+    {mapped, 80, 16, m1, path_kind::direct, 5.01},
+    {mapped, 80, 128, m1, path_kind::direct, 40.68},
+    {mapped, 80, 1024, m1, path_kind::direct, 48.43},
+    {mapped, 16, 128, m1, path_kind::direct, 41.82, verb::scatter},
+    {mapped, 16, 512, m1, path_kind::direct, 47.34, verb::scatter},
+    {mapped, 80, 512, m1, path_kind::direct, 39.49, verb::scatter},
+    {mapped, 16, 16, m1, path_kind::direct, 2.87, verb::step},
+    {mapped, 16, 128, m1, path_kind::direct, 22.97, verb::step},
+    {mapped, 16, 512, m1, path_kind::direct, 31.17, verb::step},
+    {mapped, 80, 512, m1, path_kind::direct, 32.17, verb::step},
     // The device's own memory.
-    {device, 16, 128, m1, route::direct, 1643},
-    {device, 16, 512, k128, route::direct, 1619},
-    {device, 16, 512, m1, route::direct, 1905},
-    {device, 64, 128, m1, route::direct, 1658},
-    {device, 96, 128, m1, route::direct, 1086},
-    {device, 96, 512, m1, route::direct, 1946},
-    {device, 120, 128, m1, route::direct, 795},
-    {device, 120, 512, m1, route::direct, 1892},
+    {device, 16, 128, m1, path_kind::direct, 1643},
+    {device, 16, 512, k128, path_kind::direct, 1619},
+    {device, 16, 512, m1, path_kind::direct, 1905},
+    {device, 64, 128, m1, path_kind::direct, 1658},
+    {device, 96, 128, m1, path_kind::direct, 1086},
+    {device, 96, 512, m1, path_kind::direct, 1946},
+    {device, 120, 128, m1, path_kind::direct, 795},
+    {device, 120, 512, m1, path_kind::direct, 1892},
 };
 
 }  // namespace
@@ -146,7 +147,7 @@ TEST_CASE("the default profile predicts what was measured on its machine", "[pro
     const double ratio = predict(profile, facts, one.path).seconds / measured;
     CAPTURE(one.space, one.table_gib, one.row_bytes, one.n, name(one.path), name(one.what), ratio);
     // Paths with host threads differ more from run to run than kernels do.
-    const double within = one.path == route::staged || one.path == route::cooperative ? 1.5 : 1.2;
+    const double within = one.path == path_kind::staged || one.path == path_kind::cooperative ? 1.5 : 1.2;
     CHECK(ratio < within);
     CHECK(ratio > 1.0 / within);
     logs += std::abs(std::log(ratio));
@@ -176,9 +177,11 @@ TEST_CASE("the choice is within a tenth of the best measured path", "[profile][c
     const double ordered = ms(at.ordered) + sort_ms;
     const double cooperative = ms(at.cooperative) + sort_ms;
     const double best = std::min({direct, ordered, cooperative});
-    const route chosen = choose_route(profile, gather_from(pinned, at.table_gib, at.row_bytes, at.n),
-                                      {route::direct, route::ordered, route::cooperative});
-    const double took = chosen == route::direct ? direct : chosen == route::ordered ? ordered : cooperative;
+    const path_kind chosen = choose_route(profile, gather_from(pinned, at.table_gib, at.row_bytes, at.n),
+                                          {path_kind::direct, path_kind::ordered, path_kind::cooperative});
+    const double took = chosen == path_kind::direct    ? direct
+                        : chosen == path_kind::ordered ? ordered
+                                                       : cooperative;
     CAPTURE(at.table_gib, at.row_bytes, at.n, name(chosen), took, best);
     CHECK(took <= 1.1 * best);
   }
@@ -190,59 +193,61 @@ TEST_CASE("small batches, and tables that the device keeps translated, go direct
   for (const std::int64_t row_bytes : {16, 128, 512, 4096}) {
     for (const double size : {0.25, 2.0, 16.0, 64.0}) {
       CAPTURE(row_bytes, size);
-      CHECK(choose_route(profile, gather_from(pinned, size, row_bytes, 1000), any_route) == route::direct);
-      CHECK(choose_route(profile, gather_from(mapped, size, row_bytes, 1000), any_route) == route::direct);
+      CHECK(choose_route(profile, gather_from(pinned, size, row_bytes, 1000), any_route) ==
+            path_kind::direct);
+      CHECK(choose_route(profile, gather_from(mapped, size, row_bytes, 1000), any_route) ==
+            path_kind::direct);
       CHECK(choose_route(profile, gather_from(device, size, row_bytes, m1),
-                         {route::direct, route::ordered}) == route::direct);
+                         {path_kind::direct, path_kind::ordered}) == path_kind::direct);
     }
     if (row_bytes >= 128) {
-      CHECK(choose_route(profile, gather_from(pinned, 0.5, row_bytes, m1), any_route) == route::direct);
+      CHECK(choose_route(profile, gather_from(pinned, 0.5, row_bytes, m1), any_route) == path_kind::direct);
     }
     if (row_bytes >= 512)
-      CHECK(choose_route(profile, gather_from(mapped, 16, row_bytes, m1), any_route) == route::direct);
+      CHECK(choose_route(profile, gather_from(mapped, 16, row_bytes, m1), any_route) == path_kind::direct);
   }
 }
 
 TEST_CASE("predictions follow the profile's numbers", "[profile][cost_model]") {
   const auto large = gather_from(pinned, 16, 128, m1);
   machine_profile profile;
-  REQUIRE(choose_route(profile, large, any_route) != route::direct);
+  REQUIRE(choose_route(profile, large, any_route) != path_kind::direct);
 
   SECTION("a device that keeps everything translated needs no other path") {
     profile.pinned_reach_gib = 1024;
-    CHECK(choose_route(profile, large, any_route) == route::direct);
+    CHECK(choose_route(profile, large, any_route) == path_kind::direct);
   }
   SECTION("slow host threads leave the work to the device") {
     profile.host_read_row_ns = 1000;
     profile.cooperative_call_us = 1000;
-    CHECK(choose_route(profile, large, any_route) == route::ordered);
+    CHECK(choose_route(profile, large, any_route) == path_kind::ordered);
   }
   SECTION("fast ones do it alone where sorting is dear") {
     profile.host_read_row_ns = 0.5;
     profile.host_read_gb_per_s = 200;
     profile.sort_us = 1e5;
-    CHECK(choose_route(profile, large, any_route) == route::staged);
+    CHECK(choose_route(profile, large, any_route) == path_kind::staged);
   }
   SECTION("a plan saves the sorting") {
     auto planned = large;
     planned.planned = true;
     const double sorting =
         profile.sort_us * 1e-6 + profile.sort_ns_per_index * 1e-9 * static_cast<double>(m1);
-    CHECK_THAT(
-        predict(profile, large, route::ordered).seconds - predict(profile, planned, route::ordered).seconds,
-        WithinRel(sorting, 1e-9));
+    CHECK_THAT(predict(profile, large, path_kind::ordered).seconds -
+                   predict(profile, planned, path_kind::ordered).seconds,
+               WithinRel(sorting, 1e-9));
   }
   SECTION("a planned write on the direct path already walks in the table's order") {
     auto write = large;
     write.what = verb::scatter;
-    const double random = predict(profile, write, route::direct).seconds;
+    const double random = predict(profile, write, path_kind::direct).seconds;
     write.planned = true;
-    CHECK(predict(profile, write, route::direct).seconds < 0.5 * random);
+    CHECK(predict(profile, write, path_kind::direct).seconds < 0.5 * random);
   }
   SECTION("a host's own verbs cost what its threads cost") {
     const move_facts here{verb::gather, "pageable_space", "pageable_space", gib(1), 128, m1, false, true};
     const double row = profile.host_read_row_ns + 128.0 / profile.host_read_gb_per_s;
-    CHECK_THAT(predict(profile, here, route::direct).seconds,
+    CHECK_THAT(predict(profile, here, path_kind::direct).seconds,
                WithinRel(profile.call_us * 1e-6 + row * 1e-9 * static_cast<double>(m1), 1e-9));
   }
 }
@@ -254,12 +259,13 @@ TEST_CASE("equal predictions go to the path that leaves the caller free", "[prof
   profile.host_read_row_ns = 0;
   const auto facts = gather_from(pinned, 1, 4096, m1);
   // Rows that cost a device's kernel so much that the host's threads are as fast.
-  while (predict(profile, facts, route::staged).seconds >= predict(profile, facts, route::direct).seconds)
+  while (predict(profile, facts, path_kind::staged).seconds >=
+         predict(profile, facts, path_kind::direct).seconds)
     profile.link_row_ns = std::max(1.0, profile.link_row_ns) * 1.005;
-  REQUIRE_THAT(predict(profile, facts, route::staged).seconds,
-               WithinRel(predict(profile, facts, route::direct).seconds, 0.02));
-  CHECK(choose_route(profile, facts, {route::direct, route::staged}) == route::direct);
-  CHECK(choose_route(profile, facts, {route::staged}) == route::staged);
+  REQUIRE_THAT(predict(profile, facts, path_kind::staged).seconds,
+               WithinRel(predict(profile, facts, path_kind::direct).seconds, 0.02));
+  CHECK(choose_route(profile, facts, {path_kind::direct, path_kind::staged}) == path_kind::direct);
+  CHECK(choose_route(profile, facts, {path_kind::staged}) == path_kind::staged);
 }
 
 TEST_CASE("every prediction is a finite time that does not shrink with the batch", "[profile][cost_model]") {
@@ -271,7 +277,7 @@ TEST_CASE("every prediction is a finite time that does not shrink with the batch
           for (const bool on_host : {false, true})
             for (const std::int64_t row_bytes : {0, 1, 4096, 1 << 24})
               for (const std::int64_t bytes : {std::int64_t{0}, std::int64_t{1}, gib(100)})
-                for (const route by : ferry::detail::every_route) {
+                for (const path_kind by : ferry::detail::every_path_kind) {
                   double before = 0.0;
                   for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, m1}) {
                     const auto made =
@@ -298,8 +304,8 @@ TEST_CASE("the reach is found again from a machine's readings", "[profile][cost_
     CHECK_THAT(fitted.pinned_miss_ns, WithinRel(usual.pinned_miss_ns, 0.15));
     // And with them the tables that were not measured.
     const auto facts = gather_from(pinned, 64, 128, m1);
-    CHECK_THAT(predict(fitted, facts, route::direct).seconds,
-               WithinRel(predict(usual, facts, route::direct).seconds, 0.15));
+    CHECK_THAT(predict(fitted, facts, path_kind::direct).seconds,
+               WithinRel(predict(usual, facts, path_kind::direct).seconds, 0.15));
   }
   SECTION("a machine of another reach and another speed") {
     machine_profile other;
@@ -309,8 +315,8 @@ TEST_CASE("the reach is found again from a machine's readings", "[profile][cost_
     const std::vector<double> sizes{0.25, 0.5, 1, 2};
     std::vector<double> extras;
     for (const double size : sizes) {
-      const double row =
-          predict(other, gather_from(pinned, size, 128, m1), route::direct).seconds - other.call_us * 1e-6;
+      const double row = predict(other, gather_from(pinned, size, 128, m1), path_kind::direct).seconds -
+                         other.call_us * 1e-6;
       extras.push_back(row * 1e9 / static_cast<double>(m1) - other.link_row_ns);
     }
     machine_profile fitted;

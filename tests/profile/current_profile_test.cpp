@@ -157,7 +157,8 @@ TEST_CASE("the defaults of a host backend are a host's, by its threads", "[profi
     facts.row_bytes = 512;
     facts.positions = 1 << 20;
     facts.on_host = true;
-    const auto seconds = ferry::detail::predict(host_defaults(count), facts, ferry::route::direct).seconds;
+    const auto seconds =
+        ferry::detail::predict(host_defaults(count), facts, ferry::path_kind::direct).seconds;
     return static_cast<double>(facts.positions) / seconds * 1e-6;
   };
   double before = 0.0;
@@ -192,15 +193,15 @@ TEST_CASE("the choice uses the profile in use", "[profile]") {
   const exec_space exec;
   const ferry::detail::move_facts facts{
       ferry::verb::gather, "pinned_space", "device_space", std::int64_t{1} << 34, 128, 1 << 20};
-  const ferry::detail::route_set both{ferry::route::direct, ferry::route::staged};
+  const ferry::detail::path_set both{ferry::path_kind::direct, ferry::path_kind::staged};
   machine_profile profile;
   profile.pinned_miss_ns = 1000;
   ferry::use_profile(exec, profile);
-  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::route::staged);
+  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::path_kind::staged);
   profile.pinned_reach_gib = 1000;
   ferry::use_profile(exec, profile);
-  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::route::direct);
-  CHECK(ferry::detail::choose_route(exec, facts, {ferry::route::staged}) == ferry::route::staged);
+  CHECK(ferry::detail::choose_route(exec, facts, both) == ferry::path_kind::direct);
+  CHECK(ferry::detail::choose_route(exec, facts, {ferry::path_kind::staged}) == ferry::path_kind::staged);
 }
 
 TEST_CASE("threads find one profile", "[profile]") {
@@ -209,8 +210,9 @@ TEST_CASE("threads find one profile", "[profile]") {
   const exec_space exec;
   std::vector<std::shared_ptr<const ferry::detail::known_profile>> seen(8);
   {
-    std::vector<std::jthread> crew;
-    for (auto& one : seen) crew.emplace_back([&one, &exec] { one = ferry_test::profile_holder::get(exec); });
+    std::vector<std::jthread> workers;
+    for (auto& one : seen)
+      workers.emplace_back([&one, &exec] { one = ferry_test::profile_holder::get(exec); });
   }
   for (const auto& one : seen) CHECK(one == seen.front());
 }

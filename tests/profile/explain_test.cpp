@@ -14,10 +14,10 @@
 #include <string_view>
 
 using Catch::Matchers::ContainsSubstring;
-using ferry::route;
+using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::move_facts;
-using ferry::detail::route_set;
+using ferry::detail::path_set;
 using ferry_test::exec_space;
 
 namespace {
@@ -47,7 +47,7 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
   const auto made = ferry::explain(verb::gather, table, 100);
   check_table(made);
   const auto candidates =
-      ferry::detail::candidate_routes<exec_space, TestType, ferry::device_space>(verb::gather);
+      ferry::detail::candidate_paths<exec_space, TestType, ferry::device_space>(verb::gather);
   CHECK(made.candidates.size() == static_cast<std::size_t>(candidates.size()));
   const auto facts =
       ferry::detail::facts_of<exec_space, ferry::device_space>(verb::gather, make_ref(table), 100);
@@ -87,14 +87,14 @@ TEST_CASE("explain for another batch, another instance and a plan", "[explain]")
   const ferry::tensor<double, ferry::pageable_space> table("table", 50, 3);
   const auto made = ferry::explain<ferry::pinned_space>(verb::step, table, 0, host, {.planned = true});
   check_table(made);
-  CHECK(made.picked == route::direct);
+  CHECK(made.picked == path_kind::direct);
   CHECK_THAT(made.call, ContainsSubstring("batch in pinned_space, with a plan"));
   CHECK_THAT(made.candidates.front().reason, ContainsSubstring("only way"));
   CHECK_THROWS_AS(static_cast<void>(ferry::explain(verb::gather, table, -1)), ferry::invalid_argument);
 }
 
 TEST_CASE("reasons name what limits a path", "[explain]") {
-  const route_set all{route::direct, route::ordered, route::staged, route::cooperative};
+  const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged, path_kind::cooperative};
   const ferry::machine_profile profile;
   const auto of = [&](std::string_view space, std::int64_t gib, std::int64_t row_bytes, std::int64_t n) {
     auto made = ferry::detail::explain_choice(
@@ -102,25 +102,26 @@ TEST_CASE("reasons name what limits a path", "[explain]") {
     check_table(made);
     return made;
   };
-  const auto reason = [](const ferry::explanation& made, route by) {
+  const auto reason = [](const ferry::explanation& made, path_kind by) {
     for (const auto& one : made.candidates)
       if (one.path == by) return one.reason;
     return std::string();
   };
   const auto large = of("pinned_space", 16, 128, 1 << 20);
-  CHECK(large.picked == route::cooperative);
-  CHECK_THAT(reason(large, route::direct),
+  CHECK(large.picked == path_kind::cooperative);
+  CHECK_THAT(reason(large, path_kind::direct),
              ContainsSubstring("small pages: 35 Mrow/s") && ContainsSubstring("0.7 GiB"));
-  CHECK_THAT(reason(large, route::ordered), ContainsSubstring("shared by sorted rows"));
-  CHECK_THAT(reason(large, route::staged),
+  CHECK_THAT(reason(large, path_kind::ordered), ContainsSubstring("shared by sorted rows"));
+  CHECK_THAT(reason(large, path_kind::staged),
              ContainsSubstring("host's threads") && ContainsSubstring("times the fastest"));
   const auto small = of("mapped_space", 1, 16, 1000);
-  CHECK(small.picked == route::direct);
-  CHECK_THAT(reason(small, route::direct), ContainsSubstring("us to start"));
-  CHECK_THAT(reason(small, route::ordered), ContainsSubstring("to sort the indices"));
-  CHECK_THAT(reason(of("mapped_space", 16, 16, 1 << 20), route::direct),
+  CHECK(small.picked == path_kind::direct);
+  CHECK_THAT(reason(small, path_kind::direct), ContainsSubstring("us to start"));
+  CHECK_THAT(reason(small, path_kind::ordered), ContainsSubstring("to sort the indices"));
+  CHECK_THAT(reason(of("mapped_space", 16, 16, 1 << 20), path_kind::direct),
              ContainsSubstring("Mrow/s, however short"));
-  CHECK_THAT(reason(of("mapped_space", 16, 4096, 1 << 18), route::direct), ContainsSubstring("link's bytes"));
-  CHECK_THAT(reason(of("device_space", 16, 512, 1 << 20), route::direct),
+  CHECK_THAT(reason(of("mapped_space", 16, 4096, 1 << 18), path_kind::direct),
+             ContainsSubstring("link's bytes"));
+  CHECK_THAT(reason(of("device_space", 16, 512, 1 << 20), path_kind::direct),
              ContainsSubstring("device's memory"));
 }

@@ -97,7 +97,7 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
     const auto items = static_cast<std::int64_t>(n);
     constexpr std::int64_t item_bytes = 3 * sizeof(element);
     std::int64_t filled = 0, drained = 0;
-    ferry::detail::call<exec_space> of(exec, "test");
+    ferry::detail::launch_context<exec_space> of(exec, "test");
     {
       ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
       ferry::detail::with_rows_from_slot<exec_space>(

@@ -161,7 +161,8 @@ TEST_CASE("tables of 8-bit rows take slices", "[slice]") {
   ferry::scatter(exec, codes, which, table.rows_between(60, 62)).wait();
 }
 
-TEST_CASE("host code comes after the work that is in flight on any part of a slice's tensor", "[slice]") {
+TEST_CASE("host code comes after the work that is in ticket_state on any part of a slice's tensor",
+          "[slice]") {
   class late_write final : public ferry::event {
    public:
     explicit late_write(std::function<void()> work) : work_(std::move(work)) {}

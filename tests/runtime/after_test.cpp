@@ -45,9 +45,9 @@ class late_write final : public ferry::event {
 };
 
 ferry::ticket ticket_of(std::shared_ptr<ferry::event> done) {
-  ferry::detail::flight_handle flight(new ferry::detail::flight);
-  flight->done = std::move(done);
-  return ferry::ticket(std::move(flight));
+  ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+  state->done = std::move(done);
+  return ferry::ticket(std::move(state));
 }
 
 constexpr int many = 1 << 15;

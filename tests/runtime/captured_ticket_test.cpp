@@ -22,28 +22,28 @@ struct captured_work {
   int undone = 0;
 
   ferry::ticket capture() {
-    ferry::detail::flight_handle flight(new ferry::detail::flight);
-    flight->resources.push_back(resource);
-    flight->mark = [this]() -> ferry::event_handle {
+    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+    state->resources.push_back(resource);
+    state->mark = [this]() -> ferry::event_handle {
       if (capturing) throw ferry::invalid_argument("still being captured");
       marks.push_back(std::make_shared<manual_event>());
       marks.back()->end();
       return marks.back();
     };
-    flight->ends = {std::shared_ptr<void>(this, [](void*) {}),
-                    [](void* of) { ++static_cast<captured_work*>(of)->undone; }, nullptr};
-    flight->find_error = [](ferry::detail::flight& of) -> std::exception_ptr {
+    state->ends = {std::shared_ptr<void>(this, [](void*) {}),
+                   [](void* of) { ++static_cast<captured_work*>(of)->undone; }, nullptr};
+    state->find_error = [](ferry::detail::ticket_state& of) -> std::exception_ptr {
       auto& work = *static_cast<captured_work*>(of.ends.owner.get());
       if (!work.found) return nullptr;
       work.found = false;
       return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
     };
-    flight->keeper = keeper;
-    return ferry::ticket(std::move(flight));
+    state->keeper = keeper;
+    return ferry::ticket(std::move(state));
   }
 
-  struct counting_keeper final : ferry::detail::flight_keeper {
-    void keep(ferry::detail::flight_handle) noexcept override { ++kept; }
+  struct counting_keeper final : ferry::detail::ticket_state_keeper {
+    void keep(ferry::detail::ticket_state_handle) noexcept override { ++kept; }
     int kept = 0;
   };
   std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();

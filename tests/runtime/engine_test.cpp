@@ -23,7 +23,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   note_use(scratch, work, who);
   scratch.reset();
   {
-    auto detached = engine->flight();
+    auto detached = engine->take_ticket_state();
     detached->done = work;
     detached->who = who;
     detached->resources.push_back(other);

@@ -30,14 +30,14 @@ struct scripted {
 
   /// Work that ends as soon as it is waited for.
   ferry::future<watched> start(bool fails = false) {
-    ferry::detail::flight_handle flight(new ferry::detail::flight);
+    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
     work->end();
-    flight->done = work;
+    state->done = work;
     if (fails)
-      flight->find_error = [](ferry::detail::flight&) {
+      state->find_error = [](ferry::detail::ticket_state&) {
         return std::make_exception_ptr(ferry::out_of_range("row 7 is not there"));
       };
-    return {ferry::ticket(std::move(flight)), watched(work, &freed_in_flight)};
+    return {ferry::ticket(std::move(state)), watched(work, &freed_in_flight)};
   }
 };
 

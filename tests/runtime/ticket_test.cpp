@@ -33,9 +33,9 @@ class scripted_event final : public ferry::event {
 };
 
 /// What takes detached work, as an engine does.
-struct scripted_keeper final : ferry::detail::flight_keeper {
-  void keep(ferry::detail::flight_handle work) noexcept override { kept.push_back(std::move(work)); }
-  std::vector<ferry::detail::flight_handle> kept;
+struct scripted_keeper final : ferry::detail::ticket_state_keeper {
+  void keep(ferry::detail::ticket_state_handle work) noexcept override { kept.push_back(std::move(work)); }
+  std::vector<ferry::detail::ticket_state_handle> kept;
 };
 
 /// The pieces of a ticket, kept by the test.
@@ -49,18 +49,18 @@ struct scripted_work {
 
   ferry::ticket start(bool with_error) {
     fails = with_error;
-    ferry::detail::flight_handle flight(new ferry::detail::flight);
-    flight->done = done;
-    flight->resources.push_back(resource);
-    flight->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
-    flight->find_error = [](ferry::detail::flight& of) -> std::exception_ptr {
+    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+    state->done = done;
+    state->resources.push_back(resource);
+    state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
+    state->find_error = [](ferry::detail::ticket_state& of) -> std::exception_ptr {
       ++self(of.ends.owner.get()).verdicts;
       return self(of.ends.owner.get()).fails
                  ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there"))
                  : nullptr;
     };
-    flight->keeper = keeper;
-    return ferry::ticket(std::move(flight));
+    state->keeper = keeper;
+    return ferry::ticket(std::move(state));
   }
 
   static scripted_work& self(void* of) { return *static_cast<scripted_work*>(of); }

@@ -23,9 +23,9 @@
 #include <omp.h>
 #endif
 
-using ferry::detail::crew;
 using ferry::detail::processor_set;
 using ferry::detail::worker_pool;
+using ferry::detail::worker_team;
 
 /// The threads that help the callers of verbs.
 namespace ferry_test {
@@ -65,23 +65,23 @@ std::set<int> first_numbers(int count) {
   return made;
 }
 
-/// Threads of a crew that wait for each other: all of them run at once.
-void meet(std::atomic<int>& arrived, int all) {
+/// Threads of a worker team that wait for each other: all of them run at once.
+void split(std::atomic<int>& arrived, int all) {
   ++arrived;
   while (arrived < all) std::this_thread::yield();
 }
 
 }  // namespace
 
-TEST_CASE("a crew's workers are threads of their own that work at once", "[pool]") {
-  crew workers(5, 8);
+TEST_CASE("a worker team's workers are threads of their own that work at once", "[pool]") {
+  worker_team workers(5, 8);
   REQUIRE(workers.helpers() == 5);
   roll present;
   for (int round = 0; round < 3; ++round) {
     std::atomic<int> arrived{0};
     workers.run([&](int worker) {
       present.note(worker);
-      meet(arrived, 6);
+      split(arrived, 6);
     });
   }
   CHECK(present.workers == first_numbers(6));
@@ -89,19 +89,19 @@ TEST_CASE("a crew's workers are threads of their own that work at once", "[pool]
   CHECK(present.threads.count(std::this_thread::get_id()) == 1);
 }
 
-TEST_CASE("a crew without helpers is the calling thread", "[pool]") {
-  crew alone;
+TEST_CASE("a worker team without helpers is the calling thread", "[pool]") {
+  worker_team alone;
   roll present;
   alone.run([&](int worker) { present.note(worker); });
   CHECK(present.workers == first_numbers(1));
   CHECK(present.threads == std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
-TEST_CASE("threads go from crew to crew", "[pool]") {
+TEST_CASE("threads go from worker team to worker team", "[pool]") {
   roll present;
   std::size_t made = 0;
   for (int round = 0; round < 20; ++round) {
-    crew workers(3, 3);
+    worker_team workers(3, 3);
     REQUIRE(workers.helpers() >= 1);
     workers.run([&](int worker) { present.note(worker); });
     if (round == 0) made = worker_pool::get()->size();
@@ -110,7 +110,8 @@ TEST_CASE("threads go from crew to crew", "[pool]") {
   CHECK(present.threads.size() <= made + 1);
 }
 
-TEST_CASE("a pool makes no more threads than it may, but one for each crew that would have none", "[pool]") {
+TEST_CASE("a pool makes no more threads than it may, but one for each worker team that would have none",
+          "[pool]") {
   worker_pool pool;
   auto* first = pool.hire(10, 3);
   CHECK(pool.size() == 3);
@@ -129,7 +130,7 @@ TEST_CASE("a pool makes no more threads than it may, but one for each crew that 
   pool.give_back(all);
 }
 
-TEST_CASE("many threads have crews at once, more than there are threads to be had", "[pool]") {
+TEST_CASE("many threads have worker teams at once, more than there are threads to be had", "[pool]") {
   constexpr int callers = 12;
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -137,7 +138,7 @@ TEST_CASE("many threads have crews at once, more than there are threads to be ha
     threads.emplace_back([&] {
       for (int round = 0; round < 50; ++round) {
         shared_list list(40);
-        crew workers(4, 6);
+        worker_team workers(4, 6);
         workers.run([&](int) { list.work(); });
         if (!list.is_done_once()) ++wrong;
       }
@@ -146,20 +147,20 @@ TEST_CASE("many threads have crews at once, more than there are threads to be ha
   CHECK(wrong == 0);
 }
 
-// A thread waits for what another crew's calling thread is to do: no crew may keep another one from
+// A thread waits for what another worker team's calling thread is to do: no worker team may keep another one from
 // beginning.
-TEST_CASE("crews that wait for each other come to an end", "[pool]") {
+TEST_CASE("worker teams that wait for each other come to an end", "[pool]") {
   std::atomic<bool> told{false};
   std::atomic<bool> waiting{false};
   std::thread waits([&] {
-    crew workers(6, 6);
+    worker_team workers(6, 6);
     workers.run([&](int) {
       waiting = true;
       while (!told) std::this_thread::yield();
     });
   });
   while (!waiting) std::this_thread::yield();
-  crew workers(6, 6);
+  worker_team workers(6, 6);
   CHECK(workers.helpers() >= 1);
   workers.run([&](int worker) {
     if (worker == 1) told = true;  // by a helper
@@ -168,11 +169,11 @@ TEST_CASE("crews that wait for each other come to an end", "[pool]") {
   CHECK(told);
 }
 
-TEST_CASE("crews within the work of crews", "[pool]") {
+TEST_CASE("worker teams within the work of worker teams", "[pool]") {
   std::atomic<int> done{0};
-  crew outer(3, 4);
+  worker_team outer(3, 4);
   outer.run([&](int) {
-    crew inner(3, 4);
+    worker_team inner(3, 4);
     shared_list list(100);
     inner.run([&](int) { list.work(); });
     if (list.is_done_once()) ++done;
@@ -185,7 +186,7 @@ TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
     std::atomic<int>& count;
     ~at_end() { ++count; }
   };
-  crew workers(4, 8);
+  worker_team workers(4, 8);
   REQUIRE(workers.helpers() == 4);
   for (const int culprit : {0, 3}) {
     std::atomic<int> ended{0};
@@ -208,12 +209,12 @@ TEST_CASE("an error of any worker is thrown when all have ended", "[pool]") {
   }),
                        std::runtime_error, Catch::Matchers::Message("by all"));
   CHECK(ended == 5);
-  shared_list list(100);  // and the crew goes on
+  shared_list list(100);  // and the worker team goes on
   workers.run([&](int) { list.work(); });
   CHECK(list.is_done_once());
 }
 
-TEST_CASE("a crew that is left while its helpers work waits for them", "[pool]") {
+TEST_CASE("a worker team that is left while its helpers work waits for them", "[pool]") {
   std::atomic<bool> told{false};
   std::atomic<int> ended{0};
   const auto work = [&](int) {
@@ -222,7 +223,7 @@ TEST_CASE("a crew that is left while its helpers work waits for them", "[pool]")
   };
   std::thread tells;
   {
-    crew workers(2, 4);
+    worker_team workers(2, 4);
     REQUIRE(workers.helpers() == 2);
     workers.start(work);
     tells = std::thread([&] { told = true; });
@@ -232,13 +233,13 @@ TEST_CASE("a crew that is left while its helpers work waits for them", "[pool]")
 }
 
 #if defined(_OPENMP)
-TEST_CASE("threads of a parallel region have crews of their own", "[pool]") {
+TEST_CASE("threads of a parallel region have worker teams of their own", "[pool]") {
   std::atomic<int> wrong{0};
   std::atomic<int> helpers{0};
 #pragma omp parallel num_threads(3)
   {
     shared_list list(500);
-    crew workers(2, 8);
+    worker_team workers(2, 8);
     helpers += workers.helpers();
     workers.run([&](int) { list.work(); });
     if (!list.is_done_once()) ++wrong;
@@ -248,10 +249,10 @@ TEST_CASE("threads of a parallel region have crews of their own", "[pool]") {
 }
 #endif
 
-// Whoever computes on the host's instance meanwhile must not wait for the crew.
-TEST_CASE("host kernels run while a crew works", "[pool]") {
+// Whoever computes on the host's instance meanwhile must not wait for the worker team.
+TEST_CASE("host kernels run while a worker team works", "[pool]") {
   std::atomic<bool> computed{false};
-  crew workers(1, 4);
+  worker_team workers(1, 4);
   REQUIRE(workers.helpers() == 1);
   workers.run([&](int worker) {
     if (worker == 0) {
@@ -317,11 +318,11 @@ TEST_CASE("signals for the process are not a helper's", "[pool]") {
 
 TEST_CASE("helpers that have fallen asleep wake up", "[pool]") {
   for (int round = 0; round < 5; ++round) {
-    crew workers(3, 4);
+    worker_team workers(3, 4);
     REQUIRE(workers.helpers() == 3);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::atomic<int> arrived{0};
-    workers.run([&](int) { meet(arrived, 4); });
+    workers.run([&](int) { split(arrived, 4); });
     CHECK(arrived == 4);
   }
 }

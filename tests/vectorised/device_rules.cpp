@@ -14,8 +14,8 @@ template <class Rule, int Fields>
 using step_on_packet = ferry::kernels::apply_rows<
     number, ferry::kernels::packed_tile, ferry::duplicates::sum, ferry::kernels::plan_rows<true>, float,
     ferry::kernels::update_row<ferry::kernels::nearest_weights<float>, float,
-                               ferry::kernels::global_pace<typename Rule::template update<number>>,
-                               ferry::kernels::stage_pack<>, Fields>>;
+                               ferry::kernels::global_schedule<typename Rule::template update<number>>,
+                               ferry::kernels::transform_pack<>, Fields>>;
 
 template <class Rule, int Fields>
 void launch(const step_on_packet<Rule, Fields>& kernel, std::int64_t items) {

@@ -16,17 +16,17 @@ using list = kernels::index_rows<std::int64_t, ferry::bounds::check>;
 using unit = kernels::opaque<4>;
 
 template <class Rule>
-using pace = kernels::global_pace<typename Rule::template update<float>>;
+using pace = kernels::global_schedule<typename Rule::template update<float>>;
 template <class Weights, class State, class Rule, int Fields>
 using step_of =
     kernels::apply_rows<float, tile, ferry::duplicates::sum, plan, float,
-                        kernels::update_row<Weights, State, pace<Rule>, kernels::stage_pack<>, Fields>>;
+                        kernels::update_row<Weights, State, pace<Rule>, kernels::transform_pack<>, Fields>>;
 template <class Rule, int Fields>
 using step = step_of<kernels::nearest_weights<float>, float, Rule, Fields>;
 template <class Weights, class Rule, class Stages, int Fields, int RowFields>
 using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::sum, plan, float, Weights,
                                               float, pace<Rule>, Stages, Fields, RowFields>;
-using clipped = kernels::stage_pack<decltype(std::declval<const optim::clip_norm&>().at_work<float>())>;
+using clipped = kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().at_work<float>())>;
 
 template <class Kernel>
 void on_host(const Kernel& kernel, const std::string& label, std::int64_t items) {
@@ -49,7 +49,7 @@ FERRY_TEST_ON_HOST(step<optim::sgd, 1>)
 FERRY_TEST_ON_HOST(step<optim::adam, 2>)
 FERRY_TEST_ON_HOST(step<optim::adagrad, 1>)
 FERRY_TEST_ON_HOST(
-    whole_step<kernels::nearest_weights<float>, optim::rowwise_adagrad, kernels::stage_pack<>, 0, 1>)
+    whole_step<kernels::nearest_weights<float>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
 FERRY_TEST_ON_HOST(whole_step<kernels::nearest_weights<float>, optim::sgd, clipped, 0, 0>)
 
 }  // namespace ferry_test

@@ -24,8 +24,8 @@ void large_steps(table<double>& weights, const ferry::row_plan& plan, const grad
   using ferry::step_count::global, ferry::step_count::catch_up;
   const ferry::optim::adam amsgrad{.amsgrad = true};
   step<ordered, catch_up>(amsgrad, weights, plan, grads);
-  const ferry::optim::staged stages{amsgrad, ferry::optim::grad_scale{8.0}, ferry::optim::clip_value{6.0},
-                                    ferry::optim::clip_norm{2.0}, ferry::optim::max_norm{3.0}};
+  const ferry::optim::chain stages{amsgrad, ferry::optim::grad_scale{8.0}, ferry::optim::clip_value{6.0},
+                                   ferry::optim::clip_norm{2.0}, ferry::optim::max_norm{3.0}};
   step<ordered, global>(stages, weights, plan, grads);
   step<direct, global>(polynomial_rule<20>{}, weights, plan, grads);
   step<ordered, global>(polynomial_rule<20>{}, weights, plan, grads);

@@ -12,8 +12,8 @@ template <class Rule, int Fields>
 using step_on_rows = ferry::kernels::apply_rows<
     float, ferry::kernels::host_tile, ferry::duplicates::sum, ferry::kernels::plan_rows<true>, float,
     ferry::kernels::update_row<ferry::kernels::nearest_weights<float>, float,
-                               ferry::kernels::global_pace<typename Rule::template update<float>>,
-                               ferry::kernels::stage_pack<>, Fields>>;
+                               ferry::kernels::global_schedule<typename Rule::template update<float>>,
+                               ferry::kernels::transform_pack<>, Fields>>;
 
 template <class Rule, int Fields>
 void run(const step_on_rows<Rule, Fields>& kernel, std::int64_t number, std::int64_t runs) {

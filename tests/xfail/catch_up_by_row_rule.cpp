@@ -1,5 +1,5 @@
 // There is nothing to catch up with.
-// expected-error: this rule, or one of its stages, can't be combined with step_count::catch_up
+// expected-error: this rule, or one of its transforms, can't be combined with step_count::catch_up
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -12,8 +12,8 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<std::uint8_t, ferry::mapped_space> mask("mask", 10);
   ferry::tensor<float, ferry::mapped_space> shares("shares", 10);
 #ifdef FERRY_XFAIL_FIXED
-  [[maybe_unused]] const ferry::optim::frozen_rows stage{mask};
+  [[maybe_unused]] const ferry::optim::frozen_rows transform{mask};
 #else
-  [[maybe_unused]] const ferry::optim::frozen_rows stage{shares};
+  [[maybe_unused]] const ferry::optim::frozen_rows transform{shares};
 #endif
 }

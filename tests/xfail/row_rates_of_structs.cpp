@@ -15,8 +15,8 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> factors("factors", 10);
   ferry::tensor<rate, ferry::mapped_space> ranges("ranges", 10);
 #ifdef FERRY_XFAIL_FIXED
-  [[maybe_unused]] const ferry::optim::row_rates stage{factors};
+  [[maybe_unused]] const ferry::optim::row_rates transform{factors};
 #else
-  [[maybe_unused]] const ferry::optim::row_rates stage{ranges};
+  [[maybe_unused]] const ferry::optim::row_rates transform{ranges};
 #endif
 }

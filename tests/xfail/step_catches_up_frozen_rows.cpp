@@ -1,5 +1,5 @@
-// Rows that a stage leaves out are not behind.
-// expected-error: step_count::catch_up can't make up for stages that leave rows out or change weights
+// Rows that a transform leaves out are not behind.
+// expected-error: step_count::catch_up can't make up for transforms that leave rows out or change weights
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -10,7 +10,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
   const std::vector<std::int64_t> indices{1, 2};
   ferry::tensor<std::uint8_t, ferry::mapped_space> mask("mask", 10);
-  const ferry::optim::staged rule{ferry::optim::adam{}, ferry::optim::frozen_rows{mask}};
+  const ferry::optim::chain rule{ferry::optim::adam{}, ferry::optim::frozen_rows{mask}};
   auto state = ferry::optim::make_state(rule, table);
 #ifdef FERRY_XFAIL_FIXED
   ferry::step(exec, rule, table, state, indices, batch, ferry::step_count::per_row{}).wait();

@@ -1,5 +1,5 @@
-// Nor are weights that a stage has changed.
-// expected-error: step_count::catch_up can't make up for stages that leave rows out or change weights
+// Nor are weights that a transform has changed.
+// expected-error: step_count::catch_up can't make up for transforms that leave rows out or change weights
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -9,7 +9,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
   const std::vector<std::int64_t> indices{1, 2};
-  const ferry::optim::staged rule{ferry::optim::adam{}, ferry::optim::max_norm{}};
+  const ferry::optim::chain rule{ferry::optim::adam{}, ferry::optim::max_norm{}};
   auto state = ferry::optim::make_state(rule, table);
 #ifdef FERRY_XFAIL_FIXED
   ferry::step(exec, rule, table, state, indices, batch).wait();

@@ -1,5 +1,5 @@
 // The gradient's norm is clipped once.
-// expected-error: at most one stage may clip the norm of the gradient
+// expected-error: at most one transform may clip the norm of the gradient
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -12,10 +12,10 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   const ferry::optim::adam rule;
   auto state = ferry::optim::make_state(rule, table);
 #ifdef FERRY_XFAIL_FIXED
-  const ferry::optim::staged by{rule, ferry::optim::clip_norm{1.0}};
+  const ferry::optim::chain by{rule, ferry::optim::clip_norm{1.0}};
   ferry::step(exec, by, table, state, indices, batch).wait();
 #else
-  const ferry::optim::staged by{rule, ferry::optim::clip_norm{1.0}, ferry::optim::clip_norm{2.0}};
+  const ferry::optim::chain by{rule, ferry::optim::clip_norm{1.0}, ferry::optim::clip_norm{2.0}};
   ferry::step(exec, by, table, state, indices, batch).wait();
 #endif
 }

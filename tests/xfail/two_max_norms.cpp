@@ -1,5 +1,5 @@
 // The weights' norm is limited once.
-// expected-error: at most one stage may limit the norm of the weights
+// expected-error: at most one transform may limit the norm of the weights
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -12,10 +12,10 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   const ferry::optim::adam rule;
   auto state = ferry::optim::make_state(rule, table);
 #ifdef FERRY_XFAIL_FIXED
-  const ferry::optim::staged by{rule, ferry::optim::max_norm{1.0}};
+  const ferry::optim::chain by{rule, ferry::optim::max_norm{1.0}};
   ferry::step(exec, by, table, state, indices, batch).wait();
 #else
-  const ferry::optim::staged by{rule, ferry::optim::max_norm{1.0}, ferry::optim::max_norm{2.0}};
+  const ferry::optim::chain by{rule, ferry::optim::max_norm{1.0}, ferry::optim::max_norm{2.0}};
   ferry::step(exec, by, table, state, indices, batch).wait();
 #endif
 }

@@ -8,12 +8,12 @@
 
 namespace own {
 
-/// A stage: of each gradient the sign alone, before the rule sees it.
+/// A transform: of each gradient the sign alone, before the rule sees it.
 struct sign_only {
   static constexpr std::string_view name = "sign_only";
 
   template <class Compute>
-  struct kernel : ferry::optim::stage_defaults {
+  struct kernel : ferry::optim::transform_defaults {
     static constexpr bool allows_catch_up = true;  // a gradient of zero stays zero
     KOKKOS_FUNCTION Compute gradient(const Compute& g) const {
       return g > Compute(0) ? Compute(1) : g < Compute(0) ? Compute(-1) : Compute(0);
@@ -30,6 +30,6 @@ struct sign_only {
   /// Throws where an option makes no sense.
   void check() const {}
 };
-static_assert(ferry::Stage<sign_only>);
+static_assert(ferry::Transform<sign_only>);
 
 }  // namespace own

@@ -13,17 +13,17 @@ struct any_array {
 };
 }  // namespace detail
 
-/// What stands around an optimizer's rule: a stage that changes gradients before it or weights after it, or leaves rows
-/// out. `at_work<Compute>()` gives its part that runs in kernels, an optim::stage_defaults with some of its members
-/// hidden; `reach(check)` calls check(array) for the array that this part reads, if
-/// any, which lies in the stage's memory_space.
+/// What stands around an optimizer's rule: a transform that changes gradients before it or weights after it, or leaves rows
+/// out. `device_part<Compute>()` gives its part that runs in kernels, an optim::transform_defaults with some of its members
+/// hidden; `for_each_array(check)` calls check(array) for the array that this part reads, if
+/// any, which lies in the transform's memory_space.
 template <class T>
-concept Stage = std::is_copy_constructible_v<T> && requires(const T& stage) {
+concept Transform = std::is_copy_constructible_v<T> && requires(const T& transform) {
   { T::name } -> std::convertible_to<std::string_view>;
-  stage.check();
-  stage.template at_work<float>();
-  stage.template at_work<double>();
-  stage.reach(detail::any_array{});
+  transform.check();
+  transform.template device_part<float>();
+  transform.template device_part<double>();
+  transform.for_each_array(detail::any_array{});
 };
 
 }  // namespace ferry

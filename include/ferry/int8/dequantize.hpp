@@ -15,7 +15,7 @@ namespace ferry {
 namespace detail {
 
 template <class Path, class Exec, class Space, class Out, class OutSpace>
-void dequantize_table(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
+void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>& table,
                       const array_ref<Out, OutSpace>& to) {
   constexpr bool from_is_near = is_near<Exec, Space>;
   constexpr bool to_is_near = is_near<Exec, OutSpace>;
@@ -60,8 +60,8 @@ void dequantize_table(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
 template <class Exec, class Space, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
-    const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket
+dequantize(const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, Space, chosen>();
   detail::require_mutable<To>();
@@ -69,7 +69,7 @@ template <class Exec, class Space, class To, class... Policies>
   const auto codes = detail::codes_of(table);
   const auto sink = make_ref(to);
   detail::require_same_rows("dequantize", codes, sink);
-  detail::call<Exec> of(exec, "dequantize");
+  detail::launch_context<Exec> of(exec, "dequantize");
   if (sink.size() != 0) detail::dequantize_table<path_policy>(of, table, sink);
   return of.finish();
 }

@@ -27,7 +27,7 @@ struct gathered_rows<rowwise_int8_tensor<Space>> {
 
 /// The row of each position, -1 for none, for kernels of `of`'s execution space; findings go to its ticket.
 template <class Bounds, class Exec, class Indices>
-const std::int64_t* resolved_rows(call<Exec>& of, const std::string& label, const Indices& indices,
+const std::int64_t* resolved_rows(launch_context<Exec>& of, const std::string& label, const Indices& indices,
                                   std::int64_t table_rows) {
   if constexpr (is_plan<Indices>) {
     return indices.storage()->row_of;
@@ -46,8 +46,9 @@ const std::int64_t* resolved_rows(call<Exec>& of, const std::string& label, cons
 /// Records to numbers, `rows` says of which positions. In one pass where the kernels are near the table and
 /// the path allows it; else the records are gathered first, by the ordinary verb on the user's path.
 template <class Path, class Exec, class Space, class Out, class OutSpace>
-void gather_records(call<Exec>& of, const std::string& label, const rowwise_int8_tensor<Space>& table,
-                    const std::int64_t* rows, const array_ref<Out, OutSpace>& out) {
+void gather_records(launch_context<Exec>& of, const std::string& label,
+                    const rowwise_int8_tensor<Space>& table, const std::int64_t* rows,
+                    const array_ref<Out, OutSpace>& out) {
   constexpr bool plain_path = (Path::reaches_table && !Path::sorts) || Path::chosen_at_run_time;
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   if constexpr (plain_path && is_near<Exec, Space>) {
@@ -61,13 +62,13 @@ void gather_records(call<Exec>& of, const std::string& label, const rowwise_int8
     which.rank = 1;
     gather(of.exec(), table.records(), which, records, record_path<Path, Exec, Space>{}, bounds::skip{})
         .detach();
-    launch_dequantize(of.exec(), label, records.data, bytes, out, kernels::own_row{rows});
+    launch_dequantize(of.exec(), label, records.data, bytes, out, kernels::masked_identity{rows});
   }
 }
 
 template <class Path, class Exec, class Space, class Out, class OutSpace>
-void gather_dequantized(call<Exec>& of, const rowwise_int8_tensor<Space>& table, const std::int64_t* rows,
-                        const array_ref<Out, OutSpace>& out) {
+void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Space>& table,
+                        const std::int64_t* rows, const array_ref<Out, OutSpace>& out) {
   const auto label = label_of("gather", Path::name);
   constexpr bool through_ring =
       !is_near<Exec, OutSpace> && ((Path::occupies_host_threads && !Path::reaches_table) ||
@@ -95,7 +96,7 @@ void gather_dequantized(call<Exec>& of, const rowwise_int8_tensor<Space>& table,
 /// where the table lies in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Out>() == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, const Indices& indices, Out&& out,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -108,7 +109,7 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
   const auto to = make_ref(out);
   std::int64_t positions = 0;
   bool is_signed = false;
-  detail::call<Exec> of(exec, "gather");
+  detail::launch_context<Exec> of(exec, "gather");
   if constexpr (detail::is_plan<Indices>) {
     detail::require_plan<Exec, chosen>("gather", indices, from);
     positions = indices.positions();

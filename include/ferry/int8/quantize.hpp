@@ -15,7 +15,7 @@ namespace ferry {
 namespace detail {
 
 template <class Path, class Exec, class Value, class FromSpace, class Space>
-void quantize_table(call<Exec>& of, const array_ref<Value, FromSpace>& from,
+void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>& from,
                     rowwise_int8_tensor<Space>& table) {
   using plain = std::remove_const_t<Value>;
   constexpr bool from_is_near = is_near<Exec, FromSpace>;
@@ -70,7 +70,7 @@ void quantize_table(call<Exec>& of, const array_ref<Value, FromSpace>& from,
 template <class Exec, class From, class Space, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>()) ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket quantize(
     const Exec& exec, const From& from, rowwise_int8_tensor<Space>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, From, Space, chosen>();
@@ -78,7 +78,7 @@ template <class Exec, class From, class Space, class... Policies>
   const auto source = make_ref(from);
   const auto codes = detail::codes_of(table);
   detail::require_same_rows("quantize", source, codes);
-  detail::call<Exec> of(exec, "quantize");
+  detail::launch_context<Exec> of(exec, "quantize");
   if (source.size() != 0) detail::quantize_table<path_policy>(of, source, table);
   return of.finish();
 }

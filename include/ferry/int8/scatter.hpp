@@ -23,7 +23,7 @@ namespace detail {
 
 /// The values in memory that the execution space's kernels read twice.
 template <class Path, class Exec, class Value, class Space>
-auto near_values(call<Exec>& of, const array_ref<Value, Space>& values) {
+auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values) {
   if constexpr (is_near<Exec, Space>) {
     require_direct_reach(of.verb(), of.exec(), values);
     of.reads_from(values);
@@ -42,7 +42,7 @@ auto near_values(call<Exec>& of, const array_ref<Value, Space>& values) {
 /// The combined values of each row, at the place of the first position that names it: what an ordinary scatter
 /// makes of a table of as many rows as there are positions.
 template <class Duplicates, class Exec, class Value, class Space>
-auto combined_values(call<Exec>& of, const std::string& label, const row_plan& plan,
+auto combined_values(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
                      const array_ref<Value, Space>& values) {
   using sum = accumulation_t<Value>;
   const std::int64_t n = plan.positions();
@@ -61,7 +61,7 @@ auto combined_values(call<Exec>& of, const std::string& label, const row_plan& p
 }
 
 template <class Path, class Duplicates, class Exec, class Space, class Value, class ValueSpace>
-void scatter_quantized(call<Exec>& of, rowwise_int8_tensor<Space>& table, const row_plan& plan,
+void scatter_quantized(launch_context<Exec>& of, rowwise_int8_tensor<Space>& table, const row_plan& plan,
                        const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
@@ -83,8 +83,8 @@ void scatter_quantized(call<Exec>& of, rowwise_int8_tensor<Space>& table, const 
 
 /// Nothing is sorted: the caller promised that no row is named twice.
 template <class Path, class Bounds, class Exec, class Space, class Indices, class Value, class ValueSpace>
-void scatter_quantized_unsorted(call<Exec>& of, rowwise_int8_tensor<Space>& table, const Indices& indices,
-                                const array_ref<Value, ValueSpace>& values) {
+void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Space>& table,
+                                const Indices& indices, const array_ref<Value, ValueSpace>& values) {
   const auto label = label_of("scatter", Path::name);
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   const auto which = make_ref(indices);
@@ -112,7 +112,7 @@ void scatter_quantized_unsorted(call<Exec>& of, rowwise_int8_tensor<Space>& tabl
 template <class Exec, class Space, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, rowwise_int8_tensor<Space>& table, const Indices& indices, const Values& values,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -124,7 +124,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   const auto to = detail::codes_of(table);
   const auto from = make_ref(values);
   const auto by_plan = [&](const row_plan& plan) {
-    detail::call<Exec> of(exec, "scatter");
+    detail::launch_context<Exec> of(exec, "scatter");
     detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
     of.use(plan.storage());
     if (from.size() != 0)
@@ -145,7 +145,7 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
     if constexpr (duplicates_policy::needs_plan) {
       return by_plan(detail::plan_rows_of<bounds_policy>(exec, which, to.rows()));
     } else {
-      detail::call<Exec> of(exec, "scatter");
+      detail::launch_context<Exec> of(exec, "scatter");
       detail::refuse_capture_of_staging<path_policy, Space, typename decltype(from)::memory_space>(of);
       if (from.size() != 0)
         detail::scatter_quantized_unsorted<path_policy, bounds_policy>(of, table, indices, from);

@@ -28,14 +28,14 @@ consteval void require_catch_up_policies() {
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
 ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table,
                      State& state) {
-  using stages = typename update_job<T, Space, typename State::value_type, typename State::memory_space, Rule,
-                                     step_count::catch_up, rounding::nearest,
-                                     nonfinite::keep>::template stages_type<float>;
-  require_catch_up<Exec, Rule, State, stages>();
+  using transforms = typename update_job<T, Space, typename State::value_type, typename State::memory_space,
+                                         Rule, step_count::catch_up, rounding::nearest,
+                                         nonfinite::keep>::template stages_type<float>;
+  require_catch_up<Exec, Rule, State, transforms>();
   require_catch_up_policies<T, Chosen>();
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_dense_rows("catch_up", table);
-  call<Exec> of(exec, "catch_up");
+  launch_context<Exec> of(exec, "catch_up");
   if (may_be_behind("catch_up", state, table) && table.size() != 0) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
     const kernels::every_row all;
@@ -49,7 +49,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
     };
     constexpr bool pageable = std::is_same_v<Space, pageable_space> ||
                               std::is_same_v<typename State::memory_space, pageable_space> ||
-                              stage_spaces<Rule>::any_pageable;
+                              transform_spaces<Rule>::any_pageable;
     bool here = true;
     if constexpr (!is_host_exec<Exec> && pageable) here = execution_backend<Exec>::reaches_pageable(exec);
     if (here) {
@@ -57,9 +57,9 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
       reach_state<Exec>(optimizer, state, [&](const auto& array) { of.touches(array); });
       on(exec);
     } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
-                         stage_spaces<Rule>::on_host) {
+                         transform_spaces<Rule>::on_host) {
       settle(of, "ferry::catch_up", table);
-      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.settles(array); });
+      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.wait_for_host_access(array); });
       const auto host = host_side(exec);
       on(host);
       host.fence("ferry::catch_up");
@@ -75,10 +75,10 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
 
 template <class Bounds, class Exec, class Rule, class T, class Space, class State, class Indices, class Out,
           class OutSpace>
-ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
-                     const Indices& indices, const array_ref<Out, OutSpace>& out) {
+ticket gather_current(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                      const Indices& indices, const array_ref<Out, OutSpace>& out) {
   const std::string label = "ferry::gather::caught_up";
-  call<Exec> of(exec, "gather");
+  launch_context<Exec> of(exec, "gather");
   of.refuse_capture("but rows that count their steps need another update each time; use step_count::global");
   require_direct_reach("gather", exec, table);
   require_direct_reach("gather", exec, out);
@@ -109,8 +109,8 @@ ticket gather_behind(const Exec& exec, const Rule& optimizer, const array_ref<T,
 }
 
 template <class Exec, class Rule, class Table, class State, class Indices, class Out, class... Policies>
-ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& table, State& state,
-                        const Indices& indices, Out&& out, Policies... policies) {
+ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table& table, State& state,
+                           const Indices& indices, Out&& out, Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_row_verb<Exec, Table, Indices, Out, chosen, false>();
   require_mutable<Out>();
@@ -122,11 +122,11 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
   const auto from = make_ref(table);
   const auto to = make_ref(out);
   using element = std::remove_const_t<typename decltype(from)::value_type>;
-  using stages =
+  using transforms =
       typename update_job<element, typename decltype(from)::memory_space, typename State::value_type,
                           typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
                           nonfinite::keep>::template stages_type<float>;
-  require_catch_up<Exec, Rule, State, stages>();
+  require_catch_up<Exec, Rule, State, transforms>();
   static_assert(NumberElement<typename decltype(to)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
   if (!may_be_behind("gather", state, from)) return gather(exec, table, indices, out, policies...);
@@ -139,7 +139,7 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
     require_shapes("gather", from, which.rows(), to);
     require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
   }
-  return gather_behind<bounds_policy>(exec, optimizer, from, state, indices, to);
+  return gather_current<bounds_policy>(exec, optimizer, from, state, indices, to);
 }
 
 }  // namespace detail
@@ -147,12 +147,12 @@ ticket gather_caught_up(const Exec& exec, const Rule& optimizer, const Table& ta
 /// Under step_count::catch_up: gives every row of the table the steps that it missed, so that table and state are what
 /// dense training would have made of them: before they are saved, or used by code that does not go through the gather
 /// below. The history of steps that rows need begins anew, and its memory with it. `rule` is the one of the steps, with
-/// its stages. The one policy is rounding::*, as in step: called often, rounding::nearest (the default) loses what is below
+/// its transforms. The one policy is rounding::*, as in step: called often, rounding::nearest (the default) loses what is below
 /// half a unit in the last place of half_t and bhalf_t. Enqueued on `exec`; where that can't reach the memory, done by the
 /// host before the call returns.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class... Policies>
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     Policies...) {
   detail::require_execution_space<Exec>();
@@ -163,7 +163,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 }
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class... Policies>
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     Policies...) {
   detail::require_execution_space<Exec>();
@@ -172,21 +172,21 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 
 /// out[p] = row indices[p] of the table as it is after all steps so far, those that the row missed included: what a model
 /// trained under step_count::catch_up must compute with. Table and state stay as they are; the row's next step
-/// catches up for good. As gather in all else; path::direct alone. `rule` is the one of the steps, with its stages.
+/// catches up for good. As gather in all else; path::direct alone. `rule` is the one of the steps, with its transforms.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Out, class... Policies>
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const Table& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
     Policies... policies) {
-  return detail::gather_caught_up(exec, rule, table, state, indices, out, policies...);
+  return detail::gather_current_rows(exec, rule, table, state, indices, out, policies...);
 }
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Out, class... Policies>
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, Out&& out, Policies... policies) {
-  return detail::gather_caught_up(exec, rule, records.table(), records, indices, out, policies...);
+  return detail::gather_current_rows(exec, rule, records.table(), records, indices, out, policies...);
 }
 
 }  // namespace ferry

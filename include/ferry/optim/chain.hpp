@@ -9,45 +9,47 @@
 
 namespace ferry::optim {
 
-/// A rule with stages around it, in the place of a rule:
+/// A rule with transforms around it, in the place of a rule:
 ///
-///   optim::staged clipped{optim::adam{.lr = 1e-3}, optim::clip_norm{1.0}, optim::frozen_rows{mask}};
+///   optim::chain clipped{optim::adam{.lr = 1e-3}, optim::clip_norm{1.0}, optim::frozen_rows{mask}};
 ///   auto state = optim::make_state(clipped, table);      // the state of adam
 ///   step(exec, clipped, table, state, indices, grads).wait();
 ///   clipped.rule.lr = 5e-4;
 ///
-/// A row's gradient goes through the stages in their order, then the rule is applied, then each new weight goes through
-/// them in their order; a limit of the weights' norm comes last, wherever it stands. At most one stage may clip the norm
+/// A row's gradient goes through the transforms in their order, then the rule is applied, then each new weight goes through
+/// them in their order; a limit of the weights' norm comes last, wherever it stands. At most one transform may clip the norm
 /// of the gradient, and one limit that of the weights.
-template <Optimizer Rule, Stage... Stages>
-struct staged {
+template <Optimizer Rule, Transform... Transforms>
+struct chain {
   Rule rule;
-  std::tuple<Stages...> stages;
+  std::tuple<Transforms...> transforms;
 
-  explicit staged(Rule of, Stages... around) : rule(std::move(of)), stages(std::move(around)...) {}
+  explicit chain(Rule of, Transforms... around) : rule(std::move(of)), transforms(std::move(around)...) {}
 };
 
 namespace detail {
 
 template <class T>
-struct stages_of {
+struct transforms_of {
   using rule = T;
   static const T& rule_in(const T& from) { return from; }
-  static std::tuple<> stages_in(const T&) { return {}; }
+  static std::tuple<> transforms_in(const T&) { return {}; }
 };
-template <class Rule, class... Stages>
-struct stages_of<staged<Rule, Stages...>> {
+template <class Rule, class... Transforms>
+struct transforms_of<chain<Rule, Transforms...>> {
   using rule = Rule;
-  static const Rule& rule_in(const staged<Rule, Stages...>& from) { return from.rule; }
-  static const std::tuple<Stages...>& stages_in(const staged<Rule, Stages...>& from) { return from.stages; }
+  static const Rule& rule_in(const chain<Rule, Transforms...>& from) { return from.rule; }
+  static const std::tuple<Transforms...>& transforms_in(const chain<Rule, Transforms...>& from) {
+    return from.transforms;
+  }
 };
 
-/// The rule of an optimizer with or without stages.
+/// The rule of an optimizer with or without transforms.
 template <class T>
-using rule_of = typename stages_of<T>::rule;
+using rule_of = typename transforms_of<T>::rule;
 
 }  // namespace detail
 }  // namespace ferry::optim
 
-template <class Rule, class... Stages>
-inline constexpr bool ferry::detail::is_optimizer_argument<ferry::optim::staged<Rule, Stages...>> = true;
+template <class Rule, class... Transforms>
+inline constexpr bool ferry::detail::is_optimizer_argument<ferry::optim::chain<Rule, Transforms...>> = true;

@@ -31,7 +31,7 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
                 "ferry: make_records needs an optimizer rule, ferry::optim::adam say.");
   static_assert(FloatingElement<T> && FloatingElement<StateType>,
                 "ferry: records hold weights and state of float, double, half_t or bhalf_t elements only.");
-  const auto& plain = detail::stages_of<Rule>::rule_in(rule);
+  const auto& plain = detail::transforms_of<Rule>::rule_in(rule);
   plain.check();
   const auto sizes = ferry::detail::checked_extents(label, rows, width);
   // Overflow and negative sizes are found as a table of such rows finds them.

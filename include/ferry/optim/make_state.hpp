@@ -37,7 +37,7 @@ tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, 
 
 /// Counters of a table's rows, all of them as far as the state.
 template <class Rule, class Space, class Table>
-tensor<std::uint32_t, Space> row_counters(const step_clock<Rule, Space>& clock, const Table& table) {
+tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table) {
   return filled<std::uint32_t, Space>(table.label + "::row_steps",
                                       std::array{static_cast<std::size_t>(table.rows())},
                                       static_cast<std::uint32_t>(clock.steps));
@@ -72,7 +72,7 @@ struct default_state<rowwise_int8_tensor<Space>> {
 
 /// The state that `rule` needs for `table`, with its initial values: in the table's memory space, or in
 /// Space; elements of StateType, by default the accumulation type of the table's (float for half, bfloat16 and 8-bit
-/// rows, else the table's own). `rule` may be optim::staged: the state is that of its rule. With step_count::per_row or
+/// rows, else the table's own). `rule` may be optim::chain: the state is that of its rule. With step_count::per_row or
 /// catch_up as a last argument the counters of the rows are made here, else by the first step that needs them. Blocks
 /// until the values are set. Throws invalid_argument for options outside of their range, bad_alloc.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
@@ -84,7 +84,7 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   static_assert(
       StepCountPolicy<StepCount>,
       "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
-  const auto& plain = detail::stages_of<Rule>::rule_in(rule);
+  const auto& plain = detail::transforms_of<Rule>::rule_in(rule);
   plain.check();
   (void)detail::active_fields(plain);
   const auto like = detail::described(table);

@@ -26,7 +26,7 @@ namespace ferry::optim {
 ///   table()  the weights, rows x width, for every verb; rows lie row_bytes() apart
 ///   field()  the same for a field of the state, by place or by torch.optim's name
 template <Optimizer Rule, class T, class StateType, MemorySpace Space>
-class records : public clocked<Rule, Space> {
+class records : public step_counted<Rule, Space> {
  public:
   using rule_type = Rule;
   using value_type = StateType;
@@ -35,9 +35,9 @@ class records : public clocked<Rule, Space> {
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
-  records() : clocked<Rule, Space>("records") {}
+  records() : step_counted<Rule, Space>("records") {}
   records(std::string label, std::size_t rows, std::size_t width, int fields)
-      : clocked<Rule, Space>("records"),
+      : step_counted<Rule, Space>("records"),
         width_(width),
         fields_(fields),
         label_(std::move(label)),

@@ -22,7 +22,7 @@ namespace ferry::optim {
 /// move-only. The tensors are named as torch.optim names them, and may be read and written between steps (to save and
 /// restore training).
 template <Optimizer Rule, class T, MemorySpace Space>
-class state : public clocked<Rule, Space> {
+class state : public step_counted<Rule, Space> {
  public:
   using rule_type = Rule;
   using value_type = T;
@@ -32,7 +32,7 @@ class state : public clocked<Rule, Space> {
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
-  state() : clocked<Rule, Space>("state") {}
+  state() : step_counted<Rule, Space>("state") {}
 
   /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }

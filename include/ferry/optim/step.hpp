@@ -18,7 +18,7 @@ namespace ferry {
 /// added up before, gradients that are looked at are read before, and rows that count are counted behind.)
 ///
 ///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites; or
-///            optim::staged, a rule with stages around it
+///            optim::chain, a rule with transforms around it
 ///   table    rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
 ///   state    from make_state(rule, table), or for a table of the same extents
 ///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
@@ -42,7 +42,7 @@ namespace ferry {
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Grads, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Grads>() == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
@@ -62,7 +62,7 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
           class Indices, class Grads, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>(),
                             detail::flaw_of_array<Grads>()) == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

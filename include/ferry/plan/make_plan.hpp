@@ -30,7 +30,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
   const auto home = engine<backend>::get();
-  call<Exec> of(exec, "make_plan");
+  launch_context<Exec> of(exec, "make_plan");
   of.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
       "duplicates::assume_unique");

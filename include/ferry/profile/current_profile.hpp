@@ -130,9 +130,9 @@ inline void require_usable(const machine_profile& profile) {
 
 /// path::automatic's choice. Where there is but one way the profile isn't looked at.
 template <class Exec>
-route choose_route(const Exec& exec, const move_facts& facts, route_set candidates) {
+path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candidates) {
   if (candidates.size() == 1)
-    for (const route only : every_route)
+    for (const path_kind only : every_path_kind)
       if (candidates.contains(only)) return only;
   return choose_route(profile_holder<Exec>::get(exec)->profile, facts, candidates);
 }

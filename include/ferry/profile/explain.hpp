@@ -60,7 +60,7 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   const auto facts = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
   const auto known = detail::profile_holder<Exec>::get(exec);
   auto made = detail::explain_choice(known->profile, facts,
-                                     detail::candidate_routes<Exec, table_space, batch_space>(what));
+                                     detail::candidate_paths<Exec, table_space, batch_space>(what));
   made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
               ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
   made.profile = known->origin;

@@ -15,7 +15,7 @@ namespace ferry {
 /// Why path::automatic takes the path that it takes; see ferry::explain.
 struct explanation {
   struct candidate {
-    route path = route::direct;
+    path_kind path = path_kind::direct;
     double seconds = 0;   ///< predicted, from the call to the end of its wait()
     double gb_per_s = 0;  ///< the batch's bytes in that time
     bool picked = false;
@@ -24,7 +24,7 @@ struct explanation {
 
   std::string call;     ///< the call in words
   std::string profile;  ///< where the numbers come from, see ferry::profile_origin
-  route picked = route::direct;
+  path_kind picked = path_kind::direct;
   std::vector<candidate> candidates;
 
   /// A table, one line for each candidate; the picked one has a star.
@@ -49,7 +49,7 @@ inline std::string in_words(double value, int digits, const char* unit) {
 }
 
 /// What limits a prediction, with its numbers.
-inline std::string limit_in_words(const machine_profile& profile, const move_facts& facts, route by,
+inline std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
                                   const prediction& made) {
   const double moving = std::max(made.seconds - made.start_seconds, 1e-12);
   const auto rows = static_cast<double>(facts.positions);
@@ -58,7 +58,7 @@ inline std::string limit_in_words(const machine_profile& profile, const move_fac
   switch (made.limit) {
     case bottleneck::start:
       return in_words(made.start_seconds * 1e6, 0, "us") + " to start" +
-             (by == route::ordered || by == route::cooperative
+             (by == path_kind::ordered || by == path_kind::cooperative
                   ? (facts.planned ? "" : " and to sort the indices")
                   : "") +
              " are most of it";
@@ -69,21 +69,21 @@ inline std::string limit_in_words(const machine_profile& profile, const move_fac
     case bottleneck::link_bytes:
       return "the link's bytes, " + bytes;
     case bottleneck::translation:
-      if (by == route::ordered) return "the device looks up small pages, shared by sorted rows: " + rate;
+      if (by == path_kind::ordered) return "the device looks up small pages, shared by sorted rows: " + rate;
       return "the device looks up small pages: " + rate + " where a table is larger than " +
              in_words(profile.pinned_reach_gib, 1, "GiB");
     default:
-      if (by == route::cooperative) return "the device and the host's threads together, " + rate;
+      if (by == path_kind::cooperative) return "the device and the host's threads together, " + rate;
       return "the host's threads, " + rate;
   }
 }
 
 inline explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                  route_set candidates) {
+                                  path_set candidates) {
   explanation made;
   made.picked = choose_route(profile, facts, candidates);
   const prediction best = predict(profile, facts, made.picked);
-  for (const route by : every_route) {
+  for (const path_kind by : every_path_kind) {
     if (!candidates.contains(by)) continue;
     const prediction one = predict(profile, facts, by);
     explanation::candidate line;

@@ -6,12 +6,12 @@
 namespace ferry {
 
 /// The paths as values, for what is decided at run time; path::* are the same paths as types.
-enum class route : unsigned char { direct, ordered, staged, cooperative };
+enum class path_kind : unsigned char { direct, ordered, staged, cooperative };
 
 /// The operations that take a path.
 enum class verb : unsigned char { gather, scatter, scatter_add, step, copy };
 
-constexpr std::string_view name(route which) {
+constexpr std::string_view name(path_kind which) {
   constexpr std::string_view names[] = {"direct", "ordered", "staged", "cooperative"};
   return names[static_cast<std::size_t>(which)];
 }

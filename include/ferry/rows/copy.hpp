@@ -88,7 +88,8 @@ void launch_copy(const Exec& exec, const std::string& label, To* to, const kerne
 
 /// One kernel, or one transfer where both sides are contiguous and of one type.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
-void copy_direct(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
+void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                 const array_ref<To, ToSpace>& to) {
   using plain = std::remove_const_t<From>;
   const auto label = label_of("copy", "direct");
   const std::int64_t all = from.size();
@@ -124,7 +125,8 @@ void copy_direct(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
 /// Through the ring, in the element type of the destination: packed or unpacked by the host's threads on one
 /// side and by the ring's kernel on the other.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
-void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
+void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                 const array_ref<To, ToSpace>& to) {
   using plain = std::remove_const_t<From>;
   const auto label = label_of("copy", "staged");
   [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
@@ -192,7 +194,7 @@ void copy_staged(call<Exec>& of, const array_ref<From, FromSpace>& from, const a
 template <class Exec, class From, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
                             detail::flaw_of_array<To>()) == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
@@ -228,7 +230,7 @@ template <class Exec, class From, class To, class... Policies>
     throw invalid_argument("ferry::copy: " + source.describe() + " and " + sink.describe() +
                            " overlap in memory");
 
-  detail::call<Exec> of(exec, "copy");
+  detail::launch_context<Exec> of(exec, "copy");
   if (source.size() != 0) {
     if constexpr ((path_policy::reaches_table && !path_policy::sorts)) {
       detail::require_direct_reach("copy", exec, source);

@@ -23,22 +23,22 @@ namespace detail {
 
 /// Kernels dereference both sides, in the order of `places`; under path::cooperative the host's workers help.
 template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
-void gather_sorted(call<Exec>& of, const array_ref<T, TableSpace>& table,
+void gather_sorted(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                    const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = out.rows();
   const std::string& label = of.label(Path::name);
   if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>) {
-    of.settles(table);  // the host reads the table as well
+    of.wait_for_host_access(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
   } else if constexpr (std::is_same_v<TableSpace, device_space>) {
     launch_gather(of.exec(), label, table, out, places, n);  // few teams could not keep its memory busy
   } else {
-    launch_gather(of.exec(), label, table, out, places, n, in_few_teams{});
+    launch_gather(of.exec(), label, table, out, places, n, schedule::team_chunks{});
   }
 }
 
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
+void require_gather_reach(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                           const array_ref<Out, OutSpace>& out) {
   require_direct_reach("gather", of.exec(), table);
   require_direct_reach("gather", of.exec(), out);
@@ -48,7 +48,7 @@ void require_gather_reach(call<Exec>& of, const array_ref<T, TableSpace>& table,
 
 /// Rows of a page-locked table may still be on their way by DMA when the verb returns.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void settle_staged_gather(call<Exec>& of, const array_ref<T, TableSpace>& table,
+void settle_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                           const array_ref<Out, OutSpace>& out) {
   settle(of, "ferry::gather::staged", table, out);
   if constexpr (is_page_locked<TableSpace>) of.reads_from(table);
@@ -60,7 +60,7 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
                        const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
-  call<Exec> of(exec, "gather");
+  launch_context<Exec> of(exec, "gather");
   if constexpr ((Path::occupies_host_threads && Path::reaches_table))
     of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
@@ -89,7 +89,7 @@ template <class Path, class Exec, class T, class TableSpace, class Out, class Ou
 ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
                       const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = plan.positions();
-  call<Exec> of(exec, "gather");
+  launch_context<Exec> of(exec, "gather");
   if constexpr ((Path::occupies_host_threads && Path::reaches_table))
     of.refuse_capture(two_ends_need_the_host);
   of.use(plan.storage());
@@ -129,7 +129,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of optim/catch_up.hpp
            detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();

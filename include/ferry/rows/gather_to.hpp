@@ -39,7 +39,7 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   const kernels::fill_elements<unit, kernels::constant_value<unit>> kernel{
       reinterpret_cast<unit*>(array.data), array.row_stride() * units, fast_divisor(array.width() * units),
       kernels::constant_value<unit>{unit{}}};
-  call<Exec> of(exec, "gather");
+  launch_context<Exec> of(exec, "gather");
   of.writes_to(array);
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     launch(exec, label, array.size() * units, kernel);

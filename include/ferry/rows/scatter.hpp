@@ -25,7 +25,7 @@ namespace ferry {
 /// the table is then as it was.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
@@ -40,7 +40,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
-  return detail::write_rows<verb::scatter, path_policy, bounds_policy, duplicates_policy, chosen>(
+  return detail::update_rows<verb::scatter, path_policy, bounds_policy, duplicates_policy, chosen>(
       exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, indices, from);
 }
 

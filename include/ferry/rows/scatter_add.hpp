@@ -21,8 +21,8 @@ namespace ferry {
 /// the same bits on every backend for any number of threads. Otherwise as scatter, errors included.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
-[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
-    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
+[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket
+scatter_add(const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
   detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
@@ -36,7 +36,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  return detail::write_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
+  return detail::update_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
       exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
 }
 

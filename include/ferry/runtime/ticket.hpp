@@ -22,12 +22,12 @@ class ticket {
  public:
   /// Of work that has ended without findings.
   ticket() = default;
-  explicit ticket(detail::flight_handle flight) : flight_(std::move(flight)) {}
+  explicit ticket(detail::ticket_state_handle state) : state_(std::move(state)) {}
   ticket(ticket&&) noexcept = default;
   ticket& operator=(ticket&& other) noexcept {
     if (this != &other) {
       end();
-      flight_ = std::move(other.flight_);
+      state_ = std::move(other.state_);
     }
     return *this;
   }
@@ -42,25 +42,25 @@ class ticket {
   /// Of a captured verb: waits for all that the instance has been given so far, so launch the graph there, and
   /// throws what was found since the last call. Throws invalid_argument while the capture goes on.
   void wait() {
-    if (flight_ == nullptr) return;
-    if (flight_->mark) {
-      if (const auto now = flight_->mark()) now->wait();
-      if (flight_->find_error == nullptr) return;
-      if (const auto found = flight_->find_error(*flight_)) std::rethrow_exception(found);
+    if (state_ == nullptr) return;
+    if (state_->mark) {
+      if (const auto now = state_->mark()) now->wait();
+      if (state_->find_error == nullptr) return;
+      if (const auto found = state_->find_error(*state_)) std::rethrow_exception(found);
       return;
     }
-    const auto flight = std::move(flight_);
-    if (flight->done != nullptr) flight->done->wait();
-    if (flight->find_error == nullptr) return;
-    if (const auto found = flight->find_error(*flight)) {
-      if (flight->ends.undo != nullptr) flight->ends.undo(flight->ends.owner.get());
+    const auto state = std::move(state_);
+    if (state->done != nullptr) state->done->wait();
+    if (state->find_error == nullptr) return;
+    if (const auto found = state->find_error(*state)) {
+      if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
       std::rethrow_exception(found);
     }
   }
 
   /// Whether wait() would return at once. Never blocks.
   [[nodiscard]] bool ready() const {
-    if (flight_ == nullptr) return true;
+    if (state_ == nullptr) return true;
     const event_handle done = point();
     return done == nullptr || done->ready();
   }
@@ -76,7 +76,7 @@ class ticket {
   }
   template <class Exec>
   const ticket& then(const Exec& exec) const {
-    if (flight_ == nullptr) return *this;
+    if (state_ == nullptr) return *this;
     if (const event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
     return *this;
   }
@@ -85,24 +85,24 @@ class ticket {
   /// are dropped; a step that found bad indices then stays counted. What a captured verb uses is kept by its
   /// graph.
   void detach() {
-    if (flight_ == nullptr) return;
-    auto flight = std::move(flight_);
-    if (flight->mark || flight->resources.empty() || flight->done == nullptr || flight->done->ready()) return;
+    if (state_ == nullptr) return;
+    auto state = std::move(state_);
+    if (state->mark || state->resources.empty() || state->done == nullptr || state->done->ready()) return;
     // Memory that notes its own uses goes back at once, a plan's with it; nobody will ask what was found.
-    flight->memory.clear();
-    flight->sources = {};
-    flight->earlier.clear();
-    if (const auto keeper = flight->keeper.lock())
-      keeper->keep(std::move(flight));
-    else if (!flight->has_outlived_kokkos())
-      flight->done->wait();  // in a hook of finalize's, after the engine has gone
+    state->memory.clear();
+    state->sources = {};
+    state->earlier.clear();
+    if (const auto keeper = state->keeper.lock())
+      keeper->keep(std::move(state));
+    else if (!state->has_outlived_kokkos())
+      state->done->wait();  // in a hook of finalize's, after the engine has gone
   }
 
  private:
-  [[nodiscard]] event_handle point() const { return flight_->mark ? flight_->mark() : flight_->done; }
+  [[nodiscard]] event_handle point() const { return state_->mark ? state_->mark() : state_->done; }
 
   void end() noexcept {
-    if (flight_ != nullptr && (flight_->mark || flight_->has_outlived_kokkos())) flight_ = nullptr;
+    if (state_ != nullptr && (state_->mark || state_->has_outlived_kokkos())) state_ = nullptr;
     try {
       wait();
     } catch (const std::exception& lost) {
@@ -110,7 +110,7 @@ class ticket {
     }
   }
 
-  detail::flight_handle flight_;
+  detail::ticket_state_handle state_;
 };
 
 }  // namespace ferry

@@ -94,7 +94,7 @@ class calibration : row_timer<Exec, Clock> {
 
   /// The value of one number with which the model predicts what was measured, between one that makes predictions too
   /// short and one that makes them too long.
-  double solved(number_of_profile number, const move_facts& facts, route by, double measured,
+  double solved(number_of_profile number, const move_facts& facts, path_kind by, double measured,
                 double too_short, double too_long) const {
     machine_profile tried = known_;
     for (int halvings = 0; halvings < 50; ++halvings) {
@@ -108,7 +108,7 @@ class calibration : row_timer<Exec, Clock> {
   /// about the rate only where the link is not what limits them.
   template <class Path, bool Writes, class Space>
   void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
-    constexpr route by = on_host ? route::direct : route::staged;
+    constexpr path_kind by = on_host ? path_kind::direct : path_kind::staged;
     std::size_t n = 131072;
     const double brief = 1e-9 * this->template row_ns<Path, Writes>(block, bytes_, 16, n, 0.0);
     known_.*row =
@@ -238,7 +238,7 @@ class calibration : row_timer<Exec, Clock> {
       const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
       known_.pinned_group_ns =
           solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
-                 route::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
+                 path_kind::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
       got(reading::ordered);
     }
   }
@@ -254,8 +254,8 @@ class calibration : row_timer<Exec, Clock> {
                              this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
                              static_cast<double>(n);
           const auto facts = this->template timed<pinned_space>(row_bytes, n);
-          if (all < 2.0 * std::max(predict(known_, facts, route::staged).seconds,
-                                   predict(known_, facts, route::ordered).seconds))
+          if (all < 2.0 * std::max(predict(known_, facts, path_kind::staged).seconds,
+                                   predict(known_, facts, path_kind::ordered).seconds))
             return all;
           Clock::pause(std::chrono::milliseconds(100));
         }
@@ -267,10 +267,10 @@ class calibration : row_timer<Exec, Clock> {
       known_.cooperative_row_ns = 0.0;
       known_.cooperative_row_ns =
           solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
-                 route::cooperative, brief, 0.0, 1e4);
+                 path_kind::cooperative, brief, 0.0, 1e4);
       known_.cooperative_link_share =
           solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
-                 route::cooperative, wide, 1.0, 0.2);
+                 path_kind::cooperative, wide, 1.0, 0.2);
       got(reading::cooperative);
     }
   }

@@ -34,7 +34,7 @@ template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
 /// The user's path for records between the table and the execution space's memory. Where both are the
-/// device's there is nothing to stage.
+/// device's there is nothing to transform.
 template <class Path, class Exec, class Space>
 using record_path = std::conditional_t<((Path::occupies_host_threads && !Path::reaches_table) &&
                                         !any_host_space<Space, near_space<Exec>>),
@@ -42,7 +42,7 @@ using record_path = std::conditional_t<((Path::occupies_host_threads && !Path::r
 
 /// Before anything is enqueued: whether the host's threads would take part each time.
 template <class Path, class... Spaces, class Exec>
-void refuse_capture_of_staging(const call<Exec>& of) {
+void refuse_capture_of_staging(const launch_context<Exec>& of) {
   if constexpr ((Path::occupies_host_threads && !Path::reaches_table) ||
                 (Path::occupies_host_threads && Path::reaches_table) ||
                 (std::is_same_v<Spaces, pageable_space> || ...))
@@ -71,7 +71,7 @@ array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t firs
 
 /// Scratch of the verb's, as a dense table.
 template <class T, class Exec>
-array_ref<T, near_space<Exec>> near_rows(call<Exec>& of, std::int64_t rows, std::int64_t width,
+array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& of, std::int64_t rows, std::int64_t width,
                                          const char* label) {
   return dense_rows<T, near_space<Exec>>(of.template scratch<T>(rows * width), rows, width, label);
 }

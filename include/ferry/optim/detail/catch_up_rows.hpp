@@ -19,29 +19,30 @@ struct element {
 /// has come to rest, so that no step without a gradient moves it any more, what is left of the steps is one power of
 /// the state's factors. That is asked now and then, for each element alone, so the answer does not depend on
 /// which elements a thread holds.
-template <class Pace, class Stages, class Compute, int Room, int Elements>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Pace& pace, const Stages& stages, std::int64_t row,
-                                          element<Compute, Room> (&of)[Elements], int count) {
+template <class Schedule, class Transforms, class Compute, int Room, int Elements>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transforms& transforms,
+                                          std::int64_t row, element<Compute, Room> (&of)[Elements],
+                                          int count) {
   constexpr std::int64_t asked_each = 16;
-  const std::int64_t missed = pace.missed(row);
+  const std::int64_t missed = schedule.missed(row);
   if (missed <= 0) return;
-  using update = typename Pace::update;
+  using update = typename Schedule::update;
   constexpr bool can_rest = requires(const update& u, Compute& weight, Compute(&state)[Room]) {
     u.at_rest(weight, state);
-    u.coast(state, std::int64_t{});
+    u.decay_state(state, std::int64_t{});
   };
   // The first missed step at which may be asked: no step from there on has options that could wake the element.
-  const std::int64_t ask_from = pace.before_rest(row) > 0 ? pace.before_rest(row) : 0;
+  const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
   bool resting[Elements];
   for (int e = 0; e < Elements; ++e) resting[e] = e >= count;
   for (std::int64_t j = 0; j < missed; ++j) {
-    const update now = pace.at(row, j);
+    const update now = schedule.at(row, j);
     if constexpr (can_rest) {
       if (j >= ask_from && (j - ask_from) % asked_each == 0) {
         bool all = true;
         for (int e = 0; e < count; ++e) {
-          if (!resting[e] && pace.resting.at_rest(of[e].weight, of[e].state)) {
-            pace.resting.coast(of[e].state, missed - j);
+          if (!resting[e] && schedule.resting.at_rest(of[e].weight, of[e].state)) {
+            schedule.resting.decay_state(of[e].state, missed - j);
             resting[e] = true;
           }
           all = all && resting[e];
@@ -53,15 +54,15 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Pace& pace, const Stages& stages
       if (!resting[e]) {
         const Compute before = of[e].weight;
         now.apply(of[e].weight, Compute(0), of[e].state);
-        of[e].weight = stages.changed(before, of[e].weight, row);
+        of[e].weight = transforms.changed(before, of[e].weight, row);
       }
   }
 }
 
 /// The same for a tile whose weights and fields lie apart; `field` has Fields of its rooms in use.
-template <class Tile, int Fields, class Pace, class Stages, class Compute, int Room>
-KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Pace& pace, const Stages& stages, std::int64_t row,
-                                               Compute (&weight)[Tile::elements],
+template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
+                                               std::int64_t row, Compute (&weight)[Tile::elements],
                                                Compute (&field)[Room][Tile::elements], int count) {
   element<Compute, Room> all[Tile::elements];
   for (int e = 0; e < live<Tile>(count); ++e) {
@@ -69,7 +70,7 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Pace& pace, const Stages& s
     all[e].state[0] = Compute(0);
     for (int f = 0; f < Fields; ++f) all[e].state[f] = field[f][e];
   }
-  catch_up(pace, stages, row, all, live<Tile>(count));
+  catch_up(schedule, transforms, row, all, live<Tile>(count));
   for (int e = 0; e < live<Tile>(count); ++e) {
     weight[e] = all[e].weight;
     for (int f = 0; f < Fields; ++f) field[f][e] = all[e].state[f];

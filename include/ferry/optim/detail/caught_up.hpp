@@ -19,21 +19,22 @@
 /// Rows of a table under step_count::catch_up as they are after all steps so far.
 namespace ferry::detail {
 
-template <class Exec, class Rule, class State, class Stages>
+template <class Exec, class Rule, class State, class Transforms>
 consteval void require_catch_up() {
   require_step_rule<Rule, typename State::rule_type>();
   static_assert(
-      may_dereference<Exec, typename State::memory_space>() && stage_spaces<Rule>::template reached_by<Exec>,
+      may_dereference<Exec, typename State::memory_space>() &&
+          transform_spaces<Rule>::template reached_by<Exec>,
       "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of "
       "the device's execution space.");
-  static_assert(!RowOptimizer<optim::detail::rule_of<Rule>> && Stages::allows_catch_up,
-                "ferry: this rule, or one of its stages, can't be combined with step_count::catch_up.");
+  static_assert(!RowOptimizer<optim::detail::rule_of<Rule>> && Transforms::allows_catch_up,
+                "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }
 
 /// Launches caught_up_rows on `on`, the verb's own execution space or the host's: with `own` in place, else to `out`.
 template <class Rounding, class Compute, int Fields, class Rule, class Exec, class On, class T, class Space,
           class State, class Source, class Out, class OutSpace>
-void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
+void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
                       const array_ref<T, Space>& table, State& state, const Source& source,
                       std::int64_t items, const array_ref<Out, OutSpace>& out, bool own) {
   if constexpr (Fields < State::max_fields)
@@ -49,17 +50,17 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
   step_inputs inputs;
   inputs.take_updates(of, log.template history<Compute>(step));
   using update = typename std::remove_reference_t<decltype(log)>::template update<number>;
-  const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
+  const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   const auto [rest_from, rest_rule] = log.rest(step, rule);
   const auto resting = rest_rule.template coefficients<number>(rest_from);
-  const kernels::catch_up_pace<update> pace{resting,
-                                            resting,
-                                            inputs.template updates_for<On, update>(),
-                                            inputs.updates.first,
-                                            rest_from,
-                                            step + 1,
-                                            state.clock()->row_steps.data()};
-  const auto stages = job::template stages_in<number>(optimizer);
+  const kernels::catch_up_schedule<update> schedule{resting,
+                                                    resting,
+                                                    inputs.template updates_for<On, update>(),
+                                                    inputs.updates.first,
+                                                    rest_from,
+                                                    step + 1,
+                                                    state.clock()->row_steps.data()};
+  const auto transforms = job::template transforms_in<number>(optimizer);
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));
   // A row that is behind was not named by the last step, so that step's random bits for it are unused.
@@ -69,10 +70,10 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
     const std::int64_t tiles = Tile::host ? 1 : table.width() / Tile::elements;
     using value = typename State::value_type;
     kernels::caught_up_rows<number, Tile, Source, std::remove_const_t<T>, value,
-                            kernels::catch_up_pace<update>, std::remove_const_t<decltype(stages)>,
+                            kernels::catch_up_schedule<update>, std::remove_const_t<decltype(transforms)>,
                             std::remove_const_t<decltype(to)>, Fields>
-        kernel{source, table.data, table.row_stride(), {}, 0, to, table.width(), fast_divisor(tiles), pace,
-               stages, own};
+        kernel{source,        table.data,          table.row_stride(), {},         0,  to,
+               table.width(), fast_divisor(tiles), schedule,           transforms, own};
     for (int f = 0; f < Fields; ++f) {
       const auto field = state.field_ref(f);
       kernel.state[f] = field.data;
@@ -91,7 +92,7 @@ void launch_caught_up(call<Exec>& of, const On& on, const std::string& label, co
 /// The same in the type in which the steps were computed.
 template <class Rounding, class Rule, class Exec, class On, class T, class Space, class State, class Source,
           class Out, class OutSpace>
-void run_caught_up(call<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
+void run_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
                    const array_ref<T, Space>& table, State& state, const Source& source, std::int64_t items,
                    const array_ref<Out, OutSpace>& out, bool own) {
   constexpr int least = optim::detail::rule_of<Rule>::min_fields;
@@ -123,8 +124,8 @@ template <class Exec, class Rule, class State, class Check>
 void reach_state(const Rule& optimizer, State& state, const Check& check) {
   for (int f = 0; f < state.fields(); ++f) check(state.field_ref(f));
   check(make_ref(state.clock()->row_steps));
-  std::apply([&](const auto&... stage) { (stage.reach(check), ...); },
-             optim::detail::stages_of<Rule>::stages_in(optimizer));
+  std::apply([&](const auto&... transform) { (transform.for_each_array(check), ...); },
+             optim::detail::transforms_of<Rule>::transforms_in(optimizer));
 }
 
 }  // namespace ferry::detail

@@ -14,8 +14,8 @@ namespace ferry::kernels {
 /// each item k of the source. With `own`, out is the table itself and the state is written as well.
 ///
 /// Device mapping: one thread for each (item, tile), row-major. Host mapping: one iteration for each item.
-template <class Compute, class Tile, class Source, class T, class State, class Pace, class Stages, class Out,
-          int Fields>
+template <class Compute, class Tile, class Source, class T, class State, class Schedule, class Transforms,
+          class Out, int Fields>
 struct caught_up_rows {
   static constexpr int room = Fields == 0 ? 1 : Fields;
 
@@ -27,8 +27,8 @@ struct caught_up_rows {
   Out out;
   std::int64_t width;
   detail::fast_divisor tiles;
-  Pace pace;
-  Stages stages;
+  Schedule schedule;
+  Transforms transforms;
   bool own;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
@@ -53,7 +53,7 @@ struct caught_up_rows {
     Compute field[room][Tile::elements];
     load_tile<Tile>(weight, table + row * stride + column, count);
     for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
-    catch_up_tile<Tile, Fields>(pace, stages, row, weight, field, count);
+    catch_up_tile<Tile, Fields>(schedule, transforms, row, weight, field, count);
     out.template store<Tile>(weight, source.position(item), column, count);
     if (!own) return;
     for (int f = 0; f < Fields; ++f)

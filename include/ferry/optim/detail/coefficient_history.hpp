@@ -21,7 +21,7 @@ namespace ferry::optim {
 /// missing under a lock and goes on with a view that later calls leave alone. Steps computed in float and in double
 /// have tables of their own, which lie side by side.
 template <class Rule>
-class update_log {
+class coefficient_history {
  public:
   /// The update of a step, computed in Compute.
   template <class Compute>
@@ -170,7 +170,7 @@ class update_log {
       return source.template coefficients<Compute>(step);
   }
   struct counted {
-    detail::update_table table;
+    detail::coefficient_table table;
     std::optional<source_type> source;
     bool settled = false;
   };
@@ -225,7 +225,7 @@ class update_log {
   std::array<counted, 2> counted_;
   std::vector<span_of_steps> spans_;
   std::vector<rated> rates_;
-  std::array<detail::update_table, 2> history_;
+  std::array<detail::coefficient_table, 2> history_;
   std::int64_t first_ = 1;
   bool in_double_ = false;
 };

@@ -35,7 +35,7 @@ struct table_view {
 /// A growing array of trivially copyable entries of one type, which are made on the host, kept there, and sent to a device
 /// as they are needed there. Its owner locks. Entries are added at the end, where no view reaches; a longer array takes
 /// the place of a full one, which its views keep.
-class update_table {
+class coefficient_table {
  public:
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// Of host memory.

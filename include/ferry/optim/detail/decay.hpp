@@ -53,7 +53,7 @@ KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compu
 /// are less than half of the weight's last place. Not as weight - 4096 change == weight, of which a compiler that may
 /// reorder arithmetic makes change == 0.
 template <class Compute>
-KOKKOS_FUNCTION bool is_lost_in(const Compute& change, const Compute& weight) {
+KOKKOS_FUNCTION bool rounds_away(const Compute& change, const Compute& weight) {
   static_assert(sizeof(Compute) == 4 || sizeof(Compute) == 8);
   constexpr double half_of_last_place = sizeof(Compute) == 4 ? 0x1p-25 : 0x1p-54;
   const Compute most = Compute(half_of_last_place) * weight;

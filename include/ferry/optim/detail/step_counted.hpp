@@ -14,9 +14,9 @@ namespace ferry::optim {
 /// What optim::state and optim::records say of time. All of it throws invalid_argument where the contents were moved
 /// elsewhere.
 template <class Rule, MemorySpace Space>
-class clocked {
+class step_counted {
  public:
-  using clock_type = step_clock<Rule, Space>;
+  using clock_type = step_counters<Rule, Space>;
 
   /// Steps taken; a step whose ticket reported bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
@@ -42,10 +42,10 @@ class clocked {
 
  protected:
   /// `owner` is the name of the class, for errors.
-  explicit clocked(const char* owner) : owner_(owner), clock_(std::make_shared<clock_type>()) {}
-  ~clocked() = default;
-  clocked(clocked&&) noexcept = default;
-  clocked& operator=(clocked&&) noexcept = default;
+  explicit step_counted(const char* owner) : owner_(owner), clock_(std::make_shared<clock_type>()) {}
+  ~step_counted() = default;
+  step_counted(step_counted&&) noexcept = default;
+  step_counted& operator=(step_counted&&) noexcept = default;
 
  private:
   const char* owner_;

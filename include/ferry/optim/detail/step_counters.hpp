@@ -17,7 +17,7 @@ namespace ferry::optim {
 /// What a state knows of time: the steps taken, those of each row where rows count, and the updates that rows which are
 /// behind still need. Shared by the state and by the tickets of steps in flight.
 template <class Rule, MemorySpace Space>
-struct step_clock {
+struct step_counters {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
   std::uint64_t seed = 0;
@@ -25,7 +25,7 @@ struct step_clock {
   tensor<std::uint32_t, Space> row_steps;
   /// The step_count policy that row_steps follow.
   std::string_view row_policy;
-  update_log<Rule> updates;
+  coefficient_history<Rule> updates;
 
   /// Takes the counters of a policy; all rows are as far as the state.
   void count_rows(std::string_view policy, tensor<std::uint32_t, Space>&& counters) {

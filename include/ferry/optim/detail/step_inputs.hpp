@@ -25,15 +25,15 @@
 
 namespace ferry::detail {
 
-/// Stages of kernels as one pack.
+/// Transforms of kernels as one pack.
 template <class... Kernels>
-struct pack_stages {
-  static kernels::stage_pack<> of() { return {}; }
+struct pack_transforms {
+  static kernels::transform_pack<> of() { return {}; }
 };
 template <class First, class... Rest>
-struct pack_stages<First, Rest...> {
-  static kernels::stage_pack<First, Rest...> of(const First& first, const Rest&... rest) {
-    return {first, pack_stages<Rest...>::of(rest...)};
+struct pack_transforms<First, Rest...> {
+  static kernels::transform_pack<First, Rest...> of(const First& first, const Rest&... rest) {
+    return {first, pack_transforms<Rest...>::of(rest...)};
   }
 };
 
@@ -46,7 +46,7 @@ struct step_inputs {
 
   /// A table's entries for kernels of the host and of `of`'s execution space.
   template <class Exec>
-  void take_updates(call<Exec>& of, const optim::detail::table_view& table) {
+  void take_updates(launch_context<Exec>& of, const optim::detail::table_view& table) {
     updates = table;
     if constexpr (is_host_exec<Exec>) {
       if (table.bytes != 0) of.hold(std::const_pointer_cast<std::byte[]>(table.entries));
@@ -54,7 +54,7 @@ struct step_inputs {
       of.refuse_capture(
           "but rows that count their steps need another update each time; use step_count::global");
       if (table.bytes == 0) return;
-      const auto memory = sent(of, table);
+      const auto memory = mark_uploaded(of, table);
       on_device = memory->data();
       of.reads_from(make_ref(*memory));
       of.hold(memory);
@@ -69,7 +69,8 @@ struct step_inputs {
   /// Looks at every value of the batch before anything is written. A path that occupies the calling thread learns the
   /// answer here, the others' kernels read it.
   template <bool Staged, class Exec, class Value, class Space>
-  void look_for_nonfinite(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
+  void look_for_nonfinite(launch_context<Exec>& of, const std::string& label,
+                          const array_ref<Value, Space>& values) {
     using plain = std::remove_const_t<Value>;
     if (values.size() == 0) return;
     const auto look = [&](const auto& exec, const report_writer& report) {
@@ -98,7 +99,7 @@ struct step_inputs {
   /// The device's memory of the table, once all of these entries have been sent there, or are on the way. Other threads may
   /// read and send at the same time, so the end of the copy is noted before anybody else learns what has been sent.
   template <class Exec>
-  static auto sent(call<Exec>& of, const optim::detail::table_view& table) {
+  static auto mark_uploaded(launch_context<Exec>& of, const optim::detail::table_view& table) {
     auto& there = *table.on_device;
     // Memory is taken and given back without the lock: whom the user has told of allocations may want it, too.
     std::byte* packed = nullptr;

@@ -21,13 +21,13 @@
 #include <type_traits>
 #include <utility>
 
-/// The way of step from its arguments to write_rows.
+/// The way of step from its arguments to update_rows.
 namespace ferry::detail {
 
 template <class T>
-inline constexpr bool is_staged_rule = false;
-template <class Rule, class... Stages>
-inline constexpr bool is_staged_rule<optim::staged<Rule, Stages...>> = true;
+inline constexpr bool is_chain = false;
+template <class Rule, class... Transforms>
+inline constexpr bool is_chain<optim::chain<Rule, Transforms...>> = true;
 
 template <class T>
 inline constexpr bool is_8_bit = false;
@@ -41,14 +41,14 @@ using records_of = tensor<std::byte, typename std::remove_cvref_t<Table>::memory
 template <class Rule, class StateRule>
 consteval void require_step_rule() {
   static_assert(
-      Optimizer<Rule> || is_staged_rule<Rule>,
-      "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::staged of one.");
+      Optimizer<Rule> || is_chain<Rule>,
+      "ferry: step needs an optimizer rule, ferry::optim::adam say, or ferry::optim::chain of one.");
   static_assert(std::is_same_v<optim::detail::rule_of<Rule>, StateRule>,
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
 }
 
 /// Policies that fit neither rule nor table.
-template <class Rule, class Stages, class Element, class StepCount, class Rounding>
+template <class Rule, class Transforms, class Element, class StepCount, class Rounding>
 consteval void require_step_policies() {
   static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
                 "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows.");
@@ -60,16 +60,19 @@ consteval void require_step_policies() {
                 "ferry: step_count::catch_up is for rules that update each element by itself; this one looks "
                 "at the row "
                 "as a whole.");
-  static_assert(!StepCount::catches_up || Stages::allows_catch_up,
-                "ferry: step_count::catch_up can't make up for stages that leave rows out or change weights "
-                "between two "
-                "steps: frozen_rows, max_norm.");
+  static_assert(
+      !StepCount::catches_up || Transforms::allows_catch_up,
+      "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights "
+      "between two "
+      "steps: frozen_rows, max_norm.");
   static_assert(!StepCount::catches_up || !std::is_same_v<Element, std::byte>,
                 "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a "
                 "step without "
                 "a gradient changes.");
-  static_assert(Stages::clip_norms <= 1, "ferry: at most one stage may clip the norm of the gradient.");
-  static_assert(Stages::norm_limits <= 1, "ferry: at most one stage may limit the norm of the weights.");
+  static_assert(Transforms::clip_norms <= 1,
+                "ferry: at most one transform may clip the norm of the gradient.");
+  static_assert(Transforms::norm_limits <= 1,
+                "ferry: at most one transform may limit the norm of the weights.");
 }
 
 inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
@@ -96,7 +99,7 @@ void require_fields(const optim::detail::field_names& needed, const State& state
   }
 }
 
-/// What write_rows will ask of its arguments, before anything is made for them.
+/// What update_rows will ask of its arguments, before anything is made for them.
 template <class Exec, class Chosen, class Bounds, class Indices>
 void require_batch(const Indices& indices, const auto& table, const auto& grads) {
   if constexpr (is_plan<Indices>) {
@@ -138,19 +141,19 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       "both in device_space; use path::direct or make_state<Space>.");
 
   static_assert(
-      stage_spaces<Rule>::template reached_by<Exec>,
-      "ferry: a stage reads an array in device_space, which a host execution space can't dereference.");
-  static_assert(
-      (path_policy::reaches_table || path_policy::chosen_at_run_time) || !Space::is_host_accessible ||
-          stage_spaces<Rule>::on_host,
-      "ferry: path::staged steps on the host, but a stage reads an array in device_space; give the stage one "
-      "in "
-      "pinned_space or mapped_space, or use path::direct.");
+      transform_spaces<Rule>::template reached_by<Exec>,
+      "ferry: a transform reads an array in device_space, which a host execution space can't dereference.");
+  static_assert((path_policy::reaches_table || path_policy::chosen_at_run_time) ||
+                    !Space::is_host_accessible || transform_spaces<Rule>::on_host,
+                "ferry: path::staged steps on the host, but a transform reads an array in device_space; give "
+                "the transform one "
+                "in "
+                "pinned_space or mapped_space, or use path::direct.");
 
-  const auto& rule = optim::detail::stages_of<Rule>::rule_in(optimizer);
+  const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   rule.check();
-  std::apply([&](const auto&... stage) { (require_stage(stage, table), ...); },
-             optim::detail::stages_of<Rule>::stages_in(optimizer));
+  std::apply([&](const auto&... transform) { (require_transform(transform, table), ...); },
+             optim::detail::transforms_of<Rule>::transforms_in(optimizer));
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   for (int f = 0; f < state.fields(); ++f) {
     job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
@@ -181,10 +184,10 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
 
   // Staged, a step runs where the table lies, and what it reads must lie there, too.
   constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
-                            (!Space::is_host_accessible || stage_spaces<Rule>::on_host);
-  constexpr bool staged_only =
+                            (!Space::is_host_accessible || transform_spaces<Rule>::on_host);
+  constexpr bool only_staged =
       together && !is_host_exec<Exec> && Space::is_host_accessible &&
-      (std::is_same_v<state_space, pageable_space> || stage_spaces<Rule>::any_pageable);
+      (std::is_same_v<state_space, pageable_space> || transform_spaces<Rule>::any_pageable);
   using clock_type = typename job_type::clock_type;
   rollback ends{clock, [](void* owner) { --static_cast<clock_type*>(owner)->steps; }, nullptr};
   if constexpr (nonfinite_policy::looks && !nonfinite_policy::reports)
@@ -194,15 +197,15 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       ++counts.skipped;
     };
   auto launched = [&] {
-    if constexpr (staged_only)
-      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::direct,
-                        route::ordered>(exec, job, indices, grads, ends);
+    if constexpr (only_staged)
+      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, path_kind::direct,
+                         path_kind::ordered>(exec, job, indices, grads, ends);
     else if constexpr (together)
-      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen>(exec, job, indices,
-                                                                                           grads, ends);
-    else
-      return write_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, route::staged>(
+      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen>(
           exec, job, indices, grads, ends);
+    else
+      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen,
+                         path_kind::staged>(exec, job, indices, grads, ends);
   }();
   if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
   if constexpr (count_policy::catches_up)

@@ -15,7 +15,7 @@ namespace ferry::kernels {
 
 /// The same update for all rows.
 template <class Update>
-struct global_pace {
+struct global_schedule {
   using update = Update;
   static constexpr bool counts_rows = false;
   static constexpr bool catches_up = false;
@@ -67,7 +67,7 @@ struct scheduled_pace {
 /// come, `updates[k]` the update of step first + k. From step rest_from on up to the last missed one an element that
 /// `resting` leaves at rest stays there.
 template <class Update>
-struct catch_up_pace {
+struct catch_up_schedule {
   using update = Update;
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = true;
@@ -98,17 +98,17 @@ struct catch_up_pace {
 
 /// For each item of the source: its row has been given the step. A kernel of its own, because the update's threads share a
 /// row and all of them read the counter.
-template <class Source, class Pace, class Stages>
+template <class Source, class Schedule, class Transforms>
 struct count_rows {
   Source source;
-  Pace pace;
-  Stages stages;
+  Schedule schedule;
+  Transforms transforms;
   const index_report* refusal;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || (refusal != nullptr && refusal->nonfinite != 0)) return;
     const auto rows = source.segment(i);
-    if (rows.row >= 0 && stages.takes(rows.row)) pace.taken(rows.row);
+    if (rows.row >= 0 && transforms.takes(rows.row)) schedule.taken(rows.row);
   }
 };
 

@@ -6,12 +6,12 @@
 
 namespace ferry::kernels {
 
-/// Stages as kernels see them, one after the other, as one; see optim::stage_defaults.
-template <class... Stages>
-struct stage_pack;
+/// Transforms as kernels see them, one after the other, as one; see optim::transform_defaults.
+template <class... Transforms>
+struct transform_pack;
 
 template <>
-struct stage_pack<> {
+struct transform_pack<> {
   static constexpr int clip_norms = 0;
   static constexpr int norm_limits = 0;
   static constexpr bool allows_catch_up = true;
@@ -32,18 +32,18 @@ struct stage_pack<> {
 };
 
 template <class First, class... Rest>
-struct stage_pack<First, Rest...> {
-  static constexpr int clip_norms = stage_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
-  static constexpr int norm_limits = stage_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
-  static constexpr bool allows_catch_up = First::allows_catch_up && stage_pack<Rest...>::allows_catch_up;
+struct transform_pack<First, Rest...> {
+  static constexpr int clip_norms = transform_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
+  static constexpr int norm_limits = transform_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
+  static constexpr bool allows_catch_up = First::allows_catch_up && transform_pack<Rest...>::allows_catch_up;
 
   First first;
-  stage_pack<Rest...> rest;
+  transform_pack<Rest...> rest;
 
   KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const {
     return first.takes(row) && rest.takes(row);
   }
-  /// The gradient as the stage that clips its norm gets it.
+  /// The gradient as the transform that clips its norm gets it.
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute before_norm(const Compute& g) const {
     if constexpr (First::clips_norm)
@@ -51,7 +51,7 @@ struct stage_pack<First, Rest...> {
     else
       return rest.before_norm(first.gradient(g));
   }
-  /// The gradient as the rule gets it, with the factor of the stage that clips its norm.
+  /// The gradient as the rule gets it, with the factor of the transform that clips its norm.
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g, const Compute& factor) const {
     if constexpr (First::clips_norm)

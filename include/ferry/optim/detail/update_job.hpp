@@ -41,13 +41,13 @@ consteval auto number_for() {
 template <class Exec, class Compute>
 using number_t = typename decltype(number_for<Exec, Compute>())::type;
 
-/// Weights and state of a row, updated by the combined gradient in one pass; a job of write_rows. A table of 8-bit rows
+/// Weights and state of a row, updated by the combined gradient in one pass; a job of update_rows. A table of 8-bit rows
 /// comes as its records, rows of bytes.
 template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
           class Rounding, class Nonfinite>
 struct update_job {
   using rule_type = optim::detail::rule_of<Optimizer>;
-  using clock_type = optim::step_clock<rule_type, StateSpace>;
+  using clock_type = optim::step_counters<rule_type, StateSpace>;
 
   array_ref<T, TableSpace> table;
   std::array<array_ref<State, StateSpace>, 8> state;
@@ -58,7 +58,7 @@ struct update_job {
   std::shared_ptr<clock_type> clock;
   array_ref<std::uint32_t, StateSpace> row_steps{};  ///< where rows count
   step_inputs inputs{};                              ///< see prepare
-  std::int64_t rest_from = 0;                        ///< these two under catch_up: see update_log::rest
+  std::int64_t rest_from = 0;  ///< these two under catch_up: see coefficient_history::rest
   std::optional<rule_type> rest_rule{};
 
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
@@ -67,16 +67,17 @@ struct update_job {
   static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
 
   template <class Compute>
-  static auto stages_in(const Optimizer& from) {
+  static auto transforms_in(const Optimizer& from) {
     return std::apply(
-        [](const auto&... stage) {
-          return pack_stages<std::remove_cvref_t<decltype(stage.template at_work<Compute>())>...>::of(
-              stage.template at_work<Compute>()...);
+        [](const auto&... transform) {
+          return pack_transforms<
+              std::remove_cvref_t<decltype(transform.template device_part<Compute>())>...>::
+              of(transform.template device_part<Compute>()...);
         },
-        optim::detail::stages_of<Optimizer>::stages_in(from));
+        optim::detail::transforms_of<Optimizer>::transforms_in(from));
   }
   template <class Compute>
-  using stages_type = decltype(stages_in<Compute>(std::declval<const Optimizer&>()));
+  using stages_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
 
   static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_8_bit ||
                                            stages_type<float>::clip_norms != 0 ||
@@ -93,11 +94,11 @@ struct update_job {
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return emit_job<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
+    return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
   template <class Check>
-  void reach(const Check& check) const {
+  void for_each_array(const Check& check) const {
     check(table);
     for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
@@ -106,18 +107,19 @@ struct update_job {
   }
   template <class Check>
   void reach_stages(const Check& check) const {
-    std::apply([&](const auto&... stage) { (stage.reach(check), ...); },
-               optim::detail::stages_of<Optimizer>::stages_in(optimizer));
+    std::apply([&](const auto&... transform) { (transform.for_each_array(check), ...); },
+               optim::detail::transforms_of<Optimizer>::transforms_in(optimizer));
   }
 
   /// The job with what its kernels need beside the arrays, which are in reach: the updates of other steps, and where the
   /// gradients are looked at the findings. Values that the verb's path has to move first are looked at here.
   template <bool Staged, class Exec, class Value, class Space>
-  update_job prepare(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) const {
+  update_job prepare(launch_context<Exec>& of, const std::string& label,
+                     const array_ref<Value, Space>& values) const {
     update_job ready = *this;
     if constexpr (StepCount::counts_rows) {
       using compute = compute_type<Value>;
-      const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
+      const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
       if constexpr (StepCount::catches_up) {
         ready.inputs.take_updates(of, clock->updates.template history<compute>(step - 1));
         const auto [from, resting] = clock->updates.rest(step - 1, rule);
@@ -139,23 +141,23 @@ struct update_job {
 
   /// The pace of the rows for kernels of Exec.
   template <class Exec, class Compute>
-  auto pace() const {
-    const auto& rule = optim::detail::stages_of<Optimizer>::rule_in(optimizer);
+  auto schedule() const {
+    const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
     using number = number_t<Exec, Compute>;
     using update = decltype(rule.template coefficients<number>(step));
     if constexpr (!StepCount::counts_rows) {
-      return kernels::global_pace<update>{rule.template coefficients<number>(step)};
+      return kernels::global_schedule<update>{rule.template coefficients<number>(step)};
     } else {
       const auto last = inputs.updates.count - 1;
       auto* counts = row_steps.data;
       if constexpr (StepCount::catches_up) {
-        return kernels::catch_up_pace<update>{rule.template coefficients<number>(step),
-                                              rest_rule->template coefficients<number>(rest_from),
-                                              inputs.template updates_for<Exec, update>(),
-                                              inputs.updates.first,
-                                              rest_from,
-                                              step,
-                                              counts};
+        return kernels::catch_up_schedule<update>{rule.template coefficients<number>(step),
+                                                  rest_rule->template coefficients<number>(rest_from),
+                                                  inputs.template updates_for<Exec, update>(),
+                                                  inputs.updates.first,
+                                                  rest_from,
+                                                  step,
+                                                  counts};
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, number_t<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
@@ -175,13 +177,13 @@ struct update_job {
       if (fields != Fields) return visit<Exec, Duplicates, Fields + 1>(values, run);
     using compute = number_t<Exec, compute_type<Value>>;
     bool packable = in_packets<4>(table, values);
-    const auto row_pace = pace<Exec, compute_type<Value>>();
-    const auto stages = stages_in<compute>(optimizer);
+    const auto row_schedule = schedule<Exec, compute_type<Value>>();
+    const auto transforms = transforms_in<compute>(optimizer);
     const auto weights = weights_of_table();
     kernels::update_row<std::remove_const_t<decltype(weights)>, State,
-                        std::remove_const_t<decltype(row_pace)>, std::remove_const_t<decltype(stages)>,
-                        Fields>
-        operation{weights, {}, 0, row_pace, stages, inputs.findings};
+                        std::remove_const_t<decltype(row_schedule)>,
+                        std::remove_const_t<decltype(transforms)>, Fields>
+        operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
     for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
       const auto& field = state[static_cast<std::size_t>(f)];
       operation.state[f] = field.data;
@@ -220,11 +222,11 @@ struct update_job {
   void visit_counting(const Source& source, const Run& run) const {
     if constexpr (StepCount::counts_rows) {
       using compute = compute_type<Value>;
-      const auto row_pace = pace<Exec, compute>();
-      const auto stages = stages_in<number_t<Exec, compute>>(optimizer);
-      run(kernels::count_rows<Source, std::remove_const_t<decltype(row_pace)>,
-                              std::remove_const_t<decltype(stages)>>{source, row_pace, stages,
-                                                                     inputs.findings});
+      const auto row_schedule = schedule<Exec, compute>();
+      const auto transforms = transforms_in<number_t<Exec, compute>>(optimizer);
+      run(kernels::count_rows<Source, std::remove_const_t<decltype(row_schedule)>,
+                              std::remove_const_t<decltype(transforms)>>{source, row_schedule, transforms,
+                                                                         inputs.findings});
     }
   }
 
@@ -241,15 +243,15 @@ struct update_job {
   auto whole_rows_kernel(const Source& source, std::int64_t items,
                          const array_ref<Value, Space>& values) const {
     using compute = number_t<Exec, compute_type<Value>>;
-    const auto row_pace = pace<Exec, compute_type<Value>>();
-    const auto stages = stages_in<compute>(optimizer);
+    const auto row_schedule = schedule<Exec, compute_type<Value>>();
+    const auto transforms = transforms_in<compute>(optimizer);
     const auto weights = weights_of_table();
     kernels::update_whole_rows<compute, Tile, Duplicates, Source, std::remove_const_t<Value>,
                                std::remove_const_t<decltype(weights)>, State,
-                               std::remove_const_t<decltype(row_pace)>, std::remove_const_t<decltype(stages)>,
-                               Fields, row_fields>
-        kernel{source,   values.data, values.row_stride(), values.width(), items, weights, {}, 0, {}, 0,
-               row_pace, stages,      inputs.findings};
+                               std::remove_const_t<decltype(row_schedule)>,
+                               std::remove_const_t<decltype(transforms)>, Fields, row_fields>
+        kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
+               {},     0,           row_schedule,        transforms,     inputs.findings};
     for (int f = 0; f < Fields; ++f) {
       kernel.state[f] = state[static_cast<std::size_t>(f)].data;
       kernel.state_stride = state[static_cast<std::size_t>(f)].row_stride();

@@ -14,15 +14,15 @@ namespace ferry::kernels {
 
 /// One optimizer step on a row, weights and `Fields` state arrays in one pass; an operation of apply_rows. The rule's
 /// apply is pure: it takes one weight, its gradient and its state, in the type Compute.
-template <class Weights, class State, class Pace, class Stages, int Fields>
+template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
 
   Weights table;
   State* state[room];
   std::int64_t state_stride;
-  Pace pace;
-  Stages stages;
+  Schedule schedule;
+  Transforms transforms;
   const index_report* refusal;  ///< where gradients were looked at: says whether any of them spoils the step
 
   template <class Tile, class Compute>
@@ -44,7 +44,7 @@ struct update_row {
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
                                         int count) const {
-    if (!stages.takes(row)) return;
+    if (!transforms.takes(row)) return;
     table.template load<Tile>(of.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
@@ -54,19 +54,19 @@ struct update_row {
   KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
-    if (!stages.takes(row)) return;
-    if constexpr (Pace::catches_up)
-      catch_up_tile<Tile, Fields>(pace, stages, row, of.weight, of.field, count);
-    using update = typename Pace::update;
+    if (!transforms.takes(row)) return;
+    if constexpr (Schedule::catches_up)
+      catch_up_tile<Tile, Fields>(schedule, transforms, row, of.weight, of.field, count);
+    using update = typename Schedule::update;
     // On the host a reference, so that what all rows share stays in registers from row to row.
-    const std::conditional_t<Tile::host, const update&, const update> now = pace.of(row);
+    const std::conditional_t<Tile::host, const update&, const update> now = schedule.of(row);
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute own[room];
       own[0] = Compute(0);  // never used where there are no fields: a rule without any still takes an array
       for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
       const Compute before = of.weight[e];
-      now.apply(of.weight[e], stages.gradient(gradient[e], Compute(1)), own);
-      of.weight[e] = stages.changed(before, of.weight[e], row);
+      now.apply(of.weight[e], transforms.gradient(gradient[e], Compute(1)), own);
+      of.weight[e] = transforms.changed(before, of.weight[e], row);
       for (int f = 0; f < Fields; ++f) of.field[f][e] = own[f];
     }
     table.template store<Tile>(of.weight, row, column, count);

@@ -21,16 +21,16 @@ template <class Update>
 inline constexpr int measures_of<Update> = Update::sums;
 
 /// One optimizer step where a row must be seen as a whole before an element of it is changed: by rules that measure the
-/// row, by stages that look at the norm of its gradient or of its new weights, and by tables of 8-bit rows, which need
+/// row, by transforms that look at the norm of its gradient or of its new weights, and by tables of 8-bit rows, which need
 /// the new weights' range. Each of these walks over the row once, combining gradients and computing what it needs
 /// anew; a last walk updates. From the second walk on the row comes from the first level of cache.
 ///
 /// Device mapping, by teams: the vector lanes of one thread share a row. As many lanes as a row has packets, up to a warp.
 /// Each team has one contiguous piece of the items. Host mapping: one iteration for each item.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
-          class Pace, class Stages, int Fields, int RowFields>
+          class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
-  using update = typename Pace::update;
+  using update = typename Schedule::update;
   static constexpr bool measures = requires { update::sums; };
   static constexpr int field_room = Fields == 0 ? 1 : Fields;
   static constexpr int row_room = RowFields == 0 ? 1 : RowFields;
@@ -45,14 +45,14 @@ struct update_whole_rows {
   std::int64_t state_stride;
   State* row_state[row_room];
   std::int64_t row_state_stride;
-  Pace pace;
-  Stages stages;
+  Schedule schedule;
+  Transforms transforms;
   const index_report* refusal;
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
     if (is_refused()) return;
     const row_segment rows = source.segment(item);
-    if (rows.row >= 0 && stages.takes(rows.row)) update_one(rows, thread_walk<Compute, Tile>{width});
+    if (rows.row >= 0 && transforms.takes(rows.row)) update_one(rows, thread_walk<Compute, Tile>{width});
   }
 
   template <class Member>
@@ -63,7 +63,7 @@ struct update_whole_rows {
     for (std::int64_t item = items * team.league_rank() / teams + team.team_rank(); item < end;
          item += team.team_size()) {
       const row_segment rows = source.segment(item);
-      if (rows.row >= 0 && stages.takes(rows.row))
+      if (rows.row >= 0 && transforms.takes(rows.row))
         update_one(rows, lane_walk<Compute, Tile, Member>{team, width});
     }
   }
@@ -103,24 +103,24 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& rows, const Walk& walk) const {
     numbers with;
     with.rows = rows;
-    with.now = pace.of(rows.row);
+    with.now = schedule.of(rows.row);
     with.weights = table.row(rows.row, width);
     with.gradient_factor = Compute(1);
     with.weight_factor = Compute(1);
     with.row[0] = Compute(0);
     for (int f = 0; f < RowFields; ++f)
       with.row[f] = convert<Compute>(row_state[f][rows.row * row_state_stride]);
-    if constexpr (Stages::clip_norms != 0) {
+    if constexpr (Transforms::clip_norms != 0) {
       const auto squares =
           walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
             Compute gradient[Tile::elements];
             combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
             for (int e = 0; e < live<Tile>(count); ++e) {
-              const Compute g = stages.before_norm(gradient[e]);
+              const Compute g = transforms.before_norm(gradient[e]);
               part[0][e] = g * g;
             }
           });
-      with.gradient_factor = stages.gradient_factor(squares.value[0]);
+      with.gradient_factor = transforms.gradient_factor(squares.value[0]);
     }
     if constexpr (measures) {
       with.total = walk.template sums<update::sums>(
@@ -136,14 +136,14 @@ struct update_whole_rows {
           });
       with.now.settle(with.total.value, static_cast<Compute>(width), with.row);
     }
-    if constexpr (Stages::norm_limits != 0) {
+    if constexpr (Transforms::norm_limits != 0) {
       const auto squares =
           walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
             tile here;
             stepped(here, with, column, count);
             for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
           });
-      with.weight_factor = stages.weight_factor(squares.value[0]);
+      with.weight_factor = transforms.weight_factor(squares.value[0]);
     }
     auto to = with.weights;
     if constexpr (Weights::needs_range) {
@@ -173,12 +173,12 @@ struct update_whole_rows {
                                         int count) const {
     combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
     for (int e = 0; e < live<Tile>(count); ++e)
-      here.gradient[e] = stages.gradient(here.gradient[e], with.gradient_factor);
+      here.gradient[e] = transforms.gradient(here.gradient[e], with.gradient_factor);
     with.weights.template load<Tile>(here.weight, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
-    if constexpr (Pace::catches_up)
-      catch_up_tile<Tile, Fields>(pace, stages, with.rows.row, here.weight, here.field, count);
+    if constexpr (Schedule::catches_up)
+      catch_up_tile<Tile, Fields>(schedule, transforms, with.rows.row, here.weight, here.field, count);
   }
 
   /// The same after it.
@@ -193,8 +193,8 @@ struct update_whole_rows {
         with.now.apply(weight, here.gradient[e], of.field, with.total.value);
       else
         with.now.apply(weight, here.gradient[e], of.field);
-      weight = stages.changed(before, weight, with.rows.row);
-      if constexpr (Stages::norm_limits != 0) weight *= with.weight_factor;
+      weight = transforms.changed(before, weight, with.rows.row);
+      if constexpr (Transforms::norm_limits != 0) weight *= with.weight_factor;
       here.weight[e] = weight;
       for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
     }

@@ -46,7 +46,7 @@ struct adadelta {
       return weight_decay == Compute(0);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       state[0] *= decay_over(rho, steps);
       state[1] *= decay_over(rho, steps);
     }

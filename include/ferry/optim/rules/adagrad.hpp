@@ -45,7 +45,7 @@ struct adagrad {
       return weight_decay == Compute(0);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&)[N], std::int64_t) const {}
+    KOKKOS_FUNCTION void decay_state(Compute (&)[N], std::int64_t) const {}
   };
 
   [[nodiscard]] auto fields() const {

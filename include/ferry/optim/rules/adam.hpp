@@ -54,10 +54,10 @@ struct adam {
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
       const Compute square = state[N > 2 ? 2 : 1];
-      return is_lost_in(step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps)), weight);
+      return rounds_away(step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps)), weight);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       state[0] *= decay_over(beta1, steps);
       state[1] *= decay_over(beta2, steps);
     }

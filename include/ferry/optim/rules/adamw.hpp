@@ -48,8 +48,8 @@ struct adamw {
       return keep == Compute(1) && rest.at_rest(weight, state);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
-      rest.coast(state, steps);
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
+      rest.decay_state(state, steps);
     }
   };
 

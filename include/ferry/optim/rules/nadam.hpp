@@ -53,10 +53,10 @@ struct nadam {
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       const Compute beta1 = Compute(1) - fresh1;
       if (keep != Compute(1) || weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
-      return is_lost_in(from_average * (state[0] / (Kokkos::sqrt(state[1] / correction2) + eps)), weight);
+      return rounds_away(from_average * (state[0] / (Kokkos::sqrt(state[1] / correction2) + eps)), weight);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       state[0] *= decay_over(Compute(1) - fresh1, steps);
       state[1] *= decay_over(beta2, steps);
     }

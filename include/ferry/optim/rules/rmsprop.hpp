@@ -64,7 +64,7 @@ struct rmsprop {
       return weight_decay == Compute(0) && momentum == Compute(0);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       state[0] *= decay_over(alpha, steps);
       if constexpr (N > 1)
         if (centered) state[N - 1] *= decay_over(Compute(1) - fresh, steps);

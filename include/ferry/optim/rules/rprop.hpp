@@ -53,7 +53,7 @@ struct rprop {
       return state[0] == Compute(0) && state[1] >= least && state[1] <= most;
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&)[N], std::int64_t) const {}
+    KOKKOS_FUNCTION void decay_state(Compute (&)[N], std::int64_t) const {}
   };
 
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"prev"}, field{"step_size", lr}); }

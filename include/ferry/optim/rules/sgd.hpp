@@ -50,10 +50,10 @@ struct sgd {
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       if (weight_decay != Compute(0)) return false;
-      return momentum == Compute(0) || (momentum < Compute(1) && is_lost_in(lr * state[0], weight));
+      return momentum == Compute(0) || (momentum < Compute(1) && rounds_away(lr * state[0], weight));
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       if (momentum != Compute(0)) state[0] *= decay_over(momentum, steps);
     }
   };

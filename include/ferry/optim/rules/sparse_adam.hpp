@@ -47,10 +47,10 @@ struct sparse_adam {
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       const Compute beta1 = Compute(1) - fresh1;
       if (beta1 * beta1 > Compute(1) - fresh2) return false;
-      return is_lost_in(step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps)), weight);
+      return rounds_away(step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps)), weight);
     }
     template <int N>
-    KOKKOS_FUNCTION void coast(Compute (&state)[N], std::int64_t steps) const {
+    KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       state[0] *= decay_over(Compute(1) - fresh1, steps);
       state[1] *= decay_over(Compute(1) - fresh2, steps);
     }

@@ -18,7 +18,7 @@ struct clip_norm {
   double max_norm = 1.0;
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
     static constexpr bool clips_norm = true;
     Compute max_norm;
@@ -30,15 +30,15 @@ struct clip_norm {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.max_norm = static_cast<Compute>(max_norm);
     return made;
   }
   template <class Check>
-  void reach(const Check&) const {}
+  void for_each_array(const Check&) const {}
   void check() const { require_not_negative(name, "max_norm", max_norm); }
 };
-static_assert(Stage<clip_norm>);
+static_assert(Transform<clip_norm>);
 
 }  // namespace ferry::optim

@@ -17,7 +17,7 @@ struct clip_value {
   double limit = 1.0;
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
     Compute limit;
 
@@ -27,15 +27,15 @@ struct clip_value {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.limit = static_cast<Compute>(limit);
     return made;
   }
   template <class Check>
-  void reach(const Check&) const {}
+  void for_each_array(const Check&) const {}
   void check() const { require_not_negative(name, "limit", limit); }
 };
-static_assert(Stage<clip_value>);
+static_assert(Transform<clip_value>);
 
 }  // namespace ferry::optim

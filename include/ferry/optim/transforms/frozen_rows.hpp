@@ -31,7 +31,7 @@ class frozen_rows {
   }
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     const T* mask;
     std::int64_t stride;
 
@@ -39,14 +39,14 @@ class frozen_rows {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.mask = mask_.data;
     made.stride = mask_.row_stride();
     return made;
   }
   template <class Check>
-  void reach(const Check& check) const {
+  void for_each_array(const Check& check) const {
     check(mask_);
   }
   void check() const {}
@@ -57,6 +57,6 @@ class frozen_rows {
 template <class Array>
 frozen_rows(const Array&) -> frozen_rows<std::remove_const_t<typename array_traits<Array>::value_type>,
                                          typename array_traits<Array>::memory_space>;
-static_assert(Stage<frozen_rows<std::uint8_t, pageable_space>>);
+static_assert(Transform<frozen_rows<std::uint8_t, pageable_space>>);
 
 }  // namespace ferry::optim

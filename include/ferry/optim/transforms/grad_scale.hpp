@@ -19,7 +19,7 @@ struct grad_scale {
   double scale = 1.0;
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
     Compute inverse;
 
@@ -27,17 +27,17 @@ struct grad_scale {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.inverse = static_cast<Compute>(1.0 / scale);
     return made;
   }
   template <class Check>
-  void reach(const Check&) const {}
+  void for_each_array(const Check&) const {}
   void check() const {
     require_option(name, "scale", scale, scale > 0.0 && ferry::detail::is_finite(scale), "> 0 and finite");
   }
 };
-static_assert(Stage<grad_scale>);
+static_assert(Transform<grad_scale>);
 
 }  // namespace ferry::optim

@@ -18,7 +18,7 @@ struct max_norm {
   double limit = 1.0;
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     static constexpr bool limits_norm = true;
     Compute limit;
 
@@ -29,15 +29,15 @@ struct max_norm {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.limit = static_cast<Compute>(limit);
     return made;
   }
   template <class Check>
-  void reach(const Check&) const {}
+  void for_each_array(const Check&) const {}
   void check() const { require_not_negative(name, "limit", limit); }
 };
-static_assert(Stage<max_norm>);
+static_assert(Transform<max_norm>);
 
 }  // namespace ferry::optim

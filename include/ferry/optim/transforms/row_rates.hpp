@@ -36,7 +36,7 @@ class row_rates {
   }
 
   template <class Compute>
-  struct kernel : stage_defaults {
+  struct kernel : transform_defaults {
     static constexpr bool allows_catch_up = true;
     const T* factors;
     std::int64_t stride;
@@ -48,14 +48,14 @@ class row_rates {
   };
 
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.factors = factors_.data;
     made.stride = factors_.row_stride();
     return made;
   }
   template <class Check>
-  void reach(const Check& check) const {
+  void for_each_array(const Check& check) const {
     check(factors_);
   }
   void check() const {}
@@ -66,6 +66,6 @@ class row_rates {
 template <class Array>
 row_rates(const Array&) -> row_rates<std::remove_const_t<typename array_traits<Array>::value_type>,
                                      typename array_traits<Array>::memory_space>;
-static_assert(Stage<row_rates<float, pageable_space>>);
+static_assert(Transform<row_rates<float, pageable_space>>);
 
 }  // namespace ferry::optim

@@ -85,7 +85,7 @@ consteval void require_one_end() {
   static_assert(
       !(Path::reaches_table && Path::occupies_host_threads),
       "ferry: path::cooperative serves gather and scatter only: device and host may both do the same "
-      "row where they meet, which a sum or an optimizer step must not.");
+      "row where they split, which a sum or an optimizer step must not.");
 }
 
 template <class A, class B>

@@ -19,7 +19,7 @@ namespace ferry::detail {
 /// pageable ones by way of a page-locked copy made here, so that the caller may reuse them as soon as the
 /// verb has returned. `room`, where given, is memory of the execution space for them.
 template <class Exec, class Index, class Space>
-const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& indices,
+const Index* indices_for_kernels(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                                  std::remove_const_t<Index>* room = nullptr) {
   using plain = std::remove_const_t<Index>;
   if constexpr (is_host_exec<Exec> || std::is_same_v<Space, device_space> ||
@@ -35,7 +35,7 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
     if constexpr (std::is_same_v<Space, pageable_space>) {
       of.refuse_capture(
           "but indices in pageable memory would be read once only; give it indices in device_space");
-      of.settles(indices);
+      of.wait_for_host_access(indices);
       plain* copy = of.template pinned<plain>(count);
       std::memcpy(copy, indices.data, static_cast<std::size_t>(bytes));
       from = copy;
@@ -51,9 +51,9 @@ const Index* indices_for_kernels(call<Exec>& of, const array_ref<Index, Space>& 
 
 /// For host code, after everything enqueued so far has ended.
 template <class Exec, class Index, class Space>
-const Index* indices_for_host(call<Exec>& of, const array_ref<Index, Space>& indices) {
+const Index* indices_for_host(launch_context<Exec>& of, const array_ref<Index, Space>& indices) {
   using plain = std::remove_const_t<Index>;
-  of.settles(indices);
+  of.wait_for_host_access(indices);
   if constexpr (Space::is_host_accessible || device_is_host<Space>) {
     return indices.data;
   } else {
@@ -68,7 +68,8 @@ const Index* indices_for_host(call<Exec>& of, const array_ref<Index, Space>& ind
 
 /// An array of a plan, on the host.
 template <class Exec>
-const std::int64_t* plan_array_for_host(call<Exec>& of, const std::int64_t* array, std::int64_t count) {
+const std::int64_t* plan_array_for_host(launch_context<Exec>& of, const std::int64_t* array,
+                                        std::int64_t count) {
   if constexpr (is_host_exec<Exec>) {
     execution_backend<Exec>::fence(of.exec(), "ferry::indices");
     return array;
@@ -85,12 +86,12 @@ const std::int64_t* plan_array_for_host(call<Exec>& of, const std::int64_t* arra
 /// enqueued on this instance must have ended, and what others still do to these arrays: to those of const
 /// elements, which are read, and to the others, which are written. Throws where the instance is being captured.
 template <class Exec, class... Arrays>
-void settle(call<Exec>& of, const std::string& label, const Arrays&... arrays) {
+void settle(launch_context<Exec>& of, const std::string& label, const Arrays&... arrays) {
   if (of.capturing())
     of.refuse_capture("but host code takes part in " + label +
                       ", which a graph can't repeat; use path::direct");
   if constexpr (!is_host_exec<Exec>) execution_backend<Exec>::fence(of.exec(), label);
-  (of.settles(arrays), ...);
+  (of.wait_for_host_access(arrays), ...);
 }
 
 }  // namespace ferry::detail

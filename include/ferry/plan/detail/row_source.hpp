@@ -94,7 +94,7 @@ struct listed_rows {
 };
 
 /// Position p belongs to row p of a dense buffer, where rows[p] says that it takes part.
-struct own_row {
+struct masked_identity {
   const std::int64_t* rows = nullptr;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const {
@@ -116,7 +116,7 @@ struct sorted_places {
 };
 
 /// Item k is row sorted_rows[k], which goes to row k of a buffer: what host threads walk over in a plan's order.
-struct own_sorted {
+struct sorted_identity {
   const std::uint64_t* sorted_rows = nullptr;
   std::uint64_t rows = 0;
 

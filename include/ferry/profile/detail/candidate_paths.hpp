@@ -16,31 +16,31 @@ namespace ferry {
 namespace detail {
 
 /// All routes, asynchronous ones first: the order in which equal predictions are preferred.
-inline constexpr std::array<route, 4> every_route = {route::direct, route::ordered, route::staged,
-                                                     route::cooperative};
+inline constexpr std::array<path_kind, 4> every_path_kind = {path_kind::direct, path_kind::ordered,
+                                                             path_kind::staged, path_kind::cooperative};
 
 /// Some of the routes.
-class route_set {
+class path_set {
  public:
-  constexpr route_set() = default;
-  constexpr route_set(std::initializer_list<route> routes) {
-    for (const route one : routes) bits_ |= bit(one);
+  constexpr path_set() = default;
+  constexpr path_set(std::initializer_list<path_kind> routes) {
+    for (const path_kind one : routes) bits_ |= bit(one);
   }
-  [[nodiscard]] constexpr bool contains(route one) const { return (bits_ & bit(one)) != 0u; }
-  [[nodiscard]] constexpr route_set with(route one) const { return route_set(bits_ | bit(one)); }
-  [[nodiscard]] constexpr route_set without(route one) const { return route_set(bits_ & ~bit(one)); }
-  [[nodiscard]] constexpr route_set without(route_set some) const { return route_set(bits_ & ~some.bits_); }
+  [[nodiscard]] constexpr bool contains(path_kind one) const { return (bits_ & bit(one)) != 0u; }
+  [[nodiscard]] constexpr path_set with(path_kind one) const { return path_set(bits_ | bit(one)); }
+  [[nodiscard]] constexpr path_set without(path_kind one) const { return path_set(bits_ & ~bit(one)); }
+  [[nodiscard]] constexpr path_set without(path_set some) const { return path_set(bits_ & ~some.bits_); }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0u; }
   [[nodiscard]] constexpr int size() const {
     int count = 0;
-    for (const route one : every_route) count += contains(one) ? 1 : 0;
+    for (const path_kind one : every_path_kind) count += contains(one) ? 1 : 0;
     return count;
   }
-  friend constexpr bool operator==(const route_set&, const route_set&) = default;
+  friend constexpr bool operator==(const path_set&, const path_set&) = default;
 
  private:
-  constexpr explicit route_set(unsigned bits) : bits_(bits) {}
-  static constexpr unsigned bit(route one) { return 1u << static_cast<unsigned>(one); }
+  constexpr explicit path_set(unsigned bits) : bits_(bits) {}
+  static constexpr unsigned bit(path_kind one) { return 1u << static_cast<unsigned>(one); }
   unsigned bits_ = 0;
 };
 
@@ -76,23 +76,23 @@ move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64
 /// writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory have
 /// path::direct for the asking.
 template <class Exec, class TableSpace, class BatchSpace>
-constexpr route_set candidate_routes(verb what) {
+constexpr path_set candidate_paths(verb what) {
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;
   constexpr bool pageable =
       std::is_same_v<TableSpace, pageable_space> || std::is_same_v<BatchSpace, pageable_space>;
   if constexpr (is_host_exec<Exec>) {
-    return {route::direct};
+    return {path_kind::direct};
   } else if constexpr (pageable) {
-    return {route::staged};
+    return {path_kind::staged};
   } else {
-    if (what == verb::copy || !batch_on_device) return {route::direct};
+    if (what == verb::copy || !batch_on_device) return {path_kind::direct};
     if (!std::is_same_v<TableSpace, pinned_space>)
-      return what != verb::gather ? route_set{route::direct}
+      return what != verb::gather ? path_set{path_kind::direct}
              : std::is_same_v<TableSpace, mapped_space>
-                 ? route_set{route::direct, route::ordered, route::cooperative}
-                 : route_set{route::direct, route::ordered};
-    const route_set all{route::direct, route::ordered, route::staged};
-    return what == verb::gather || what == verb::scatter ? all.with(route::cooperative) : all;
+                 ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
+                 : path_set{path_kind::direct, path_kind::ordered};
+    const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged};
+    return what == verb::gather || what == verb::scatter ? all.with(path_kind::cooperative) : all;
   }
 }
 

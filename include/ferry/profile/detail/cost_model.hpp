@@ -54,13 +54,13 @@ class cost_model {
         reads_(facts.what != verb::scatter),
         writes_(facts.what != verb::gather && facts.what != verb::copy) {}
 
-  [[nodiscard]] prediction predict(route by) const {
+  [[nodiscard]] prediction predict(path_kind by) const {
     switch (by) {
-      case route::direct:
+      case path_kind::direct:
         return sum(p_.call_us, f_.on_host ? host_rows() : direct_rows());
-      case route::ordered:
+      case path_kind::ordered:
         return sum(p_.call_us + p_.ordered_call_us + sorting_us(), ordered_rows());
-      case route::staged:
+      case path_kind::staged:
         return staged();
       default:
         return cooperative();
@@ -218,7 +218,7 @@ class cost_model {
       count = std::max(1.0, std::ceil(rows / each));
     }
     [[nodiscard]] double rounds() const { return std::ceil(count / workers); }
-    /// The threads of a crew have to be woken up.
+    /// Worker threads have to be woken up.
     [[nodiscard]] double start_us() const { return count > 1.0 ? 20.0 : 0.0; }
   };
 
@@ -263,21 +263,21 @@ class cost_model {
   bool reads_, writes_;
 };
 
-inline prediction predict(const machine_profile& profile, const move_facts& facts, route by) {
+inline prediction predict(const machine_profile& profile, const move_facts& facts, path_kind by) {
   return cost_model(profile, facts).predict(by);
 }
 
 /// The candidate that is predicted to be the fastest; direct where there is none. A path that keeps the calling
 /// thread busy must promise to be faster by more than the model can tell apart.
-inline route choose_route(const machine_profile& profile, const move_facts& facts, route_set candidates) {
+inline path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates) {
   constexpr double clearly = 0.97;
   const cost_model model(profile, facts);
-  route best = route::direct;
+  path_kind best = path_kind::direct;
   double least = -1.0;
-  for (const route one : every_route) {
+  for (const path_kind one : every_path_kind) {
     if (!candidates.contains(one)) continue;
     const double seconds = model.predict(one).seconds;
-    const bool blocks = one == route::staged || one == route::cooperative;
+    const bool blocks = one == path_kind::staged || one == path_kind::cooperative;
     if (least >= 0.0 && !(seconds < least * (blocks ? clearly : 1.0))) continue;
     best = one;
     least = seconds;

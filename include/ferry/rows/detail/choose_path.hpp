@@ -18,32 +18,32 @@ namespace ferry::detail {
 ///   Without    candidates that the operands rule out
 ///   table, n   the table and the number of positions
 ///   planned    the indices are sorted already
-template <class Asked, verb What, class BatchSpace, route... Without, class Exec, class T, class TableSpace,
-          class Run>
+template <class Asked, verb What, class BatchSpace, path_kind... Without, class Exec, class T,
+          class TableSpace, class Run>
 ticket on_path(const Exec& exec, const array_ref<T, TableSpace>& table, std::int64_t n, bool planned,
                const Run& run) {
   if constexpr (!Asked::chosen_at_run_time) {
     return run(Asked{});
   } else {
-    constexpr route_set all =
-        candidate_routes<Exec, TableSpace, BatchSpace>(What).without(route_set{Without...});
-    static_assert(all.contains(route::direct) || all == route_set{route::staged});
-    if constexpr (all == route_set{route::direct}) {
+    constexpr path_set all =
+        candidate_paths<Exec, TableSpace, BatchSpace>(What).without(path_set{Without...});
+    static_assert(all.contains(path_kind::direct) || all == path_set{path_kind::staged});
+    if constexpr (all == path_set{path_kind::direct}) {
       return run(path::direct{});
-    } else if constexpr (all == route_set{route::staged}) {
+    } else if constexpr (all == path_set{path_kind::staged}) {
       return run(path::staged{});
     } else {
       // What is captured into a graph runs without the host.
-      const route_set here = execution_backend<Exec>::capturing(exec)
-                                 ? all.without(route_set{route::staged, route::cooperative})
-                                 : all;
-      const route best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
-      if constexpr (all.contains(route::ordered))
-        if (best == route::ordered) return run(path::ordered{});
-      if constexpr (all.contains(route::cooperative))
-        if (best == route::cooperative) return run(path::cooperative{});
-      if constexpr (all.contains(route::staged))
-        if (best == route::staged) return run(path::staged{});
+      const path_set here = execution_backend<Exec>::capturing(exec)
+                                ? all.without(path_set{path_kind::staged, path_kind::cooperative})
+                                : all;
+      const path_kind best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
+      if constexpr (all.contains(path_kind::ordered))
+        if (best == path_kind::ordered) return run(path::ordered{});
+      if constexpr (all.contains(path_kind::cooperative))
+        if (best == path_kind::cooperative) return run(path::cooperative{});
+      if constexpr (all.contains(path_kind::staged))
+        if (best == path_kind::staged) return run(path::staged{});
       return run(path::direct{});
     }
   }

@@ -8,7 +8,7 @@ namespace ferry::kernels {
 
 /// Where a kernel that walks a list from its front learns how far the host has come from its back. Both are in
 /// page-locked memory. The two need not agree exactly: items that both take are written twice, alike.
-struct meeting_point {
+struct split_state {
   volatile std::int64_t* progress = nullptr;     ///< [teams] the end of the chunk that a team works on
   const volatile std::int64_t* limit = nullptr;  ///< items from here on are the host's; null: there are none
 };
@@ -19,7 +19,7 @@ struct meeting_point {
 /// by side; without a chunk size each team has one chunk. So a team reads few pages at a time, and all of the
 /// teams together few enough for the device to keep their translations.
 template <class Exec, class Flat>
-struct in_chunks {
+struct team_chunked {
   using member = typename Kokkos::TeamPolicy<Exec>::member_type;
 
   Flat flat;
@@ -27,21 +27,21 @@ struct in_chunks {
   const std::int64_t* count;  ///< the number of items, where only the device knows it
   std::int64_t per_item;
   std::int64_t chunk;  ///< items; 0: all, shared evenly by the teams
-  meeting_point meeting;
+  split_state split;
 
   KOKKOS_FUNCTION void operator()(const member& team) const {
     const std::int64_t all = count == nullptr || items < *count ? items : *count;
     const std::int64_t teams = team.league_size();
     const std::int64_t size = chunk > 0 ? chunk : (all + teams - 1) / teams;
-    const bool shared = meeting.limit != nullptr;
+    const bool shared = split.limit != nullptr;
     std::int64_t limit = all;
     for (std::int64_t begin = team.league_rank() * size; begin < limit; begin += teams * size) {
       const std::int64_t end = begin + size < all ? begin + size : all;
       std::int64_t seen = limit;
       // Read early, used after the chunk: the answer takes microseconds to come over the link.
       if (shared && team.team_rank() == 0) {
-        meeting.progress[team.league_rank()] = end;
-        seen = *meeting.limit;
+        split.progress[team.league_rank()] = end;
+        seen = *split.limit;
       }
       for (std::int64_t i = begin * per_item + team.team_rank(); i < end * per_item; i += team.team_size())
         flat(i);
@@ -53,12 +53,12 @@ struct in_chunks {
   }
 };
 
-/// The same walk of chunks that need no meeting, by single threads: no team has to agree on anything, and Kokkos takes no
+/// Chunks that need no split cursor, walked by single threads: no team has to agree on anything, and Kokkos takes no
 /// scratch memory for a range.
 ///
 /// Device mapping: `threads` threads in all, `size` neighbours of which share one contiguous piece of the items.
 template <class Flat>
-struct in_pieces {
+struct range_chunked {
   static constexpr unsigned int most_threads = 512;  ///< of a block, see launch
 
   Flat flat;

@@ -17,26 +17,27 @@ namespace ferry::detail {
 /// front of the sorted places; the host's workers gather from the back into the ring, from where other teams take the
 /// rows to where they belong.
 template <class Exec, class T, class TableSpace, class Out>
-void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
+void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                         const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {
   const auto label = label_of("gather", "cooperative");
   const std::int64_t n = out.rows();
   const std::int64_t wide = out.width();
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
 
-  ring<Exec> slots(of, of.lane(), label, n, row_bytes, execution_backend<Exec>::tuning().cooperative_workers);
-  const meeting meet(of, n, row_bytes);
+  ring<Exec> slots(of, of.side_stream(), label, n, row_bytes,
+                   execution_backend<Exec>::tuning().cooperative_workers);
+  const split_cursor split(of, n, row_bytes);
   list_from_back<Exec, std::uint64_t> list(of, n);
-  meet.after(of);
+  split.after(of);
   launch_gather(of.exec(), label, table, out, places, n,
-                in_few_teams{nullptr, meet.chunk(), meet.for_device()});
+                schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
 
   list.bring(of, places.sorted_rows);
-  auto claims = meet.for_host(slots.per_slot());
+  auto queue = split.for_host(slots.per_slot());
   with_rows_from_slot<Exec>(out, places, [&](const auto& mover) {
-    slots.to_device(claims, mover, all_by_ring{},
+    slots.to_device(queue, mover, all_by_ring{},
                     [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-                      const kernels::own_sorted source{list.from(first, slots), places.rows};
+                      const kernels::sorted_identity source{list.from(first, slots), places.rows};
                       const auto packed =
                           dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
                       launch_gather(here, label, table, packed, source, count);
@@ -45,7 +46,7 @@ void gather_cooperative(call<Exec>& of, const array_ref<T, TableSpace>& table,
                                          [&](std::uint64_t row) { return row >= places.rows; });
                     });
   });
-  meet.behind(of);
+  split.behind(of);
 }
 
 }  // namespace ferry::detail

@@ -19,7 +19,7 @@ namespace ferry::detail {
 
 /// Rows through host memory, by the host's threads. `rows` lists the table row of each position, -1 for none.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
+void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
                    const array_ref<Out, OutSpace>& out) {
   const auto label = label_of("gather", "staged");
   const std::int64_t n = out.rows();
@@ -77,7 +77,7 @@ void gather_staged(call<Exec>& of, const array_ref<T, TableSpace>& table, const 
                           const auto packed = dense_rows<const Out, pinned_space>(
                               reinterpret_cast<const Out*>(slot), count, wide, "slot");
                           launch_gather(here, label, packed, rows_from(out, first, count),
-                                        kernels::own_row{rows + first}, count);
+                                        kernels::masked_identity{rows + first}, count);
                         });
     };
     const kernels::listed_rows source{listed};

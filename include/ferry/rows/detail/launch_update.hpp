@@ -52,7 +52,7 @@ void launch_whole_rows(const Exec& exec, const std::string& label, std::int64_t 
     launch(exec, label, items, kernel);
   } else {
     const int lanes = kernels::lanes_for(kernel.width);
-    if constexpr (std::is_same_v<Order, all_at_once>) {
+    if constexpr (std::is_same_v<Order, schedule::flat>) {
       constexpr int threads = 256;
       const std::int64_t at_once = threads / lanes;
       launch_teams<threads>(exec, label, std::min<std::int64_t>((items + at_once - 1) / at_once, 1 << 20),
@@ -70,7 +70,7 @@ struct apply_labels {
   const std::string& count;
 
   template <class Job, class Exec>
-  static apply_labels of(call<Exec>& owner, const std::string& label) {
+  static apply_labels of(launch_context<Exec>& owner, const std::string& label) {
     if constexpr (requires { Job::max_fields; })
       return {label, owner.label_part(label, "count")};
     else
@@ -87,7 +87,7 @@ inline constexpr bool counts_rows_v<Job> = true;
 
 /// The kernel for one source of items. Rows without elements are counted only.
 template <class Duplicates, class Job, class Exec, class Source, class Value, class Space,
-          class Order = all_at_once>
+          class Order = schedule::flat>
 void launch_apply(const Exec& exec, const apply_labels& labels, const Job& job, const Source& source,
                   std::int64_t items, const array_ref<Value, Space>& values, const Order& order = {}) {
   if (values.width() == 0) {
@@ -114,8 +114,8 @@ void launch_apply(const Exec& exec, const apply_labels& labels, const Job& job, 
 
 /// The job as its kernels need it, for a path that occupies the calling thread or not.
 template <bool Staged, class Exec, class Job, class Value, class Space>
-auto prepared([[maybe_unused]] call<Exec>& of, [[maybe_unused]] const std::string& label, const Job& job,
-              [[maybe_unused]] const array_ref<Value, Space>& values) {
+auto prepared([[maybe_unused]] launch_context<Exec>& of, [[maybe_unused]] const std::string& label,
+              const Job& job, [[maybe_unused]] const array_ref<Value, Space>& values) {
   if constexpr (requires { Job::max_fields; })
     return job.template prepare<Staged>(of, label, values);
   else
@@ -131,7 +131,7 @@ bool is_refused([[maybe_unused]] const Job& job) {
 
 /// Reports rows that a plan names more than once.
 template <class Exec>
-report_writer report_repeats(call<Exec>& of, const std::string& label, const row_plan& plan) {
+report_writer report_repeats(launch_context<Exec>& of, const std::string& label, const row_plan& plan) {
   const plan_storage& from = *plan.storage();
   const report_writer report = of.report();
   launch(of.exec(), of.label_part(label, "find_duplicates"), plan.positions(),
@@ -141,7 +141,8 @@ report_writer report_repeats(call<Exec>& of, const std::string& label, const row
 
 /// A plan as the kernels see it, with a look for repeated rows where they are forbidden.
 template <class Duplicates, bool Checked, class Exec>
-kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label, const row_plan& plan) {
+kernels::plan_rows<Checked> plan_source(launch_context<Exec>& of, const std::string& label,
+                                        const row_plan& plan) {
   const plan_storage& from = *plan.storage();
   kernels::plan_rows<Checked> source{from.unique_rows,  from.segment_begin,    from.order,
                                      from.unique_count, from.report->findings, nullptr};
@@ -151,7 +152,7 @@ kernels::plan_rows<Checked> plan_source(call<Exec>& of, const std::string& label
 
 /// Gives a plan's source on a device the sums of its long segments, in the type that the job's kernels compute in.
 template <class Sum, class Exec, class Source, class Value, class Space>
-void sum_long(call<Exec>& of, const std::string& label, const row_plan& plan,
+void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
   using plain = std::remove_const_t<Value>;
   const plan_storage& from = *plan.storage();
@@ -176,7 +177,7 @@ void sum_long(call<Exec>& of, const std::string& label, const row_plan& plan,
 
 /// The kernels of a job on a plan's rows.
 template <class Duplicates, bool Checked, class Exec, class Job, class Value, class Space, class Order>
-void apply_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void apply_plan(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                 std::int64_t items, const array_ref<Value, Space>& values, const Order& order) {
   const auto labels = apply_labels::of<Job>(of, label);
   auto source = plan_source<Duplicates, Checked>(of, label, plan);
@@ -186,9 +187,9 @@ void apply_plan(call<Exec>& of, const std::string& label, const Job& job, const 
   launch_apply<Duplicates>(of.exec(), labels, job, source, items, values, order);
 }
 
-template <class Duplicates, class Exec, class Job, class Value, class Space, class Order = all_at_once>
-void write_direct(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
-                  const array_ref<Value, Space>& values, const Order& order = {}) {
+template <class Duplicates, class Exec, class Job, class Value, class Space, class Order = schedule::flat>
+void launch_update(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                   const array_ref<Value, Space>& values, const Order& order = {}) {
   if (plan.storage()->checked)
     apply_plan<Duplicates, true>(of, label, job, plan, plan.positions(), values, order);
   else
@@ -198,16 +199,16 @@ void write_direct(call<Exec>& of, const std::string& label, const Job& job, cons
 /// Combines the values of each of the plan's rows on the device, in the rows' order. Null where nothing must be
 /// written, because the batch was found faulty; blocks until that is known.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-auto* combine_on_device(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
-                        std::int64_t items, const array_ref<Value, Space>& values) {
+auto* combine_on_device(launch_context<Exec>& of, const std::string& label, const Job& job,
+                        const row_plan& plan, std::int64_t items, const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   using wire = typename Job::template wire_type<plain, Duplicates>;
   wire* combined = of.template scratch<wire>(items * values.width());
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   if (plan.storage()->checked)
-    apply_plan<Duplicates, true>(of, label, emit, plan, items, values, all_at_once{});
+    apply_plan<Duplicates, true>(of, label, emit, plan, items, values, schedule::flat{});
   else
-    apply_plan<Duplicates, false>(of, label, emit, plan, items, values, all_at_once{});
+    apply_plan<Duplicates, false>(of, label, emit, plan, items, values, schedule::flat{});
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(of.exec(), label);
     if (report_pool<execution_backend<Exec>>::read(of.report()).duplicates != 0)
@@ -223,11 +224,11 @@ template <class Path, class TableSpace>
 auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {
     (void)plan;
-    return all_at_once{};
+    return schedule::flat{};
   } else if constexpr ((Path::reaches_table && !Path::sorts)) {
-    return in_few_threads{plan.storage()->unique_count};
+    return schedule::range_chunks{plan.storage()->unique_count};
   } else {
-    return in_few_teams{plan.storage()->unique_count, 0, {}};
+    return schedule::team_chunks{plan.storage()->unique_count, 0, {}};
   }
 }
 

@@ -96,7 +96,7 @@ void launch_gather_units(const Exec& exec, const std::string& label, const Table
                          const Source& source, std::int64_t items, const Order& order) {
   const auto from = as_units<Unit>(table);
   const auto to = as_units<Unit>(out);
-  if constexpr (std::is_same_v<Order, all_at_once>) {
+  if constexpr (std::is_same_v<Order, schedule::flat>) {
     using kernel = kernels::gather_row_pairs<Unit, Source>;
     const std::int64_t step = kernel::step_for(to.width);
     order.run(
@@ -111,7 +111,7 @@ void launch_gather_units(const Exec& exec, const std::string& label, const Table
 
 /// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
-          class Order = all_at_once>
+          class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
                    const array_ref<Out, OutSpace>& out, const Source& source, std::int64_t items,
                    const Order& order = {}) {
@@ -172,8 +172,8 @@ void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, c
 
 /// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
-void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows,
-                     std::int64_t* rows) {
+void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+                     std::int64_t table_rows, std::int64_t* rows) {
   using plain = std::remove_const_t<Index>;
   const std::string& label = of.label("staged", "resolve");
   const plain* at_host = indices_for_host(of, indices);
@@ -183,13 +183,14 @@ void resolve_on_host(call<Exec>& of, const array_ref<Index, Space>& indices, std
     launch(of.exec(), label, indices.rows(), resolve);
     of.exec().fence(label);
   } else {
-    run_on_crew(label, indices.rows(), resolve);
+    run_on_workers(label, indices.rows(), resolve);
   }
 }
 
 /// Rows without elements: nothing moves, but bad indices are found all the same.
 template <class Bounds, class Exec, class Index, class Space>
-void look_at_bounds(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t table_rows) {
+void look_at_bounds(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+                    std::int64_t table_rows) {
   using plain = std::remove_const_t<Index>;
   if constexpr (Bounds::reports) {
     if (indices.rows() == 0) return;

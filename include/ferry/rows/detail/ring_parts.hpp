@@ -16,16 +16,16 @@ struct all_by_ring {
   }
 };
 
-/// What a worker of a ring takes from the claims, part by part.
-template <class Claims, class Parts>
-class claimed_parts {
+/// What a worker of a ring takes from the work queue, part by part.
+template <class Queue, class Parts>
+class queued_parts {
  public:
-  claimed_parts(Claims& claims, const Parts& parts) : claims_(claims), parts_(parts) {}
+  queued_parts(Queue& queue, const Parts& parts) : queue_(queue), parts_(parts) {}
 
   bool take(kernels::ring_post& next) {
     std::int64_t first = 0, count = 0;
     while (at_ == found_.size()) {
-      if (!claims_.take(first, count)) return false;
+      if (!queue_.take(first, count)) return false;
       found_.clear();
       at_ = 0;
       parts_(first, count, [&](std::int64_t begin, std::int64_t length) {
@@ -37,7 +37,7 @@ class claimed_parts {
   }
 
  private:
-  Claims& claims_;
+  Queue& queue_;
   const Parts& parts_;
   std::vector<kernels::ring_post> found_;
   std::size_t at_ = 0;

@@ -9,12 +9,12 @@
 namespace ferry::detail {
 
 /// A worker's side of its words. Says at the end of its life that there will be no more posts.
-class ring_feed {
+class ring_producer {
  public:
-  ring_feed(ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
-  ring_feed(const ring_feed&) = delete;
-  ring_feed& operator=(const ring_feed&) = delete;
-  ~ring_feed() { end(); }
+  ring_producer(ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
+  ring_producer(const ring_producer&) = delete;
+  ring_producer& operator=(const ring_producer&) = delete;
+  ~ring_producer() { end(); }
 
   /// Whether nobody has ended this feed before its worker came to begin.
   [[nodiscard]] bool begin() {

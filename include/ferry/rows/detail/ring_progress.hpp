@@ -111,7 +111,7 @@ class ring_progress {
   std::atomic<bool> has_ended_{false};
   std::atomic<bool> over_{false};
   questions ask_{*this};
-  crew watcher_;
+  worker_team watcher_;
 };
 
 }  // namespace ferry::detail

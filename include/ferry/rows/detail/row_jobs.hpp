@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The jobs of scatter and scatter_add; step's stands with its verb. See write_rows.hpp for what a job is.
+/// The jobs of scatter and scatter_add; step's stands with its verb. See update_rows.hpp for what a job is.
 namespace ferry::detail {
 
 template <class T, class V>
@@ -32,7 +32,7 @@ using combine_type = typename decltype(combining<T, V>())::type;
 
 /// Writes the combined value of each item into a dense buffer: the device's share of the staged path.
 template <class Wire, bool Moves>
-struct emit_job {
+struct reduce_to_buffer {
   array_ref<Wire, device_space> table;
 
   template <class Exec, class Value>
@@ -67,7 +67,7 @@ struct replace_job {
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return emit_job<Wire, moves<Value, Duplicates>>{
+    return reduce_to_buffer<Wire, moves<Value, Duplicates>>{
         dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
@@ -84,7 +84,7 @@ struct replace_job {
   }
 
   template <class Check>
-  void reach(const Check& check) const {
+  void for_each_array(const Check& check) const {
     check(table);
   }
 };
@@ -103,7 +103,7 @@ struct add_job {
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
-    return emit_job<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
+    return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
   template <class Exec, class Duplicates, class Value, class Space, class Run>
@@ -114,7 +114,7 @@ struct add_job {
   }
 
   template <class Check>
-  void reach(const Check& check) const {
+  void for_each_array(const Check& check) const {
     check(table);
   }
 };

@@ -8,10 +8,10 @@
 #include <string>
 
 /// In which order a kernel of items x per_item work items walks over them.
-namespace ferry::detail {
+namespace ferry::detail::schedule {
 
 /// One work item for each thread, all at once.
-struct all_at_once {
+struct flat {
   template <class Exec, class Functor>
   void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
            const Functor& functor) const {
@@ -20,10 +20,10 @@ struct all_at_once {
 };
 
 /// By few teams, chunk by chunk. A host's threads walk over neighbouring items anyway.
-struct in_few_teams {
+struct team_chunks {
   const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
   std::int64_t chunk = 0;
-  kernels::meeting_point meeting{};
+  kernels::split_state split{};
 
   template <class Exec, class Functor>
   void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
@@ -35,13 +35,14 @@ struct in_few_teams {
       constexpr auto tuning = execution_backend<Exec>::tuning();
       launch_teams<tuning.ordered_team_size>(
           exec, label, tuning.ordered_teams, 1,
-          kernels::in_chunks<Exec, Functor>{functor, items, count, per_item, chunk, meeting});
+          kernels::team_chunked<Exec, Functor>{functor, items, count, per_item, chunk, split});
     }
   }
 };
 
-/// The same in one piece for each team, without teams: for verbs on path::direct, whose launches must not allocate.
-struct in_few_threads {
+/// One piece for each of as many blocks as there would be teams. A RangePolicy: a TeamPolicy's launch allocates, which verbs
+/// on path::direct must not.
+struct range_chunks {
   const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
 
   template <class Exec, class Functor>
@@ -54,9 +55,9 @@ struct in_few_threads {
       constexpr std::int64_t pieces = execution_backend<Exec>::tuning().ordered_teams;
       constexpr std::int64_t size = execution_backend<Exec>::tuning().ordered_team_size;
       launch(exec, label, pieces * size,
-             kernels::in_pieces<Functor>{functor, items, count, per_item, pieces, size});
+             kernels::range_chunked<Functor>{functor, items, count, per_item, pieces, size});
     }
   }
 };
 
-}  // namespace ferry::detail
+}  // namespace ferry::detail::schedule

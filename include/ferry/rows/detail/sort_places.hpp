@@ -19,8 +19,8 @@ namespace ferry::detail {
 /// Positions in the order of the table's pages, for a gather that only wants neighbours: one or two passes of the
 /// sort, and none of a plan's other arrays. Enqueued; the arrays are the call's.
 template <class Bounds, class Exec, class Index, class Space>
-kernels::sorted_places sort_by_page(call<Exec>& of, const array_ref<Index, Space>& indices, std::int64_t rows,
-                                    std::int64_t row_bytes) {
+kernels::sorted_places sort_by_page(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
+                                    std::int64_t rows, std::int64_t row_bytes) {
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
   constexpr std::int64_t page = std::int64_t{1} << 21;

@@ -20,11 +20,11 @@ inline constexpr const char* two_ends_need_the_host =
 /// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
 /// page-locked memory of the call.
 template <class Exec>
-class meeting {
+class split_cursor {
  public:
-  meeting(call<Exec>& of, std::int64_t items, std::int64_t item_bytes)
+  split_cursor(launch_context<Exec>& of, std::int64_t items, std::int64_t item_bytes)
       : teams_(execution_backend<Exec>::tuning().ordered_teams), end_(of.event_to_record()) {
-    const std::int64_t least_bytes = execution_backend<Exec>::tuning().meeting_chunk_bytes;
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning().split_chunk_bytes;
     const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
     // Small batches still give every team a few chunks, so that the two ends can meet between them.
     chunk_ =
@@ -38,18 +38,18 @@ class meeting {
 
   /// Items of a team's chunk.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
-  [[nodiscard]] kernels::meeting_point for_device() const { return {progress_, limit_}; }
-  [[nodiscard]] meeting_claims for_host(std::int64_t piece) const {
+  [[nodiscard]] kernels::split_state for_device() const { return {progress_, limit_}; }
+  [[nodiscard]] split_queue for_host(std::int64_t piece) const {
     return {limit_, progress_, teams_, teams_ * chunk_, piece};
   }
-  /// Orders the lane behind what the call's own instance has enqueued so far: from then on the buffers that the
-  /// lane writes to are the call's, and those that it reads hold what its kernels wrote.
-  void after(call<Exec>& of) const {
-    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.lane(), *now);
+  /// Orders the side stream behind what the call's own instance has enqueued so far: from then on the buffers that the
+  /// side_stream writes to are the call's, and those that it reads hold what its kernels wrote.
+  void after(launch_context<Exec>& of) const {
+    if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.side_stream(), *now);
   }
-  /// Orders the call's own instance behind the lane.
-  void behind(call<Exec>& of) const {
-    execution_backend<Exec>::record_at(of.lane(), *end_);
+  /// Orders the call's own instance behind the side stream.
+  void behind(launch_context<Exec>& of) const {
+    execution_backend<Exec>::record_at(of.side_stream(), *end_);
     execution_backend<Exec>::wait_for(of.exec(), *end_);
   }
 
@@ -60,7 +60,7 @@ class meeting {
   std::int64_t chunk_ = 1;
   std::int64_t* limit_ = nullptr;
   std::int64_t* progress_ = nullptr;
-  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of what the lane does
+  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of what the side stream does
 };
 
 /// A list of rows, on its way to the host: its last part first, because that is where the host's workers begin.
@@ -68,7 +68,7 @@ template <class Exec, class Row>
 class list_from_back {
  public:
   /// Takes the memory, so that nothing can fail for want of it once the device has begun.
-  list_from_back(call<Exec>& of, std::int64_t count)
+  list_from_back(launch_context<Exec>& of, std::int64_t count)
       : here_(of.template pinned<Row>(count)),
         count_(count),
         split_(count - std::min(count, first_part)),
@@ -77,10 +77,10 @@ class list_from_back {
     words_[0] = words_[1] = 0;
   }
 
-  void bring(call<Exec>& of, const Row* sorted) {
+  void bring(launch_context<Exec>& of, const Row* sorted) {
     bring(of, sorted, split_, count_, words_);
     bring(of, sorted, 0, split_, words_ + 1);
-    execution_backend<Exec>::record_at(of.lane(), *all_);
+    execution_backend<Exec>::record_at(of.side_stream(), *all_);
   }
 
   /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it
@@ -93,10 +93,11 @@ class list_from_back {
  private:
   static constexpr std::int64_t first_part = 1 << 15;
 
-  void bring(call<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end, std::int64_t* word) {
-    transfer(of.lane(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
+  void bring(launch_context<Exec>& of, const Row* sorted, std::int64_t begin, std::int64_t end,
+             std::int64_t* word) {
+    transfer(of.side_stream(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
              device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
-    execution_backend<Exec>::launch_blocks(of.lane(), 1, 1, kernels::raise_word<Exec>{word});
+    execution_backend<Exec>::launch_blocks(of.side_stream(), 1, 1, kernels::raise_word<Exec>{word});
   }
 
   Row* here_;

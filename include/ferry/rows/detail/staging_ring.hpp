@@ -21,7 +21,7 @@
 
 namespace ferry::detail {
 
-/// Page-locked slots by which a crew of host threads and a kernel exchange the items of a list: a worker fills a slot
+/// Page-locked slots by which a worker team of host threads and a kernel exchange the items of a list: a worker fills a slot
 /// and posts it, a team of the kernel moves it to where it belongs on the device, or the other way round. Each worker
 /// has a few slots and a team of its own, so that neither waits while the other works; all slots together stay in
 /// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
@@ -42,10 +42,13 @@ class ring {
  public:
   /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
   /// `workers` would not all find work; with 0 the calling thread does without other threads. The kernel goes
-  /// to `lane`.
-  ring(call<Exec>& of, const Exec& lane, std::string label, std::int64_t items, std::int64_t item_bytes,
-       int workers)
-      : call_(of), lane_(lane), items_(items), bytes_(static_cast<std::size_t>(items * item_bytes)) {
+  /// to `side_stream`.
+  ring(launch_context<Exec>& of, const Exec& side_stream, std::string label, std::int64_t items,
+       std::int64_t item_bytes, int workers)
+      : context_(of),
+        side_stream_(side_stream),
+        items_(items),
+        bytes_(static_cast<std::size_t>(items * item_bytes)) {
     progress_.label = std::move(label);
     constexpr auto tuning = execution_backend<Exec>::tuning();
     static_assert(tuning.ring_slot_bytes <= words::depth * tuning.dma_run_bytes,
@@ -70,9 +73,9 @@ class ring {
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
     if constexpr (!is_host_exec<Exec>) {
       // A single worker has somebody else launch the kernel, see below.
-      if (found > 1) crew_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
-      progress_.alone = alone_ = crew_.helpers() == 0;
-      workers_ = std::min(workers_, 1 + crew_.helpers());
+      if (found > 1) team_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
+      progress_.alone = alone_ = team_.helpers() == 0;
+      workers_ = std::min(workers_, 1 + team_.helpers());
     }
     depth_ = std::min<std::int64_t>(words::depth, std::max<std::int64_t>(1, items));
     slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
@@ -94,15 +97,15 @@ class ring {
       throw device_error("ferry: " + progress_.label + " was given up");
   }
 
-  /// For each piece of the claims, `parts(first, count, visit)` visits what goes by way of the ring. Of that,
+  /// For each piece of the queue, `parts(first, count, visit)` visits what goes by way of the ring. Of that,
   /// fill(here, slot, first, count) packs the items into a slot and says whether any has no row; the mover takes them
   /// from there to the device.
-  template <class Claims, class Mover, class Parts, class Fill>
-  void to_device(Claims& claims, const Mover& mover, const Parts& parts, const Fill& fill) {
+  template <class Queue, class Mover, class Parts, class Fill>
+  void to_device(Queue& queue, const Mover& mover, const Parts& parts, const Fill& fill) {
     const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_,
                                  progress_.label);
-    share(mover, [&](int worker, ring_feed& own) {
-      claimed_parts<Claims, Parts> rest(claims, parts);
+    share(mover, [&](int worker, ring_producer& own) {
+      queued_parts<Queue, Parts> rest(queue, parts);
       for (post next{0, 0, 0}; rest.take(next);) {
         if (alone_ && own.posted() == depth_) {
           own.end();
@@ -120,17 +123,17 @@ class ring {
   }
   template <class Mover, class Parts, class Fill>
   void to_device(const Mover& mover, const Parts& parts, const Fill& fill) {
-    front_claims claims(items_, per_slot_);
-    to_device(claims, mover, parts, fill);
+    front_queue queue(items_, per_slot_);
+    to_device(queue, mover, parts, fill);
   }
 
   /// The other way: the mover brings the items to a slot, then drain(here, slot, first, count) takes them on.
-  template <class Claims, class Mover, class Parts, class Drain>
-  void from_device(Claims& claims, const Mover& mover, const Parts& parts, const Drain& drain) {
+  template <class Queue, class Mover, class Parts, class Drain>
+  void from_device(Queue& queue, const Mover& mover, const Parts& parts, const Drain& drain) {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_,
                                  progress_.label);
-    share(mover, [&](int worker, ring_feed& own) {
-      claimed_parts<Claims, Parts> rest(claims, parts);
+    share(mover, [&](int worker, ring_producer& own) {
+      queued_parts<Queue, Parts> rest(queue, parts);
       if (alone_) return drain_alone(mover, rest, own, drain);
       post asked[words::depth];
       std::int64_t drained = 0;
@@ -155,8 +158,8 @@ class ring {
   }
   template <class Mover, class Parts, class Drain>
   void from_device(const Mover& mover, const Parts& parts, const Drain& drain) {
-    front_claims claims(items_, per_slot_);
-    from_device(claims, mover, parts, drain);
+    front_queue queue(items_, per_slot_);
+    from_device(queue, mover, parts, drain);
   }
 
  private:
@@ -171,19 +174,19 @@ class ring {
   void share(const Mover& mover, const Work& work) {
     const auto as_worker = [&](int worker) {
       try {
-        ring_feed own(progress_, words_[worker]);
+        ring_producer own(progress_, words_[worker]);
         if (own.begin()) work(worker, own);
       } catch (...) {
-        end_those_who_have_not_begun();
+        cancel_unstarted_workers();
         if (progress_.give_up()) throw;  // the others end because of that
       }
-      end_those_who_have_not_begun();
+      cancel_unstarted_workers();
     };
     const auto launch_or_give_up = [&] {
       try {
         serve(mover);
       } catch (...) {
-        end_those_who_have_not_begun();
+        cancel_unstarted_workers();
         if (progress_.give_up()) throw;
       }
     };
@@ -193,9 +196,9 @@ class ring {
         if (!launched_) serve(mover);
       } else if (workers_ == 1) {
         // Launches may block until the kernel ends, so the only worker must not be the one who launches.
-        crew_.run([&](int thread) { thread == 0 ? as_worker(0) : launch_or_give_up(); });
+        team_.run([&](int thread) { thread == 0 ? as_worker(0) : launch_or_give_up(); });
       } else {
-        crew_.run([&](int worker) {
+        team_.run([&](int worker) {
           if (worker == 0) launch_or_give_up();
           as_worker(worker);
         });
@@ -204,14 +207,14 @@ class ring {
       progress_.stop();
       throw;
     }
-    crew_.dismiss();
+    team_.dismiss();
     progress_.end();
   }
 
   /// The calling thread alone posts what there is room for, then launches a kernel that ends with it, so that
   /// nobody has to work meanwhile.
   template <class Mover, class Rest, class Drain>
-  void drain_alone(const Mover& mover, Rest& rest, ring_feed& own, const Drain& drain) {
+  void drain_alone(const Mover& mover, Rest& rest, ring_producer& own, const Drain& drain) {
     post asked[words::depth];
     for (post next{0, 0, 0}; rest.take(next);) {
       if (launched_) start_over(own);
@@ -228,7 +231,7 @@ class ring {
     }
   }
   /// Once the kernel has ended.
-  void start_over(ring_feed& own) {
+  void start_over(ring_producer& own) {
     if (end_ != nullptr) end_->wait();
     progress_.end();
     own.start_over();
@@ -237,8 +240,8 @@ class ring {
 
   /// A worker who has ended leaves nothing to do for those who have not begun yet, perhaps because their thread is
   /// launching the kernel and the launch blocks until it ends. So it says for them that there will be no posts.
-  void end_those_who_have_not_begun() {
-    for (int worker = 0; worker < workers_; ++worker) ring_feed::end_unless_begun(words_[worker]);
+  void cancel_unstarted_workers() {
+    for (int worker = 0; worker < workers_; ++worker) ring_producer::end_unless_begun(words_[worker]);
   }
 
   template <class Mover>
@@ -246,10 +249,10 @@ class ring {
     if constexpr (!is_host_exec<Exec>) {
       using kernel = kernels::serve_ring<Exec, Mover>;
       execution_backend<Exec>::launch_blocks(
-          lane_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
+          side_stream_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
           kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
       launched_ = true;
-      execution_backend<Exec>::record_at(lane_, *end_);
+      execution_backend<Exec>::record_at(side_stream_, *end_);
       progress_.served.store(end_.get(), std::memory_order_release);
     }
   }
@@ -259,29 +262,29 @@ class ring {
   void serve_here([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
                   [[maybe_unused]] const post& next) {
     if constexpr (is_host_exec<Exec>) {
-      launch(call_.exec(), progress_.label, next.count * mover.units(),
+      launch(context_.exec(), progress_.label, next.count * mover.units(),
              kernels::serve_post<Mover>{mover, slot, next});
-      call_.exec().fence(progress_.label);
+      context_.exec().fence(progress_.label);
     }
   }
 
   [[nodiscard]] auto here() const {
     if constexpr (is_host_exec<Exec>)
-      return call_.exec();
+      return context_.exec();
     else
       return caller_thread{};
   }
   /// The host's share of a piece has ended.
   void settle() const {
-    if constexpr (is_host_exec<Exec>) call_.exec().fence(progress_.label);
+    if constexpr (is_host_exec<Exec>) context_.exec().fence(progress_.label);
   }
 
   [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
     return slots_ + (worker * depth_ + turn % depth_) * slot_bytes_;
   }
 
-  call<Exec>& call_;
-  const Exec& lane_;
+  launch_context<Exec>& context_;
+  const Exec& side_stream_;
   std::int64_t items_;
   std::size_t bytes_;
   std::int64_t per_slot_ = 1;
@@ -294,7 +297,7 @@ class ring {
   bool launched_ = false;
   std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of the kernel; null on a host
   ring_progress progress_;
-  crew crew_;
+  worker_team team_;
 };
 
 }  // namespace ferry::detail

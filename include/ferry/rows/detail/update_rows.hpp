@@ -19,14 +19,14 @@
 namespace ferry::detail {
 
 template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
-ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
-                     const array_ref<Value, Space>& values, const rollback& ends) {
-  call<Exec> of(exec, verb);
+ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
+                      const array_ref<Value, Space>& values, const rollback& ends) {
+  launch_context<Exec> of(exec, verb);
   if constexpr ((Path::occupies_host_threads && Path::reaches_table))
     of.refuse_capture(two_ends_need_the_host);
   const std::string& label = of.label(Path::name);
   of.use(plan.storage());
-  of.end_by(ends);
+  of.roll_back_by(ends);
   if (plan.positions() == 0) {
   } else if (job.table.width() == 0 && !counts_rows_v<Job>) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
@@ -35,20 +35,20 @@ ticket write_by_plan(const Exec& exec, const char* verb, const Job& job, const r
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
-      job.reach([&](const auto& array) {
+      job.for_each_array([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         if constexpr ((Path::occupies_host_threads && Path::reaches_table))
-          of.settles(array);  // the host writes as well
+          of.wait_for_host_access(array);  // the host writes as well
         of.touches(array);
       });
       const auto ready = prepared<false>(of, label, job, values);
       if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>)
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       else
-        write_direct<Duplicates>(of, label, ready, plan, values, plan_order<Path, table_space>(plan));
+        launch_update<Duplicates>(of, label, ready, plan, values, plan_order<Path, table_space>(plan));
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) { of.settles(array); });
+      job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = prepared<true>(of, label, job, values);
       if (!is_refused(ready)) write_staged<Duplicates>(of, label, ready, plan, values);
     }
@@ -67,9 +67,9 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   using unique = duplicates::assume_unique;
   using table_space = typename decltype(job.table)::memory_space;
   const std::int64_t n = indices.rows();
-  call<Exec> of(exec, verb);
+  launch_context<Exec> of(exec, verb);
   const std::string& label = of.label(Path::name);
-  of.end_by(ends);
+  of.roll_back_by(ends);
   const auto labels = apply_labels::of<Job>(of, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
@@ -88,14 +88,14 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
     if constexpr ((Path::reaches_table && !Path::sorts)) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
-      job.reach([&](const auto& array) {
+      job.for_each_array([&](const auto& array) {
         require_direct_reach(verb, exec, array);
         of.touches(array);
       });
       apply_here(prepared<false>(of, label, job, values), values);
     } else {
       settle(of, label, job.table, values);
-      job.reach([&](const auto& array) { of.settles(array); });
+      job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = prepared<true>(of, label, job, values);
       if (is_refused(ready)) {
         look_at_bounds<Bounds>(of, indices, job.table.rows());  // a bad index is the graver finding
@@ -120,17 +120,17 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
 }
 
 /// Entry of the three verbs: plan or indices, sorted or not.
-template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, route... Without, class Exec,
-          class Job, class Indices, class Value, class Space>
-ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
-                  const array_ref<Value, Space>& values, const rollback& ends = {}) {
+template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, path_kind... Without,
+          class Exec, class Job, class Indices, class Value, class Space>
+ticket update_rows(const Exec& exec, const Job& job, const Indices& indices,
+                   const array_ref<Value, Space>& values, const rollback& ends = {}) {
   static constexpr const char* verb_name = name(What).data();
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, Chosen>(verb_name, indices, job.table);
     require_shapes(verb_name, job.table, indices.positions(), values);
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, indices.positions(), true, [&]<class Path>(Path) {
-          return write_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, ends);
+          return update_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, ends);
         });
   } else {
     const auto which = make_ref(indices);
@@ -140,7 +140,7 @@ ticket write_rows(const Exec& exec, const Job& job, const Indices& indices,
     return on_path<Asked, What, Space, Without...>(
         exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
           if constexpr (Duplicates::needs_plan || Path::sorts)
-            return write_by_plan<Path, Duplicates>(
+            return update_by_plan<Path, Duplicates>(
                 exec, verb_name, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, ends);
           else
             return write_unsorted<Path, Bounds>(exec, verb_name, job, which, values, ends);

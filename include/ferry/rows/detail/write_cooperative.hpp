@@ -18,8 +18,8 @@ namespace ferry::detail {
 /// Table in host memory, values on the device, a plan made there. The device's teams write from the front of the
 /// sorted rows; other teams bring the back to the ring, from where the host's workers write it.
 template <class Duplicates, class Exec, class Job, class Value>
-void write_cooperative(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
-                       const array_ref<Value, device_space>& values) {
+void write_cooperative(launch_context<Exec>& of, const std::string& label, const Job& job,
+                       const row_plan& plan, const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
   const auto labels = apply_labels::of<Job>(of, label);
   const plan_storage& store = *plan.storage();
@@ -31,19 +31,19 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
   using wire = std::remove_cvref_t<decltype(*combined)>;
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
 
-  ring<Exec> slots(of, of.lane(), label, items, row_bytes,
+  ring<Exec> slots(of, of.side_stream(), label, items, row_bytes,
                    execution_backend<Exec>::tuning().cooperative_workers);
-  const meeting meet(of, items, row_bytes);
+  const split_cursor split(of, items, row_bytes);
   list_from_back<Exec, std::int64_t> list(of, items);
-  meet.after(of);
+  split.after(of);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
   launch_apply<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                       in_few_teams{nullptr, meet.chunk(), meet.for_device()});
+                       schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
 
   list.bring(of, store.unique_rows);
-  auto claims = meet.for_host(slots.per_slot());
+  auto queue = split.for_host(slots.per_slot());
   with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
-    slots.from_device(claims, mover, all_by_ring{},
+    slots.from_device(queue, mover, all_by_ring{},
                       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         const auto packed = dense_rows<const wire, pinned_space>(
                             reinterpret_cast<const wire*>(slot), count, wide, "slot");
@@ -51,7 +51,7 @@ void write_cooperative(call<Exec>& of, const std::string& label, const Job& job,
                                              count, packed);
                       });
   });
-  meet.behind(of);
+  split.behind(of);
 }
 
 }  // namespace ferry::detail

@@ -18,12 +18,13 @@
 #include <type_traits>
 #include <utility>
 
-/// The staged ways of the verbs that write to a table; see write_direct.hpp for what a job is.
+/// The staged ways of the verbs that write to a table; see launch_update.hpp for what a job is.
 namespace ferry::detail {
 
 /// Values in host memory, for kernels of the device: brought there through the ring, as one dense batch.
 template <class Exec, class Value, class Space>
-auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Value, Space>& values) {
+auto upload_values(launch_context<Exec>& of, const std::string& label,
+                   const array_ref<Value, Space>& values) {
   using plain = std::remove_const_t<Value>;
   const auto wide = values.width();
   const auto row_bytes = wide * static_cast<std::int64_t>(sizeof(plain));
@@ -52,7 +53,7 @@ auto upload_values(call<Exec>& of, const std::string& label, const array_ref<Val
 
 /// Items (row, value row) whose values lie in device memory, applied by the host's threads.
 template <class Exec, class Job, class Value>
-void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
+void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
   const auto labels = apply_labels::of<Job>(of, label);
@@ -114,7 +115,7 @@ void drain_rows(call<Exec>& of, const std::string& label, const Job& job, const 
 
 /// Table in host memory, values on the device, a plan made on the device: combined there, applied here.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void drain_plan(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void drain_plan(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
@@ -129,7 +130,7 @@ void drain_plan(call<Exec>& of, const std::string& label, const Job& job, const 
 
 /// A plan whose arrays kernels of the host can read.
 template <class Exec, class Host>
-row_plan plan_for_host(call<Exec>& of, const Host&, const row_plan& plan) {
+row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& plan) {
   if constexpr (is_host_exec<Exec>) {
     return plan;
   } else {
@@ -151,7 +152,7 @@ row_plan plan_for_host(call<Exec>& of, const Host&, const row_plan& plan) {
 
 /// Everything of the verb on the host's threads: table and values both lie in host memory.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void write_on_host(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void write_on_host(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                    const array_ref<Value, Space>& values) {
   const auto labels = apply_labels::of<Job>(of, label);
   const auto host = host_side(of.exec());
@@ -175,11 +176,11 @@ void write_on_host(call<Exec>& of, const std::string& label, const Job& job, con
 
 /// One of the three staged ways, by where table and values lie.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
-void write_staged(call<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+void write_staged(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values) {
   using table_space = typename decltype(job.table)::memory_space;
   if constexpr (!table_space::is_host_accessible)
-    write_direct<Duplicates>(of, label, job, plan, upload_values(of, label, values));
+    launch_update<Duplicates>(of, label, job, plan, upload_values(of, label, values));
   else if constexpr (Space::is_host_accessible)
     write_on_host<Duplicates>(of, label, job, plan, values);
   else

@@ -23,7 +23,7 @@ namespace detail {
 
 /// What graphs have let go of, in threads that must not call the device's functions, until a verb drops it.
 /// Thread-safe.
-class drop_box {
+class graph_resources {
  public:
   /// Where the engine has gone so has the device: the process is about to end, and nothing may be freed here.
   void put(std::shared_ptr<void>* dropped) noexcept {
@@ -68,15 +68,15 @@ class kept_instance {
 /// What the verbs of one backend share: scratch memory, events, reports, and the work that nobody waits for.
 /// Made by the first verb, gone with Kokkos::finalize. Thread-safe.
 template <class Backend>
-class engine final : public detail::flight_keeper {
+class engine final : public detail::ticket_state_keeper {
  public:
   static std::shared_ptr<engine> get() { return detail::until_finalize<engine>(); }
 
   engine() = default;
   ~engine() override {
-    for (const auto& each : adrift_)
+    for (const auto& each : detached_)
       for (auto* work = each.first; work != nullptr; work = work->next) wait_out(*work);
-    drop_all([](detail::flight&) { return true; });
+    drop_all([](detail::ticket_state&) { return true; });
     const auto dropped = drop_box_->close();
     for (const auto& each : instances_)
       if (const auto alive = each.lock()) alive->drop();
@@ -92,12 +92,12 @@ class engine final : public detail::flight_keeper {
   }
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
-  [[nodiscard]] detail::flight_handle flight() { return flights_->take(); }
+  [[nodiscard]] detail::ticket_state_handle take_ticket_state() { return states_->take(); }
   /// For the small objects of verbs.
   [[nodiscard]] const std::shared_ptr<detail::node_pool>& nodes() const { return nodes_; }
 
-  [[nodiscard]] lane_pool& lanes() { return lanes_; }
-  [[nodiscard]] const std::shared_ptr<detail::drop_box>& dropped() const { return drop_box_; }
+  [[nodiscard]] side_stream_pool& side_streams() { return side_streams_; }
+  [[nodiscard]] const std::shared_ptr<detail::graph_resources>& dropped() const { return drop_box_; }
 
   /// The point in the work of `exec` that is reached now; null where it has been reached already.
   template <class Exec>
@@ -122,11 +122,11 @@ class engine final : public detail::flight_keeper {
   }
 
   /// Keeps `work`, whose end is a point of instance work.who.
-  void keep(detail::flight_handle work) noexcept override {
+  void keep(detail::ticket_state_handle work) noexcept override {
     {
       const std::lock_guard lock(guard_);
-      if (lane* const of = lane_of(work->who)) {
-        detail::flight* const added = work.release();
+      if (detached_tickets* const of = detached_of(work->who)) {
+        detail::ticket_state* const added = work.release();
         added->next = nullptr;
         (of->first == nullptr ? of->first : of->last->next) = added;
         of->last = added;
@@ -145,29 +145,29 @@ class engine final : public detail::flight_keeper {
 
  private:
   /// Detached work of one instance, which ends in the order in which it was enqueued.
-  struct lane {
+  struct detached_tickets {
     instance_id who;
-    detail::flight* first = nullptr;
-    detail::flight* last = nullptr;
+    detail::ticket_state* first = nullptr;
+    detail::ticket_state* last = nullptr;
   };
   static constexpr std::size_t many = 8;
 
   /// Null where there is no memory for it.
-  lane* lane_of(instance_id who) noexcept {
-    for (auto& each : adrift_)
+  detached_tickets* detached_of(instance_id who) noexcept {
+    for (auto& each : detached_)
       if (each.who == who) return &each;
     try {
-      adrift_.push_back({who});
-      return &adrift_.back();
+      detached_.push_back({who});
+      return &detached_.back();
     } catch (...) {
       return nullptr;
     }
   }
 
-  static bool has_ended(detail::flight& work) noexcept {
+  static bool has_ended(detail::ticket_state& work) noexcept {
     return work.done == nullptr || detail::has_ended(*work.done);
   }
-  static void wait_out(detail::flight& work) noexcept {
+  static void wait_out(detail::ticket_state& work) noexcept {
     try {
       if (work.done != nullptr) work.done->wait();
     } catch (...) {
@@ -176,31 +176,31 @@ class engine final : public detail::flight_keeper {
 
   template <class HasEnded>
   void drop_all(const HasEnded& has_ended) noexcept {
-    detail::flight* ended = nullptr;  // destroyed after the lock is released
+    detail::ticket_state* ended = nullptr;  // destroyed after the lock is released
     {
       const std::lock_guard lock(guard_);
-      for (auto& each : adrift_)
+      for (auto& each : detached_)
         while (each.first != nullptr && has_ended(*each.first)) {
-          detail::flight* const work = std::exchange(each.first, each.first->next);
+          detail::ticket_state* const work = std::exchange(each.first, each.first->next);
           work->next = std::exchange(ended, work);
         }
-      if (adrift_.size() > many)
-        std::erase_if(adrift_, [](const lane& each) { return each.first == nullptr; });
+      if (detached_.size() > many)
+        std::erase_if(detached_, [](const detached_tickets& each) { return each.first == nullptr; });
     }
-    while (ended != nullptr) detail::flight_return{}(std::exchange(ended, ended->next));
+    while (ended != nullptr) detail::ticket_state_return{}(std::exchange(ended, ended->next));
   }
 
   std::mutex order_guard_;
   std::mutex guard_;
   std::shared_ptr<detail::node_pool> nodes_ = std::make_shared<detail::node_pool>();
-  std::shared_ptr<detail::flight_pool> flights_ = std::make_shared<detail::flight_pool>();
-  std::shared_ptr<detail::drop_box> drop_box_ = std::make_shared<detail::drop_box>();
+  std::shared_ptr<detail::ticket_state_pool> states_ = std::make_shared<detail::ticket_state_pool>();
+  std::shared_ptr<detail::graph_resources> drop_box_ = std::make_shared<detail::graph_resources>();
   event_pool<typename Backend::native_event> events_{nodes_};
   block_cache<typename Backend::scratch_space> device_{nodes_};
   block_cache<pinned_space> pinned_{nodes_};
   report_pool<Backend> reports_{nodes_};
-  lane_pool lanes_{nodes_};
-  std::vector<lane> adrift_;
+  side_stream_pool side_streams_{nodes_};
+  std::vector<detached_tickets> detached_;
   std::vector<std::weak_ptr<detail::kept_instance>> instances_;
 };
 

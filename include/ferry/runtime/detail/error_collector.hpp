@@ -10,7 +10,7 @@ namespace ferry::detail {
 
 /// What a verb's findings come to once its work has ended: an error, or null.
 template <class Backend>
-std::exception_ptr find_error(flight& of) {
+std::exception_ptr find_error(ticket_state& of) {
   const finding_sources& from = of.sources;
   index_report by_host, by_plan, by_device;
   if (from.host && of.by_host.raised != 0u) by_host = of.by_host.report;

@@ -32,42 +32,42 @@ namespace ferry::detail {
 /// One call of a verb: the resources that it takes, and the ticket that it ends with. finish() does not fail for want
 /// of memory; a verb takes labels, scratch and operands before it enqueues anything.
 template <class Exec>
-class call {
+class launch_context {
  public:
   using backend = execution_backend<Exec>;
 
-  call(const Exec& exec, const char* verb)
+  launch_context(const Exec& exec, const char* verb)
       : on_(exec),
         exec_(exec),
         verb_(verb),
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
         engine_(engine<backend>::get()),
-        flight_(engine_->flight()) {
+        state_(engine_->take_ticket_state()) {
     if (capturing_) return;
     end_ = engine_->event_to_record(exec_);
     engine_->reap();
   }
 
-  call(const call&) = delete;
-  call& operator=(const call&) = delete;
+  launch_context(const launch_context&) = delete;
+  launch_context& operator=(const launch_context&) = delete;
   /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
-  ~call() {
-    if (flight_ == nullptr) return;
-    if (!capturing_) flight_->withdraw();
-    if (flight_->resources.empty() && flight_->memory.empty() && flight_->touched.empty()) return;
+  ~launch_context() {
+    if (state_ == nullptr) return;
+    if (!capturing_) state_->withdraw();
+    if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
     try {
       if (capturing_) {
         give_to_graph();  // what is already captured runs with every launch
       } else {
         static const std::string label = "ferry::abandoned";
         backend::fence(exec_, label);
-        if (lane_ != nullptr) backend::fence(*lane_, label);
+        if (side_stream_ != nullptr) backend::fence(*side_stream_, label);
       }
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
       if (capturing_)
-        static_cast<void>(flight_.release());  // the graph's kernels use it: rather lost than reused
+        static_cast<void>(state_.release());  // the graph's kernels use it: rather lost than reused
     }
   }
 
@@ -80,11 +80,11 @@ class call {
 
   /// "ferry::<verb>::<path>[::<part>]". Lives as long as the call.
   const std::string& label(std::string_view path, std::string_view part = {}) {
-    return flight_->label({"ferry", verb_, path, part});
+    return state_->label({"ferry", verb_, path, part});
   }
   /// The same of a label: "<whole>::<part>".
   const std::string& label_part(const std::string& whole, std::string_view part) {
-    return flight_->label({whole, part});
+    return state_->label({whole, part});
   }
 
   /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
@@ -102,12 +102,12 @@ class call {
   /// The same, to be shared: with a plan, say.
   std::shared_ptr<void> block(std::size_t bytes) {
     const typename backend::capture_pause pause(capturing_);
-    auto lease = wanted_for(verb_, [&]() -> std::shared_ptr<void> {
+    auto lease = with_verb_in_error(verb_, [&]() -> std::shared_ptr<void> {
       if (capturing_) return engine_->device_scratch(bytes);
       return engine_->device_scratch(bytes, id_,
                                      [this](event& earlier) { backend::wait_for(exec_, earlier); });
     });
-    flight_->keep_block(lease, !capturing_);
+    state_->keep_block(lease, !capturing_);
     return lease;
   }
   /// Uninitialised page-locked host memory, kept until the verb ends.
@@ -115,22 +115,22 @@ class call {
   T* pinned(std::int64_t count) {
     const typename backend::capture_pause pause(capturing_);
     return static_cast<T*>(
-        hold(wanted_for(verb_, [&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
+        hold(with_verb_in_error(verb_, [&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
   }
   void* hold(std::shared_ptr<void> resource) {
-    flight_->resources.push_back(std::move(resource));
-    return flight_->resources.back().get();
+    state_->resources.push_back(std::move(resource));
+    return state_->resources.back().get();
   }
 
   /// Another instance for work beside the verb's own, kept until the verb ends. Its work so far has ended;
   /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
-  const Exec& lane() {
-    if (lane_ == nullptr) {
+  const Exec& side_stream() {
+    if (side_stream_ == nullptr) {
       const typename backend::capture_pause pause(true);  // an instance allocates
-      lane_ = engine_->lanes().take(exec_);
-      hold(lane_);
+      side_stream_ = engine_->side_streams().take(exec_);
+      hold(side_stream_);
     }
-    return *lane_;
+    return *side_stream_;
   }
 
   /// A report for kernels of this execution space; its findings become the ticket's error.
@@ -144,16 +144,16 @@ class call {
   }
   /// A report for the host's share of the verb.
   report_writer host_report() {
-    flight_->sources.host = true;
-    return {&flight_->by_host.report, &flight_->by_host.raised};
+    state_->sources.host = true;
+    return {&state_->by_host.report, &state_->by_host.raised};
   }
-  [[nodiscard]] bool host_found() const { return flight_->by_host.raised != 0u; }
+  [[nodiscard]] bool host_found() const { return state_->by_host.raised != 0u; }
 
   /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
   void use(const std::shared_ptr<plan_storage>& store) {
-    flight_->sources.plan = store;
-    flight_->memory.push_back(store);
-    if (store->memory != nullptr) flight_->keep_block(store->memory, !capturing_);
+    state_->sources.plan = store;
+    state_->memory.push_back(store);
+    if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
     hold(store->report);
     reads_from(store->accesses);
     if (!capturing_ && store->made != nullptr && store->made_by != id_)
@@ -184,7 +184,7 @@ class call {
   }
   /// The same for paths that work on host memory in the calling thread: waits there for what is in flight.
   template <class T, class Space>
-  void settles(const array_ref<T, Space>& array) {
+  void wait_for_host_access(const array_ref<T, Space>& array) {
     if constexpr (!Space::is_host_accessible) {
       if constexpr (std::is_const_v<T>)
         reads_from(array);
@@ -204,17 +204,17 @@ class call {
   /// For backend::record_at, which needs no memory, after work that must not fail.
   [[nodiscard]] auto event_to_record() { return engine_->event_to_record(exec_); }
 
-  void end_by(const rollback& ends) { flight_->ends = ends; }
+  void roll_back_by(const rollback& ends) { state_->ends = ends; }
   /// What an error calls the values that are not finite.
-  void name_values(const array_note& values) { flight_->sources.values = values; }
+  void name_values(const array_note& values) { state_->sources.values = values; }
 
   /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
   /// of.
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
-    finding_sources& from = flight_->sources;
+    finding_sources& from = state_->sources;
     if (report_ != nullptr || from.host || from.plan != nullptr) {
-      flight_->find_error = &find_error<backend>;
+      state_->find_error = &find_error<backend>;
       from.device = std::move(report_);
       from.verb = verb_;
       from.table = table.note();
@@ -232,18 +232,18 @@ class call {
     } else {
       if constexpr (is_host_exec<Exec>) {
         done_ = engine_->record(exec_);  // blocks, and notes nothing
-        flight_->note_end(done_, id_);
+        state_->note_end(done_, id_);
       } else {
         const auto order = engine_->lock_order();
         backend::record_at(exec_, *end_);
         done_ = end_;
-        flight_->note_end(done_, id_);
+        state_->note_end(done_, id_);
       }
-      flight_->done = done_;
-      flight_->who = id_;
-      flight_->keeper = engine_;
+      state_->done = done_;
+      state_->who = id_;
+      state_->keeper = engine_;
     }
-    return ticket(std::move(flight_));
+    return ticket(std::move(state_));
   }
   /// After finish(): the verb's end; null where it has ended or is a graph's.
   [[nodiscard]] const event_handle& done() const { return done_; }
@@ -257,8 +257,8 @@ class call {
       follow(accesses, false);
   }
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-    for (const auto& each : flight_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
-    flight_->touch(accesses, writes);
+    for (const auto& each : state_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
+    state_->touch(accesses, writes);
   }
 
   /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread
@@ -266,14 +266,14 @@ class call {
   void give_to_graph() {
     auto instance = std::make_shared<captured_instance<Exec>>(exec_);
     engine_->watch(instance);
-    flight_->mark = [home = std::weak_ptr(engine_), instance = std::move(instance),
-                     verb = verb_]() -> event_handle {
+    state_->mark = [home = std::weak_ptr(engine_), instance = std::move(instance),
+                    verb = verb_]() -> event_handle {
       const auto alive = home.lock();
       return alive == nullptr ? nullptr : instance->mark(*alive, verb);
     };
-    if (flight_->resources.empty() && flight_->memory.empty()) return;
-    auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(flight_->resources);
-    kept->insert(kept->end(), flight_->memory.begin(), flight_->memory.end());
+    if (state_->resources.empty() && state_->memory.empty()) return;
+    auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state_->resources);
+    kept->insert(kept->end(), state_->memory.begin(), state_->memory.end());
     const auto last = [box = engine_->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
     backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
   }
@@ -289,10 +289,10 @@ class call {
   bool capturing_;
   instance_id id_;
   std::shared_ptr<engine<backend>> engine_;
-  flight_handle flight_;
+  ticket_state_handle state_;
   std::shared_ptr<typename backend::native_event> end_;
   std::shared_ptr<report_writer> report_;
-  std::shared_ptr<Exec> lane_;
+  std::shared_ptr<Exec> side_stream_;
   event_handle done_;
 };
 

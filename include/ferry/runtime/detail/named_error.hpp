@@ -9,7 +9,7 @@ namespace ferry::detail {
 
 /// What take() gives; where the memory is not to be had, the exception says which verb wanted it.
 template <class Take>
-std::shared_ptr<void> wanted_for(const char* verb, const Take& take) {
+std::shared_ptr<void> with_verb_in_error(const char* verb, const Take& take) {
   const auto with_verb = [verb](const error& failed) {
     return std::string("ferry::") + verb + ": " + failed.what();
   };

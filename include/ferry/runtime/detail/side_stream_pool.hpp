@@ -17,9 +17,9 @@ namespace ferry {
 /// Further instances of an execution space, for work that must not wait for an instance's kernels. Made at
 /// first need, kept for the next taker, and destroyed with the pool: no instance may outlive Kokkos, so a lease
 /// does not own one.
-class lane_pool {
+class side_stream_pool {
  public:
-  explicit lane_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
       : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
 
   /// An instance of the kind and on the device of `exec` that nobody else uses while the lease lives. A pool
@@ -27,34 +27,34 @@ class lane_pool {
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
     const int device = execution_backend<Exec>::device_of(exec);
-    Exec* lane = nullptr;
+    Exec* stream = nullptr;
     {
       const std::lock_guard lock(shelf_->guard);
       auto& idle = shelf_->idle;
       const auto found =
           std::find_if(idle.rbegin(), idle.rend(), [&](const auto& each) { return each.device == device; });
       if (found != idle.rend()) {
-        lane = static_cast<Exec*>(found->instance);
+        stream = static_cast<Exec*>(found->instance);
         idle.erase(std::next(found).base());
       }
     }
-    if (lane == nullptr) {
+    if (stream == nullptr) {
       auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
       const std::lock_guard lock(shelf_->guard);
       shelf_->idle.reserve(shelf_->all.size() + 1);
-      lane = made.get();
+      stream = made.get();
       shelf_->all.push_back(std::move(made));
     }
     const auto give_back = [home = shelf_, device](Exec* dropped) noexcept {
       const std::lock_guard lock(home->guard);
       if (!home->closed) home->idle.push_back({device, dropped});
     };
-    return {lane, give_back, detail::node_allocator<Exec>(nodes_)};
+    return {stream, give_back, detail::node_allocator<Exec>(nodes_)};
   }
 
-  lane_pool(const lane_pool&) = delete;
-  lane_pool& operator=(const lane_pool&) = delete;
-  ~lane_pool() {
+  side_stream_pool(const side_stream_pool&) = delete;
+  side_stream_pool& operator=(const side_stream_pool&) = delete;
+  ~side_stream_pool() {
     std::vector<std::shared_ptr<void>> dying;
     const std::lock_guard lock(shelf_->guard);
     shelf_->closed = true;

@@ -25,23 +25,23 @@
 
 namespace ferry::detail {
 
-struct flight;
-class flight_pool;
+struct ticket_state;
+class ticket_state_pool;
 
-/// Where a flight goes when nobody needs it any more.
-struct flight_return {
-  void operator()(flight* ended) const noexcept;
+/// Where a state goes when nobody needs it any more.
+struct ticket_state_return {
+  void operator()(ticket_state* ended) const noexcept;
 };
-using flight_handle = std::unique_ptr<flight, flight_return>;
+using ticket_state_handle = std::unique_ptr<ticket_state, ticket_state_return>;
 
-/// Keeps the flights of detached tickets until their work has ended.
-class flight_keeper {
+/// Keeps the states of detached tickets until their work has ended.
+class ticket_state_keeper {
  public:
-  flight_keeper() = default;
-  flight_keeper(const flight_keeper&) = delete;
-  flight_keeper& operator=(const flight_keeper&) = delete;
-  virtual ~flight_keeper() = default;
-  virtual void keep(flight_handle work) noexcept = 0;
+  ticket_state_keeper() = default;
+  ticket_state_keeper(const ticket_state_keeper&) = delete;
+  ticket_state_keeper& operator=(const ticket_state_keeper&) = delete;
+  virtual ~ticket_state_keeper() = default;
+  virtual void keep(ticket_state_handle work) noexcept = 0;
 };
 
 /// What the caller's side does where a verb turned out to write nothing.
@@ -56,7 +56,7 @@ struct rollback {
 /// Where a verb's findings are, and what an error says of its arguments.
 struct finding_sources {
   std::shared_ptr<report_writer> device;
-  bool host = false;  ///< whether flight::by_host was handed out
+  bool host = false;  ///< whether ticket_state::by_host was handed out
   std::shared_ptr<plan_storage> plan;
   const char* verb = "";
   array_note table;   ///< what the indices are rows of
@@ -68,18 +68,18 @@ struct finding_sources {
 
 /// One verb's work in flight: when it ends, what it needs until then, and what may have gone wrong. Reused by later
 /// verbs, with the capacity that its lists have grown to: a steady loop leaves the heap alone.
-struct flight {
+struct ticket_state {
   event_handle done;
   /// Kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
   /// Memory that notes the work in flight itself, so it may be let go of before that.
   std::vector<std::shared_ptr<void>> memory;
   /// Composes the error from what the kernels found; null where nothing is checked. Called once the work has ended.
-  std::exception_ptr (*find_error)(flight& of) = nullptr;
+  std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
   finding_sources sources;
   host_findings by_host;
   rollback ends;
-  std::weak_ptr<flight_keeper> keeper;
+  std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;
   /// Of a verb that became part of a graph: the point that its instance has reached now. Throws while the capture
   /// goes on.
@@ -95,8 +95,8 @@ struct flight {
   std::deque<std::string> labels;
   std::size_t labels_used = 0;
 
-  flight* next = nullptr;  ///< in its keeper's list
-  std::shared_ptr<flight_pool> pool;
+  ticket_state* next = nullptr;  ///< in its keeper's list
+  std::shared_ptr<ticket_state_pool> pool;
 
   /// The parts that are not empty, "::" between them. Lives until clear().
   const std::string& label(std::initializer_list<std::string_view> parts) {
@@ -171,16 +171,16 @@ struct flight {
   }
 };
 
-/// Flights for verbs to come. Thread-safe.
-class flight_pool : public std::enable_shared_from_this<flight_pool> {
+/// States for verbs to come. Thread-safe.
+class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool> {
  public:
-  [[nodiscard]] flight_handle take() {
-    flight_handle taken;
+  [[nodiscard]] ticket_state_handle take() {
+    ticket_state_handle taken;
     {
       const std::lock_guard lock(guard_);
       if (free_.empty()) {
         free_.reserve(++made_);
-        taken.reset(new flight);
+        taken.reset(new ticket_state);
       } else {
         taken.reset(free_.back().release());
         free_.pop_back();
@@ -189,19 +189,19 @@ class flight_pool : public std::enable_shared_from_this<flight_pool> {
     taken->pool = shared_from_this();
     return taken;
   }
-  void put(std::unique_ptr<flight> ended) noexcept {
+  void put(std::unique_ptr<ticket_state> ended) noexcept {
     const std::lock_guard lock(guard_);
     free_.push_back(std::move(ended));
   }
 
  private:
   std::mutex guard_;
-  std::vector<std::unique_ptr<flight>> free_;  // has room for all that were made
+  std::vector<std::unique_ptr<ticket_state>> free_;  // has room for all that were made
   std::size_t made_ = 0;
 };
 
-inline void flight_return::operator()(flight* ended) const noexcept {
-  std::unique_ptr<flight> back(ended);
+inline void ticket_state_return::operator()(ticket_state* ended) const noexcept {
+  std::unique_ptr<ticket_state> back(ended);
   back->clear();
   if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
 }

@@ -4,14 +4,14 @@
 #include <atomic>
 #include <cstdint>
 
-/// How the workers of a crew share a list of items: take(first, count) hands out the next piece, or says that
+/// How the workers of a worker team share a list of items: take(first, count) hands out the next piece, or says that
 /// there is none. Thread-safe.
 namespace ferry::detail {
 
 /// From the front to the back.
-class front_claims {
+class front_queue {
  public:
-  front_claims(std::int64_t items, std::int64_t piece) : items_(items), piece_(piece) {}
+  front_queue(std::int64_t items, std::int64_t piece) : items_(items), piece_(piece) {}
 
   bool take(std::int64_t& first, std::int64_t& count) {
     first = next_.fetch_add(piece_, std::memory_order_relaxed);
@@ -27,13 +27,13 @@ class front_claims {
 };
 
 /// From the back, until the device's teams, which walk from the front, are met. The words are those of a
-/// kernels::meeting_point; the device only reads the limit, so claiming by compare-and-exchange is the host's own
+/// kernels::split_state; the device only reads the limit, so claiming by compare-and-exchange is the host's own
 /// affair.
-class meeting_claims {
+class split_queue {
  public:
   /// `reach`: items that the device's teams hold at a time.
-  meeting_claims(std::int64_t* limit, const volatile std::int64_t* progress, int teams, std::int64_t reach,
-                 std::int64_t piece)
+  split_queue(std::int64_t* limit, const volatile std::int64_t* progress, int teams, std::int64_t reach,
+              std::int64_t piece)
       : limit_(limit), progress_(progress), teams_(teams), reach_(reach), piece_(piece) {}
 
   bool take(std::int64_t& first, std::int64_t& count) {

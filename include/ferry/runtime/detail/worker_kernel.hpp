@@ -17,15 +17,15 @@ namespace ferry::detail {
 /// OpenMP's do by default, and so take the processors that the ring's workers need. Reported to Kokkos Tools as a
 /// kernel of the host.
 template <class Functor>
-void run_on_crew(const std::string& label, std::int64_t count, const Functor& functor) {
+void run_on_workers(const std::string& label, std::int64_t count, const Functor& functor) {
   if (count <= 0) return;
   constexpr std::int64_t piece = 8192;
   const kernel_region region(label);
   const int most = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
-  front_claims claims(count, piece);
-  crew workers(static_cast<int>(std::min<std::int64_t>(most, (count + piece - 1) / piece)) - 1, most);
+  front_queue queue(count, piece);
+  worker_team workers(static_cast<int>(std::min<std::int64_t>(most, (count + piece - 1) / piece)) - 1, most);
   workers.run([&](int) {
-    for (std::int64_t first = 0, length = 0; claims.take(first, length);)
+    for (std::int64_t first = 0, length = 0; queue.take(first, length);)
       for (std::int64_t i = first; i < first + length; ++i) functor(i);
   });
 }

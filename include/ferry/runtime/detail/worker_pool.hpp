@@ -18,7 +18,7 @@ namespace ferry::detail {
 /// computes, so that whatever else computes there would wait for the device as well. What the device waits
 /// for may be just that.
 ///
-/// A thread is one crew's until it is given back; nothing is queued, so no crew can wait for another one's
+/// A thread is one worker team's until it is given back; nothing is queued, so no worker team can wait for another one's
 /// end. Gone with Kokkos::finalize. A child process has none of the threads: fork before the first verb, as
 /// CUDA demands too.
 class worker_pool {
@@ -31,7 +31,7 @@ class worker_pool {
   ~worker_pool() = default;
 
   /// A list of at most `wanted` threads, awake or about to be. The pool makes no more than `most`, but for a
-  /// crew that would have none; fewer where the system starts no more. Thread-safe.
+  /// worker team that would have none; fewer where the system starts no more. Thread-safe.
   [[nodiscard]] worker_thread* hire(int wanted, int most) {
     worker_thread* hired = nullptr;
     {

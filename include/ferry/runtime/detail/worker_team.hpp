@@ -12,17 +12,17 @@ namespace ferry::detail {
 
 /// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must
 /// get done by the calling thread alone: there may be no helpers, and those that there are may be slow to
-/// begin. The helpers wake up while the crew is made; they go back to the pool with dismiss(), at the latest
-/// with the crew.
-class crew {
+/// begin. The helpers wake up while the worker team is made; they go back to the pool with dismiss(), at the latest
+/// with the worker team.
+class worker_team {
  public:
-  crew() = default;  ///< of the calling thread
-  crew(int helpers, int most) { hire(helpers, most); }
-  crew(const crew&) = delete;
-  crew& operator=(const crew&) = delete;
-  ~crew() { dismiss(); }
+  worker_team() = default;  ///< of the calling thread
+  worker_team(int helpers, int most) { hire(helpers, most); }
+  worker_team(const worker_team&) = delete;
+  worker_team& operator=(const worker_team&) = delete;
+  ~worker_team() { dismiss(); }
 
-  /// For a crew without helpers: takes at most so many of a pool of at most `most`, though one in any case
+  /// For a worker team without helpers: takes at most so many of a pool of at most `most`, though one in any case
   /// where a thread can be started.
   void hire(int helpers, int most) {
     if (helpers <= 0) return;
@@ -49,7 +49,7 @@ class crew {
     for (worker_thread* each = first_; each != nullptr; each = each->next)
       each->begin(
           [](void* self, int which) noexcept {
-            auto& of = *static_cast<crew*>(self);
+            auto& of = *static_cast<worker_team*>(self);
             of.attempt(*static_cast<const Work*>(of.work_), which);
           },
           this, ++worker);
