@@ -190,8 +190,7 @@ struct allocation_functions {
     cudaGetLastError();
     throw invalid_argument(
         "ferry::adopt: pages of the " + std::to_string(bytes) +
-        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry "
-        "(cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
+        " bytes of 'ferry::adopted' are page-locked already: by code other than ferry (cudaHostRegister, cudaHostAlloc), or for adopted memory that begins or ends in the same page");
   }
   static void unlock_pages(void* data) noexcept {
     const device_guard on(default_device(), std::nothrow);
@@ -209,16 +208,15 @@ struct allocation_functions {
         return "managed memory, preferred location host, accessed by the device through large pages" + place;
       case registered_pages:
         return (std::is_same_v<Space, mapped_space>
-                    ? "page-locked memory (fallback: this device has no concurrent access to managed memory; "
-                      "expect a lower rate of random rows on large tables)"
+                    ? "page-locked memory (fallback: this device has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
                     : "page-locked memory (mmap, huge pages, cudaHostRegister)") +
                place;
       case allocated_pages:
         return "page-locked memory (cudaHostAlloc: this device takes no registered memory" +
-               std::string(std::is_same_v<Space, mapped_space>
-                               ? ", and has no concurrent access to managed memory; expect a lower rate of "
-                                 "random rows on large tables)"
-                               : ")");
+               std::string(
+                   std::is_same_v<Space, mapped_space>
+                       ? ", and has no concurrent access to managed memory; expect a lower rate of random rows on large tables)"
+                       : ")");
       default:
         return "pageable host memory";
     }

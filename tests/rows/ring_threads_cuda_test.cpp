@@ -101,7 +101,7 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
     {
       ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
       ferry::detail::with_rows_from_slot<exec_space>(
-          ferry::make_ref(there), ferry::kernels::every_row{}, [&](const auto& mover) {
+          ferry::make_ref(there), ferry::kernels::identity{}, [&](const auto& mover) {
             slots.to_device(mover, ferry::detail::all_by_ring{},
                             [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
                               std::copy_n(content.begin() + first * 3, count * 3,
@@ -114,7 +114,7 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
     {
       ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
       ferry::detail::with_rows_to_slot(
-          ferry::make_ref(there), ferry::kernels::every_row{}, [&](const auto& mover) {
+          ferry::make_ref(there), ferry::kernels::identity{}, [&](const auto& mover) {
             slots.from_device(
                 mover, ferry::detail::all_by_ring{},
                 [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {

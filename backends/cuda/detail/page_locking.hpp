@@ -31,8 +31,7 @@ constexpr const char* why_not_registered(const host_memory_facts& device) {
   if (!device.host_register_supported)
     return "the device takes no memory that exists already (cudaDevAttrHostRegisterSupported is 0)";
   if (!device.can_use_host_pointer_for_registered_mem)
-    return "the device would have it at another address than the host "
-           "(cudaDevAttrCanUseHostPointerForRegisteredMem is 0)";
+    return "the device would have it at another address than the host (cudaDevAttrCanUseHostPointerForRegisteredMem is 0)";
   return nullptr;
 }
 

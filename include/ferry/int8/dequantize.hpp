@@ -44,10 +44,10 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
     if constexpr (!from_is_near)
       copy(of.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).detach();
     if constexpr (to_is_near) {
-      launch_dequantize(of.exec(), label, stored, bytes, piece_of(to, first, count), kernels::every_row{});
+      launch_dequantize(of.exec(), label, stored, bytes, piece_of(to, first, count), kernels::identity{});
     } else {
       const auto here = rows_from(values, 0, count);
-      launch_dequantize(of.exec(), label, stored, bytes, here, kernels::every_row{});
+      launch_dequantize(of.exec(), label, stored, bytes, here, kernels::identity{});
       copy(of.exec(), here, piece_of(to, first, count), Path{}).detach();
     }
   }
@@ -60,8 +60,8 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
 template <class Exec, class Space, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket
-dequantize(const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket dequantize(
+    const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, Space, chosen>();
   detail::require_mutable<To>();

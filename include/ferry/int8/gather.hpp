@@ -96,7 +96,7 @@ void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Spac
 /// where the table lies in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Out>() == detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, const Indices& indices, Out&& out,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

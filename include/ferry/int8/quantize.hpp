@@ -70,7 +70,7 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
 template <class Exec, class From, class Space, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>()) ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket quantize(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket quantize(
     const Exec& exec, const From& from, rowwise_int8_tensor<Space>& table, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, From, Space, chosen>();

@@ -112,7 +112,7 @@ void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Sp
 template <class Exec, class Space, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
            detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket scatter(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, rowwise_int8_tensor<Space>& table, const Indices& indices, const Values& values,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -21,8 +21,7 @@ consteval void require_catch_up_policies() {
                 "ferry: catch_up takes no policy but rounding::nearest or rounding::stochastic.");
   static_assert(
       !Chosen::template get<rounding_category, rounding::nearest>::is_random || !std::is_floating_point_v<T>,
-      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not "
-      "rounded to a narrower format.");
+      "ferry: rounding::stochastic is for tables of half_t or bhalf_t; weights of float and double are not rounded to a narrower format.");
 }
 
 template <class Chosen, class Exec, class Rule, class T, class Space, class State>
@@ -30,7 +29,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
                      State& state) {
   using transforms = typename update_job<T, Space, typename State::value_type, typename State::memory_space,
                                          Rule, step_count::catch_up, rounding::nearest,
-                                         nonfinite::keep>::template stages_type<float>;
+                                         nonfinite::keep>::template transforms_type<float>;
   require_catch_up<Exec, Rule, State, transforms>();
   require_catch_up_policies<T, Chosen>();
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
@@ -38,7 +37,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   launch_context<Exec> of(exec, "catch_up");
   if (may_be_behind("catch_up", state, table) && table.size() != 0) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
-    const kernels::every_row all;
+    const kernels::identity all;
     const std::string label = "ferry::catch_up", counting = label + "::count";
     const auto on = [&](const auto& where) {
       run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
@@ -125,7 +124,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
   using transforms =
       typename update_job<element, typename decltype(from)::memory_space, typename State::value_type,
                           typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
-                          nonfinite::keep>::template stages_type<float>;
+                          nonfinite::keep>::template transforms_type<float>;
   require_catch_up<Exec, Rule, State, transforms>();
   static_assert(NumberElement<typename decltype(to)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
@@ -152,7 +151,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
 /// host before the call returns.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class... Policies>
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket catch_up(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     Policies...) {
   detail::require_execution_space<Exec>();
@@ -163,7 +162,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 }
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class... Policies>
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket catch_up(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     Policies...) {
   detail::require_execution_space<Exec>();
@@ -175,7 +174,7 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
 /// catches up for good. As gather in all else; path::direct alone. `rule` is the one of the steps, with its transforms.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Out, class... Policies>
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const Table& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
     Policies... policies) {
@@ -183,7 +182,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 }
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Out, class... Policies>
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, Out&& out, Policies... policies) {
   return detail::gather_current_rows(exec, rule, records.table(), records, indices, out, policies...);

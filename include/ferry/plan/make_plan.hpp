@@ -32,8 +32,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   const auto home = engine<backend>::get();
   launch_context<Exec> of(exec, "make_plan");
   of.refuse_capture(
-      "but sorting indices can't be repeated by a graph; make the plan before the capture, or use "
-      "duplicates::assume_unique");
+      "but sorting indices can't be repeated by a graph; make the plan before the capture, or use duplicates::assume_unique");
 
   auto plan = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()));
   plan->positions = n;

@@ -50,8 +50,7 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   static_assert(MemorySpace<batch_space>, "ferry: explain's template argument is the batch's memory space.");
   static_assert(
       detail::may_dereference<Exec, batch_space>(),
-      "ferry: a host execution space can't dereference a batch in device_space; pass an instance of the "
-      "device's execution space.");
+      "ferry: a host execution space can't dereference a batch in device_space; pass an instance of the device's execution space.");
   using table_space = typename detail::traits_of<Table>::memory_space;
   const auto ref = make_ref(table);
   detail::require_dense_rows("explain", ref);

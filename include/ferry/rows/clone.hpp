@@ -66,9 +66,7 @@ template <MemorySpace Space, class Exec, class Array>
                            "' is an empty handle without extents");
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
-        "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once "
-        "only; "
-        "copy into a tensor of yours");
+        "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once only; copy into a tensor of yours");
   if (label.empty()) label = std::string(from.label) + "::clone";
   auto made = detail::tensor_like<element, Space, typename detail::cloned_extents<Array>::type>(
       from, from.rows(), std::move(label));

@@ -194,7 +194,7 @@ void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
 template <class Exec, class From, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
                             detail::flaw_of_array<To>()) == detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket copy(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
@@ -212,8 +212,7 @@ template <class Exec, class From, class To, class... Policies>
       ;
   static_assert(
       !path_policy::sorts,
-      "ferry: copy moves whole arrays, so there are no rows to sort; path::ordered and path::cooperative "
-      "are for verbs that take indices.");
+      "ferry: copy moves whole arrays, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
   detail::require_path<path_policy, from_space, to_space>();
   const auto source = make_ref(from);
   const auto sink = make_ref(to);

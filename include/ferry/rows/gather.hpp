@@ -129,7 +129,7 @@ ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, c
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of optim/catch_up.hpp
            detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket gather(
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();

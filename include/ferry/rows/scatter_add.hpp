@@ -21,8 +21,8 @@ namespace ferry {
 /// the same bits on every backend for any number of threads. Otherwise as scatter, errors included.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
-[[nodiscard("the verb may still be in ticket_state: wait() for its ticket or detach() it")]] ticket
-scatter_add(const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
+    const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
   detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();

@@ -25,8 +25,7 @@ void require_no_capture([[maybe_unused]] const Earlier& earlier) {
   if constexpr (ExecutionSpace<Earlier>)
     if (execution_backend<Earlier>::capturing(earlier))
       throw invalid_argument(
-          "ferry::after: the earlier instance is being captured into a graph, so what it is given runs only "
-          "when that graph is launched; end the capture, launch the graph, and order what comes after that");
+          "ferry::after: the earlier instance is being captured into a graph, so what it is given runs only when that graph is launched; end the capture, launch the graph, and order what comes after that");
 }
 
 template <class Exec, class Earlier>
@@ -72,9 +71,7 @@ void after(const Exec& exec, const Earlier&... earlier) {
       "ferry: what comes earlier must be instances of Kokkos execution spaces, tickets, futures or plans.");
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
-        "ferry::after: the instance is being captured into a graph, whose order is its own; order the "
-        "instance "
-        "that launches the graph");
+        "ferry::after: the instance is being captured into a graph, whose order is its own; order the instance that launches the graph");
   (detail::require_no_capture(earlier), ...);
   (detail::follow(exec, earlier), ...);
 }

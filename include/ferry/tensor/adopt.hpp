@@ -52,9 +52,9 @@ class locked_pages {
 /// exists already, or has it at another address than the host.
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
-  static_assert(std::same_as<Space, pinned_space> || std::same_as<Space, pageable_space>,
-                "ferry: adopt takes host memory over as pinned_space or pageable_space; the other spaces "
-                "make their own.");
+  static_assert(
+      std::same_as<Space, pinned_space> || std::same_as<Space, pageable_space>,
+      "ferry: adopt takes host memory over as pinned_space or pageable_space; the other spaces make their own.");
   const auto checked = shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
   if (checked.size() != memory.size())
     throw invalid_argument("ferry::adopt: '" + label + "': a span of " + std::to_string(memory.size()) +

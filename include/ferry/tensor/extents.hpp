@@ -135,8 +135,7 @@ class shape {
       const std::size_t size = made.sizes_[i];
       if (size != 0 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size)
         throw invalid_argument("ferry::tensor '" + label + "' " + made.to_string() +
-                               ": the extents' product does not "
-                               "fit the address space");
+                               ": the extents' product does not fit the address space");
       bytes *= size == 0 ? 1 : size;
     }
     return made;

@@ -114,9 +114,9 @@ class tensor {
   }
   template <std::integral Rows>
   void first(Rows) && {
-    static_assert(!std::integral<Rows>,
-                  "ferry: a slice does not own memory, so it can't be one of a temporary "
-                  "tensor; keep the tensor in a variable.");
+    static_assert(
+        !std::integral<Rows>,
+        "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
   }
 
   /// The rows from `begin` up to, and without, `end`. Throws out_of_range where one of the two is negative or above the
@@ -131,9 +131,9 @@ class tensor {
   }
   template <std::integral Begin, std::integral End>
   void rows_between(Begin, End) && {
-    static_assert(!std::integral<Begin>,
-                  "ferry: a slice does not own memory, so it can't be one of a temporary "
-                  "tensor; keep the tensor in a variable.");
+    static_assert(
+        !std::integral<Begin>,
+        "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
   }
 
   /// A deep copy in the same space, see ferry::clone: a future of a tensor.

@@ -47,9 +47,7 @@ void refuse_capture_of_staging(const launch_context<Exec>& of) {
                 (Path::occupies_host_threads && Path::reaches_table) ||
                 (std::is_same_v<Spaces, pageable_space> || ...))
     of.refuse_capture(
-        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or "
-        "pinned "
-        "memory");
+        "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }
 
 /// The codes as what they are: rows of `width` bytes, a record apart. Checks and messages go by it.
@@ -134,8 +132,7 @@ consteval void require_whole_table_verb() {
   require_policies<Chosen, false, false>();
   static_assert(
       !Chosen::template get<path_category, path::automatic>::sorts,
-      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and "
-      "path::cooperative are for verbs that take indices.");
+      "ferry: quantize and dequantize take whole tables, so there are no rows to sort; path::ordered and path::cooperative are for verbs that take indices.");
   require_reach<Exec, Array>();
   require_reach<Exec, tensor<std::byte, Space>>();
   require_path<typename Chosen::template get<path_category, path::automatic>,

@@ -25,8 +25,7 @@ consteval void require_catch_up() {
   static_assert(
       may_dereference<Exec, typename State::memory_space>() &&
           transform_spaces<Rule>::template reached_by<Exec>,
-      "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of "
-      "the device's execution space.");
+      "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of the device's execution space.");
   static_assert(!RowOptimizer<optim::detail::rule_of<Rule>> && Transforms::allows_catch_up,
                 "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }

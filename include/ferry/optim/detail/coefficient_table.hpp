@@ -43,9 +43,9 @@ class coefficient_table {
 
   template <class Entry>
   void push(const Entry& next) {
-    static_assert(std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
-                  "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially "
-                  "copyable and not aligned to more than operator new is.");
+    static_assert(
+        std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
+        "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially copyable and not aligned to more than operator new is.");
     entry_bytes_ = sizeof(Entry);
     const std::size_t used = bytes_of(size_);
     if (used + sizeof(Entry) > capacity_ || (cut_ && is_viewed())) grow(used, sizeof(Entry));

@@ -53,9 +53,9 @@ field_names active_fields(const Rule& rule) {
                 "ferry: min_fields of an optimizer rule must be from 0 to the number of fields that it has.");
   static_assert(fields_of<Rule, field> <= 8 && fields_of<Rule, row_field> <= 4,
                 "ferry: an optimizer rule has at most 8 fields and 4 row_fields.");
-  static_assert(RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
-                "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and "
-                "settle.");
+  static_assert(
+      RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
+      "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and settle.");
   field_names active;
   boost::hana::for_each(rule.fields(), [&active](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>)

@@ -52,23 +52,18 @@ template <class Rule, class Transforms, class Element, class StepCount, class Ro
 consteval void require_step_policies() {
   static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
                 "ferry: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows.");
-  static_assert(!Rounding::is_random || !std::is_floating_point_v<Element>,
-                "ferry: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows; weights of "
-                "float and double "
-                "are not rounded to a narrower format.");
-  static_assert(!StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
-                "ferry: step_count::catch_up is for rules that update each element by itself; this one looks "
-                "at the row "
-                "as a whole.");
+  static_assert(
+      !Rounding::is_random || !std::is_floating_point_v<Element>,
+      "ferry: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows; weights of float and double are not rounded to a narrower format.");
+  static_assert(
+      !StepCount::catches_up || !RowOptimizer<optim::detail::rule_of<Rule>>,
+      "ferry: step_count::catch_up is for rules that update each element by itself; this one looks at the row as a whole.");
   static_assert(
       !StepCount::catches_up || Transforms::allows_catch_up,
-      "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights "
-      "between two "
-      "steps: frozen_rows, max_norm.");
-  static_assert(!StepCount::catches_up || !std::is_same_v<Element, std::byte>,
-                "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a "
-                "step without "
-                "a gradient changes.");
+      "ferry: step_count::catch_up can't make up for transforms that leave rows out or change weights between two steps: frozen_rows, max_norm.");
+  static_assert(
+      !StepCount::catches_up || !std::is_same_v<Element, std::byte>,
+      "ferry: step_count::catch_up is for tables of floating-point numbers: 8-bit rows lose what a step without a gradient changes.");
   static_assert(Transforms::clip_norms <= 1,
                 "ferry: at most one transform may clip the norm of the gradient.");
   static_assert(Transforms::norm_limits <= 1,
@@ -127,28 +122,24 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
                               rounding_policy, nonfinite_policy>;
   require_one_end<path_policy>();
-  require_step_policies<Rule, typename job_type::template stages_type<float>, T, count_policy,
+  require_step_policies<Rule, typename job_type::template transforms_type<float>, T, count_policy,
                         rounding_policy>();
   static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
   static_assert(
       may_dereference<Exec, state_space>(),
-      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
-      "device's execution space.");
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
   static_assert(
       (path_policy::reaches_table || path_policy::chosen_at_run_time) ||
           Space::is_host_accessible == state_space::is_host_accessible,
-      "ferry: path::staged steps where the table lies, so table and state must both be in host memory or "
-      "both in device_space; use path::direct or make_state<Space>.");
+      "ferry: path::staged steps where the table lies, so table and state must both be in host memory or both in device_space; use path::direct or make_state<Space>.");
 
   static_assert(
       transform_spaces<Rule>::template reached_by<Exec>,
       "ferry: a transform reads an array in device_space, which a host execution space can't dereference.");
-  static_assert((path_policy::reaches_table || path_policy::chosen_at_run_time) ||
-                    !Space::is_host_accessible || transform_spaces<Rule>::on_host,
-                "ferry: path::staged steps on the host, but a transform reads an array in device_space; give "
-                "the transform one "
-                "in "
-                "pinned_space or mapped_space, or use path::direct.");
+  static_assert(
+      (path_policy::reaches_table || path_policy::chosen_at_run_time) || !Space::is_host_accessible ||
+          transform_spaces<Rule>::on_host,
+      "ferry: path::staged steps on the host, but a transform reads an array in device_space; give the transform one in pinned_space or mapped_space, or use path::direct.");
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   rule.check();
@@ -173,9 +164,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   if constexpr (count_policy::counts_rows) {
     if (execution_backend<Exec>::capturing(exec))
       throw invalid_argument(
-          "ferry::step: the instance is being captured into a graph, but rows that count their steps need "
-          "another "
-          "update each time; use step_count::global");
+          "ferry::step: the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
     if (first_to_count) counters = optim::detail::row_counters(*clock, table);
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
     require_made_for(job.row_steps, table, 1);

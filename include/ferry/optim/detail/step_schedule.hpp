@@ -27,7 +27,7 @@ struct global_schedule {
 
 /// The update of a row's own count: `updates[k]` is that of its step k + 1, the last one also that of all later steps.
 template <class Update>
-struct per_row_pace {
+struct per_row_schedule {
   using update = Update;
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = false;
@@ -46,7 +46,7 @@ struct per_row_pace {
 /// The same of a rule whose options change: `terms[k]` is what the update of a row's step k + 1 has of the step alone, see
 /// ScheduledOptimizer.
 template <class Options, class Terms>
-struct scheduled_pace {
+struct per_row_by_step_schedule {
   using update = decltype(std::declval<const Options&>().at(std::declval<const Terms&>()));
   static constexpr bool counts_rows = true;
   static constexpr bool catches_up = false;

@@ -77,11 +77,11 @@ struct update_job {
         optim::detail::transforms_of<Optimizer>::transforms_in(from));
   }
   template <class Compute>
-  using stages_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
+  using transforms_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
 
   static constexpr bool needs_whole_rows = RowOptimizer<rule_type> || is_8_bit ||
-                                           stages_type<float>::clip_norms != 0 ||
-                                           stages_type<float>::norm_limits != 0;
+                                           transforms_type<float>::clip_norms != 0 ||
+                                           transforms_type<float>::norm_limits != 0;
 
   template <class Value>
   using compute_type = step_type<T, State, Value>;
@@ -103,10 +103,10 @@ struct update_job {
     for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
     if constexpr (StepCount::counts_rows) check(row_steps);
-    reach_stages(check);
+    for_each_transform_array(check);
   }
   template <class Check>
-  void reach_stages(const Check& check) const {
+  void for_each_transform_array(const Check& check) const {
     std::apply([&](const auto&... transform) { (transform.for_each_array(check), ...); },
                optim::detail::transforms_of<Optimizer>::transforms_in(optimizer));
   }
@@ -131,7 +131,7 @@ struct update_job {
     }
     // On the other ways they were looked at as the table was.
     if constexpr (Staged && !TableSpace::is_host_accessible)
-      reach_stages([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
+      for_each_transform_array([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
     if constexpr (Nonfinite::reports) of.name_values(values.note());
     if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
     return ready;
@@ -161,10 +161,10 @@ struct update_job {
       } else if constexpr (ScheduledOptimizer<rule_type>) {
         const auto options = rule.template options<number, number_t<Exec, double>>();
         using terms = decltype(rule.by_step().template at<number>(step));
-        return kernels::scheduled_pace<std::remove_const_t<decltype(options)>, terms>{
+        return kernels::per_row_by_step_schedule<std::remove_const_t<decltype(options)>, terms>{
             options, inputs.template updates_for<Exec, terms>(), last, counts};
       } else {
-        return kernels::per_row_pace<update>{inputs.template updates_for<Exec, update>(), last, counts};
+        return kernels::per_row_schedule<update>{inputs.template updates_for<Exec, update>(), last, counts};
       }
     }
   }

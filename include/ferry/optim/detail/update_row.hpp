@@ -35,10 +35,11 @@ struct update_row {
     return refusal != nullptr && refusal->nonfinite != 0;
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
-    look_ahead::ask(table.data + row * table.stride, width * static_cast<std::int64_t>(sizeof(*table.data)));
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
+    look_ahead::prefetch(table.data + row * table.stride,
+                         width * static_cast<std::int64_t>(sizeof(*table.data)));
     for (int f = 0; f < Fields; ++f)
-      look_ahead::ask(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
+      look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
   template <class Tile, class Compute>

@@ -28,8 +28,7 @@ template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep =
 consteval void require_policies() {
   static_assert(
       Chosen::facts::all_known,
-      "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also "
-      "step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
+      "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
   static_assert(Chosen::template at_most_one<path_category>, "ferry: at most one path policy may be given.");
   static_assert(Chosen::template at_most_one<bounds_category>,
                 "ferry: at most one bounds policy may be given.");
@@ -43,8 +42,7 @@ consteval void require_policies() {
   static_assert(
       TakesStep || !(Chosen::template names<step_count_category> ||
                      Chosen::template names<rounding_category> || Chosen::template names<nonfinite_category>),
-      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so ferry::step takes "
-      "them, and of the others ferry::catch_up a rounding.");
+      "ferry: step_count::*, rounding::* and nonfinite::* say how an optimizer steps, so ferry::step takes them, and of the others ferry::catch_up a rounding.");
   static_assert(Chosen::template at_most_one<step_count_category>,
                 "ferry: at most one step_count policy may be given.");
   static_assert(Chosen::template at_most_one<rounding_category>,
@@ -66,8 +64,7 @@ template <class Path, class... Spaces>
 consteval void require_path() {
   static_assert(
       (Path::reaches_table || Path::chosen_at_run_time) || any_host_space<Spaces...>,
-      "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; "
-      "use path::direct.");
+      "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }
 
 /// For path::cooperative, and where its two ends may both do the same item.
@@ -76,16 +73,14 @@ consteval void require_two_ends() {
   static_assert(
       !(Path::reaches_table && Path::occupies_host_threads) ||
           (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
-      "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table "
-      "must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
+      "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
 }
 
 template <class Path>
 consteval void require_one_end() {
   static_assert(
       !(Path::reaches_table && Path::occupies_host_threads),
-      "ferry: path::cooperative serves gather and scatter only: device and host may both do the same "
-      "row where they split, which a sum or an optimizer step must not.");
+      "ferry: path::cooperative serves gather and scatter only: device and host may both do the same row where they meet, which a sum or an optimizer step must not.");
 }
 
 template <class A, class B>
@@ -93,16 +88,14 @@ consteval void require_same_width() {
   constexpr std::size_t a = traits_of<A>::static_width;
   constexpr std::size_t b = traits_of<B>::static_width;
   static_assert(a == dyn || b == dyn || a == b,
-                "ferry: the widths of table and batch are fixed by their types and "
-                "differ.");
+                "ferry: the widths of table and batch are fixed by their types and differ.");
 }
 
 template <class To, class From>
 consteval void require_convertible() {
   static_assert(
       ConvertibleElement<To, From>,
-      "ferry: the element types of table and batch differ and at least one of them is no number, so rows "
-      "can't be converted.");
+      "ferry: the element types of table and batch differ and at least one of them is no number, so rows can't be converted.");
 }
 
 /// All that verbs on table, indices and batch have in common.

@@ -139,7 +139,7 @@ struct index_destinations {
 };
 
 /// Position p is row p.
-struct every_row {
+struct identity {
   KOKKOS_FUNCTION static std::int64_t row(std::int64_t position, bool) { return position; }
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };

@@ -55,8 +55,8 @@ struct apply_rows {
       if (i + ahead < all) {
         const row_segment later = from.segment_within(i + ahead);
         if (later.row >= 0) {
-          look_ahead::ask(values + from.position(later.begin) * values_stride, bytes);
-          to.ask(later.row, width);
+          look_ahead::prefetch(values + from.position(later.begin) * values_stride, bytes);
+          to.prefetch(later.row, width);
         }
       }
       const row_segment rows = from.segment_within(i);

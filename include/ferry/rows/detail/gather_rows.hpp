@@ -108,7 +108,7 @@ struct gather_blocks {
     const std::int64_t bytes = width * static_cast<std::int64_t>(sizeof(In));
     if (const std::int64_t ahead = item + look_ahead::rows(bytes); blocks == 1 && ahead < items) {
       const std::int64_t later = source.row(ahead, false);
-      if (later >= 0) look_ahead::ask(table + later * table_stride, bytes);
+      if (later >= 0) look_ahead::prefetch(table + later * table_stride, bytes);
     }
     const std::int64_t row = source.row(item, begin == 0);
     if (row < 0) return;

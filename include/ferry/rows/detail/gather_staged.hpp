@@ -86,7 +86,7 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     } else {
       const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
       launch_gather(of.exec(), label, table, dense, source, n);
-      with_rows_to_slot(dense, kernels::every_row{}, bring);
+      with_rows_to_slot(dense, kernels::identity{}, bring);
     }
   }
 }

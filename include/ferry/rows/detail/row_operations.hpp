@@ -9,7 +9,7 @@
 
 /// What is done with the combined value of a row. An operation sees one tile: item (of the source), row (of
 /// the table), column, the tile and its live elements. `load` reads what `finish` needs beside the value, so that it is under way
-/// before values are added up; `ask` lets a host's cache fetch a row that comes later.
+/// before values are added up; `prefetch` lets a host's cache fetch a row that comes later.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and refuses nothing.
@@ -20,7 +20,7 @@ struct plain_operation {
   KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
   template <class Held>
   KOKKOS_FORCEINLINE_FUNCTION static void load(Held&, std::int64_t, std::int64_t, int) {}
-  KOKKOS_FORCEINLINE_FUNCTION static void ask(std::int64_t, std::int64_t) {}
+  KOKKOS_FORCEINLINE_FUNCTION static void prefetch(std::int64_t, std::int64_t) {}
 };
 
 /// table[row] = value
@@ -31,8 +31,8 @@ struct replace_row : plain_operation {
 
   KOKKOS_FUNCTION replace_row(T* to, std::int64_t step) : table(to), stride(step) {}
 
-  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
-    look_ahead::ask(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
+    look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
 
   template <class Tile, class Compute>
@@ -55,8 +55,8 @@ struct add_row {
   };
 
   KOKKOS_FORCEINLINE_FUNCTION static bool is_refused() { return false; }
-  KOKKOS_FORCEINLINE_FUNCTION void ask(std::int64_t row, std::int64_t width) const {
-    look_ahead::ask(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
+  KOKKOS_FORCEINLINE_FUNCTION void prefetch(std::int64_t row, std::int64_t width) const {
+    look_ahead::prefetch(table + row * stride, width * static_cast<std::int64_t>(sizeof(T)));
   }
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,

@@ -39,12 +39,12 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
   const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
-  with_rows_from_slot<Exec>(batch, kernels::every_row{}, [&](const auto& mover) {
+  with_rows_from_slot<Exec>(batch, kernels::identity{}, [&](const auto& mover) {
     slots.to_device(
         mover, all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
           const auto packed =
               dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-          launch_gather(here, label, rows_from(values, first, count), packed, kernels::every_row{}, count);
+          launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{}, count);
           return false;
         });
   });
@@ -93,7 +93,7 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   } else {
     ring<Exec> slots(of, of.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning().staging_workers);
-    with_rows_to_slot(batch, kernels::every_row{}, [&](const auto& mover) {
+    with_rows_to_slot(batch, kernels::identity{}, [&](const auto& mover) {
       slots.from_device(mover, rest_of,
                         [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
                           launch_apply<duplicates::assume_unique>(

@@ -237,36 +237,24 @@ enum class refusing {
 /// One sentence, the first thing that the compiler has to say.
 template <flaw Found, refusing Verb, class... Arguments>
 consteval void say() {
-  static_assert(Found != flaw::no_execution_space,
-                "ferry: the first argument of a verb must be an instance of a Kokkos execution space, "
-                "Kokkos::DefaultExecutionSpace{} say.");
+  static_assert(
+      Found != flaw::no_execution_space,
+      "ferry: the first argument of a verb must be an instance of a Kokkos execution space, Kokkos::DefaultExecutionSpace{} say.");
   static_assert(
       Found != flaw::no_array,
-      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a "
-      "std::vector, a std::array, or a type with ferry::array_traits; for a pointer, a unique_ptr or an "
-      "mdspan "
-      "give ferry::tensor_view(pointer, rows, width), or ferry::tensor_view<T, Space>(pointer, rows, width) "
-      "where the memory is no ordinary host memory, for a Kokkos::DualView one of its two views.");
+      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a std::vector, a std::array, or a type with ferry::array_traits; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, rows, width), or ferry::tensor_view<T, Space>(pointer, rows, width) where the memory is no ordinary host memory, for a Kokkos::DualView one of its two views.");
   static_assert(
       Found != flaw::no_elements,
-      "ferry: the elements of an array must be trivially copyable, because verbs copy their bytes: numbers, "
-      "or "
-      "structs of numbers. A std::string or a std::vector owns memory; of a std::vector of std::vectors make "
-      "one array of rows, ferry::tensor_view(pointer, rows, width).");
+      "ferry: the elements of an array must be trivially copyable, because verbs copy their bytes: numbers, or structs of numbers. A std::string or a std::vector owns memory; of a std::vector of std::vectors make one array of rows, ferry::tensor_view(pointer, rows, width).");
   static_assert(
       Found != flaw::no_indices,
       "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64.");
   static_assert(
       Found != flaw::no_index_array,
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64: a "
-      "std::vector, a std::span, a std::array, a Kokkos::View or a ferry::tensor; for a pointer, a "
-      "unique_ptr "
-      "or an mdspan give ferry::tensor_view(pointer, count), as for a table ferry::tensor_view(pointer, "
-      "rows, "
-      "width).");
-  static_assert(Found != flaw::braced_indices,
-                "ferry: the indices must be an array with a name for its type: write std::array{1, 2, 3} in "
-                "place of {1, 2, 3}.");
+      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64: a std::vector, a std::span, a std::array, a Kokkos::View or a ferry::tensor; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, count), as for a table ferry::tensor_view(pointer, rows, width).");
+  static_assert(
+      Found != flaw::braced_indices,
+      "ferry: the indices must be an array with a name for its type: write std::array{1, 2, 3} in place of {1, 2, 3}.");
 }
 
 }  // namespace ferry::detail

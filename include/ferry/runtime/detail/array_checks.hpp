@@ -23,8 +23,7 @@ consteval void require_rows() {
   say<flaw_of_array<Array>(), refusing::others, Array>();
   static_assert(
       is_row_major_v<std::remove_cvref_t<Array>>,
-      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use "
-      "ferry::copy, which takes every layout.");
+      "ferry: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or use ferry::copy, which takes every layout.");
 }
 
 template <class Array>
@@ -37,8 +36,7 @@ template <class Exec, class Array>
 consteval void require_reach() {
   static_assert(
       may_dereference<std::remove_cvref_t<Exec>, typename traits_of<Array>::memory_space>(),
-      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the "
-      "device's execution space.");
+      "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
 }
 
 inline void require_dense_rows(const char* verb, const auto& array) {

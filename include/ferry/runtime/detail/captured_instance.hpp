@@ -25,9 +25,9 @@ class captured_instance final : public kept_instance {
     const std::lock_guard lock(guard_);
     if (!exec_) return nullptr;
     if (execution_backend<Exec>::capturing(*exec_))
-      throw invalid_argument("ferry::" + std::string(verb) +
-                             ": the verb is still being captured into a graph, so there is nothing to wait "
-                             "for; end the capture and launch the graph first");
+      throw invalid_argument(
+          "ferry::" + std::string(verb) +
+          ": the verb is still being captured into a graph, so there is nothing to wait for; end the capture and launch the graph first");
     return home.record(*exec_);
   }
 

@@ -17,8 +17,7 @@ template <class Exec, class Policy, class Functor>
 void enqueue(const std::string& label, const Policy& policy, const Functor& functor) {
   static_assert(
       execution_backend<Exec>::template launches_by_argument<Functor, Policy>(),
-      "ferry: a kernel with its options must stay below 4 KB, or each launch would wait for the device; this "
-      "rule, or one of these transforms, has too many.");
+      "ferry: a kernel with its options must stay below 4 KB, or each launch would wait for the device; this rule, or one of these transforms, has too many.");
   Kokkos::parallel_for(label, policy, functor);
 }
 
