@@ -3,19 +3,21 @@
 #include <stdexcept>
 #include <string>
 
-/// For what a whole process has once: a library that is compiled with -fvisibility=hidden, as extension modules of Python
-/// are, would otherwise have its own.
+/// Default visibility, for objects that exist once in a process. A library compiled with -fvisibility=hidden,
+/// such as a Python extension module, would otherwise get a copy of its own.
 #if defined(__GNUC__)
 #define FERRY_SHARED __attribute__((visibility("default")))
 #else
 #define FERRY_SHARED
 #endif
 
-/// Every exception that ferry throws derives from ferry::error. Preconditions that the host can see are
-/// thrown by the verb itself, before anything is launched; what only the device can see is thrown by
-/// ticket::wait().
+/// The library's namespace. Every exception that ferry throws derives from ferry::error. A verb checks what
+/// the host can see and throws before it launches anything. ticket::wait() throws what only the kernels can
+/// find.
 namespace ferry {
 
+/// Base of all exceptions of ferry. what() names the verb, the arrays' labels and extents, and the offending
+/// values.
 class FERRY_SHARED error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -27,31 +29,31 @@ class FERRY_SHARED invalid_argument : public error {
   using error::error;
 };
 
-/// A row index outside of its table.
+/// A row index or row range outside of its table.
 class FERRY_SHARED out_of_range : public error {
  public:
   using error::error;
 };
 
-/// Memory that could not be had; names the space, the label and the size.
+/// An allocation that failed; names the space, the label and the size in bytes.
 class FERRY_SHARED bad_alloc : public error {
  public:
   using error::error;
 };
 
-/// A call into the device's runtime that failed.
+/// A failed call into the device's runtime.
 class FERRY_SHARED device_error : public error {
  public:
   using error::error;
 };
 
-/// An allocation that would pass a budget set by the user.
+/// An allocation that would exceed a budget set by ferry::set_memory_budget.
 class FERRY_SHARED budget_exceeded : public bad_alloc {
  public:
   using bad_alloc::bad_alloc;
 };
 
-/// A file that could not be read or written, or does not hold what it should.
+/// A file that could not be read or written, or whose contents are not valid.
 class FERRY_SHARED io_error : public error {
  public:
   using error::error;

@@ -1,7 +1,8 @@
 #pragma once
 
-/// ferry moves tensor rows between memory spaces. This header brings all of it, and is the only one that
-/// knows of the backends.
+/// @file
+/// The umbrella header: includes all public headers of ferry except the opt-in ones. It is the only header
+/// that includes the backends.
 
 #include <ferry/calibrate/calibrate.hpp>
 #include <ferry/error.hpp>
@@ -79,7 +80,7 @@
 #include <ferry/tensor/tensor_view.hpp>
 #include <ferry/version.hpp>
 
-// Beside ferry.hpp where installed, beside include/ in the source tree.
+// The backends lie next to ferry.hpp where it is installed, next to include/ in the source tree.
 #if __has_include("backends/enabled.hpp")
 #include "backends/enabled.hpp"
 #else

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-/// Kinds of arguments that more than one verb tells apart. Each type says what it is under its own definition.
+// Kinds of arguments that several verbs distinguish. Each type specialises its variable after its definition.
 namespace ferry {
 
 class row_plan;
@@ -14,19 +14,19 @@ namespace detail {
 template <class T>
 inline constexpr bool is_plan = std::is_same_v<std::remove_cvref_t<T>, row_plan>;
 
-/// An 8-bit table.
+/// Whether T is an 8-bit table.
 template <class T>
 inline constexpr bool is_codes = false;
 
-/// An optimizer, with transforms or without.
+/// Whether T is an optimizer, with or without transforms.
 template <class T>
 inline constexpr bool is_optimizer_argument = Optimizer<T>;
 
-/// The state of an optimizer for one table.
+/// Whether T is the state of an optimizer for one table.
 template <class T>
 inline constexpr bool is_state = false;
 
-/// Rows that hold their state.
+/// Whether T is a table whose rows hold their state.
 template <class T>
 inline constexpr bool is_records = false;
 

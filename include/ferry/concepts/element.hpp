@@ -5,21 +5,21 @@
 
 namespace ferry {
 
-/// What a tensor may hold: any trivially copyable object. Verbs that only move rows ask for no more.
+/// What a tensor may hold: any trivially copyable object. Verbs that only move rows need no more.
 template <class T>
 concept Element = std::is_trivially_copyable_v<std::remove_const_t<T>> && std::is_object_v<T>;
 
-/// Specialised for number types that std::is_arithmetic does not know (half_t, bhalf_t).
+/// Whether T is a number type that std::is_arithmetic does not cover. Specialised for half_t and bhalf_t.
 template <class T>
 inline constexpr bool is_extended_number = false;
 
-/// Elements that can be added, scaled and converted into each other.
+/// Numbers other than bool: elements that verbs add, scale and convert into each other.
 template <class T>
 concept NumberElement = Element<T> &&
     (std::is_arithmetic_v<T> ||
      is_extended_number<std::remove_const_t<T>>)&&!std::same_as<std::remove_const_t<T>, bool>;
 
-/// Elements of optimizer tables.
+/// Floating-point numbers: the elements of optimizer tables and their state.
 template <class T>
 concept FloatingElement = NumberElement<T> &&
     (std::is_floating_point_v<std::remove_const_t<T>> || is_extended_number<std::remove_const_t<T>>);

@@ -9,18 +9,19 @@
 
 namespace ferry {
 
-/// An execution space *instance* type: the first argument of every verb.
+/// The type of an execution space *instance*, which is the first argument of every verb.
 template <class T>
 concept ExecutionSpace = Kokkos::is_execution_space<std::remove_cvref_t<T>>::value;
 
-/// An execution space whose kernels run on the host's cores and dereference the host's memory.
+/// An execution space whose kernels run on the host's cores and dereference host memory.
 template <class T>
 concept HostExecutionSpace = ExecutionSpace<T> &&
     static_cast<bool>(Kokkos::SpaceAccessibility<std::remove_cvref_t<T>, Kokkos::HostSpace>::accessible);
 
 namespace detail {
 
-/// Threads of a host's instance. Kokkos 4 makes an instance on the heap for this question's default argument.
+/// Threads of a host instance. The instance is passed because Kokkos 4 allocates one for the default
+/// argument.
 template <HostExecutionSpace Exec>
 std::int64_t concurrency_of(const Exec& exec) {
   if constexpr (requires { exec.concurrency(exec); })
@@ -29,7 +30,7 @@ std::int64_t concurrency_of(const Exec& exec) {
     return std::max(1, exec.concurrency());
 }
 
-/// A range of [0, count) with the chunks that Kokkos would choose, which asks for the concurrency on the heap.
+/// The range [0, count) with the chunk size that Kokkos would choose. Kokkos allocates when it computes it.
 template <class Range, HostExecutionSpace Exec>
 Range host_range(const Exec& exec, std::int64_t count) {
   const std::int64_t threads = concurrency_of(exec);

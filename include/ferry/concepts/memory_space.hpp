@@ -5,10 +5,12 @@
 
 namespace ferry {
 
-/// Where the bytes of a tensor live and how a device reaches them. An empty type that states facts:
-///   name               what error messages and descriptions call it
-///   is_host_accessible whether host code may dereference it on every backend
-///   is_device_mapped   whether device kernels may dereference it on every backend
+/// Where the bytes of a tensor live and how a device reaches them: an empty type with these members.
+///
+///   ferry_memory_space  the type itself
+///   name                its name in error messages and descriptions
+///   is_host_accessible  whether host code may dereference it on every backend
+///   is_device_mapped    whether device kernels may dereference it on every backend
 template <class T>
 concept MemorySpace = requires {
   typename T::ferry_memory_space;

@@ -6,11 +6,23 @@
 
 namespace ferry {
 
-/// An optimizer's rule: options as data, a Hana tuple of state fields, and `coefficients<Compute>(step)`, which gives
-/// the pure per-element update of one step as a small functor with
+/// The rule of an optimizer: its options are data members, and these members describe it to the library.
+///
+///   name                         text for labels and messages
+///   min_fields                   fewest active state fields, over all options
+///   fields()                     Hana tuple of state fields (torch.optim's names) and their initial values
+///   check()                      throws invalid_argument for an option outside of its range
+///   coefficients<Compute>(step)  the update of one step, a small functor for kernels; steps count from 1
+///
+/// The update of an element is a pure function. Compute is float or double.
+///
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
-/// The update is compiled for each number of active fields in [min_fields, number of fields] and finds its N that way;
-/// state[i] is the i-th of them.
+///
+/// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
+/// active field. Two more members are optional. They let step_count::catch_up skip steps without a gradient.
+///
+///   at_rest(weight, state)     whether no later step without a gradient changes the weight, also at a smaller lr
+///   decay_state(state, steps)  applies that number of steps without a gradient to the state
 template <class Rule>
 concept Optimizer = requires(const Rule& rule, std::int64_t step) {
   { Rule::name } -> std::convertible_to<std::string_view>;
@@ -21,23 +33,29 @@ concept Optimizer = requires(const Rule& rule, std::int64_t step) {
   rule.template coefficients<double>(step);
 };
 
-/// A rule that looks at a row as a whole before it changes an element: its update adds `sums` numbers up over the row,
-///   measure(weight, gradient, state, row, Compute (&part)[sums])   what one element adds; changes nothing
-///   settle(Compute (&total)[sums], width, Compute (&row)[R])       once for each row: updates the row's own state, the
-///                                                                  row_fields, and turns the sums into what apply needs
-///   apply(weight, gradient, state, const Compute (&total)[sums])   as for any rule
+/// A rule that reduces a whole row before it changes an element. Its update has a constant `sums`, the number
+/// of sums over the row, and these members.
+///
+///   measure(weight, gradient, state, row, Compute (&part)[sums])  the terms of one element; changes nothing
+///   settle(Compute (&total)[sums], width, Compute (&row)[R])      once per row: updates the row fields and
+///                                                                 turns the sums into what apply needs
+///   apply(weight, gradient, state, const Compute (&total)[sums])  the update of an element
 template <class Rule>
 concept RowOptimizer = Optimizer<Rule> && requires {
   { Rule::template update<float>::sums } -> std::convertible_to<int>;
 };
 
-/// A rule that keeps apart what of its updates depends on the step alone and what a schedule changes between steps, lr say:
-///   by_step()                  a small object without the options of the second kind, comparable by ==, whose
-///                              at<Compute>(step) gives the former as numbers, terms, comparable by == as well
-///   options<Compute, Wide>()   the latter, as kernels take them: at(terms) gives the update of that step, with Wide in the
-///                              place of double; a KOKKOS_FUNCTION
-/// coefficients<Compute>(step) is options<Compute, double>().at(by_step().at<Compute>(step)). Under step_count::per_row a
-/// step of such a rule costs the same whatever options change; of other rules each change makes all updates anew.
+/// A rule whose update separates into a part that depends on the step alone and options that a schedule may
+/// change between steps, such as lr.
+///
+///   by_step()                 the first part, without scheduled options; comparable by ==
+///   by_step().at<C>(step)     its numbers at one step ("terms"); comparable by ==
+///   options<C, Wide>()        the scheduled options for kernels; Wide replaces double
+///   options<C>().at(terms)    the update of that step; a KOKKOS_FUNCTION
+///
+/// coefficients<C>(step) equals options<C, double>().at(by_step().at<C>(step)). Under step_count::per_row, a
+/// step of such a rule costs the same whichever scheduled option changes. Other rules recompute the updates
+/// of all steps.
 template <class Rule>
 concept ScheduledOptimizer = Optimizer<Rule> && requires(const Rule& rule, std::int64_t step) {
   { rule.by_step() } -> std::equality_comparable;

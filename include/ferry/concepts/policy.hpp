@@ -6,27 +6,37 @@
 
 namespace ferry {
 
-/// The questions that a policy can answer; each verb takes at most one policy for each.
+/// Category of the path policies. A verb takes at most one policy of each category.
 struct path_category {};
+/// Category of the bounds policies.
 struct bounds_category {};
+/// Category of the duplicates policies.
 struct duplicates_category {};
+/// Category of the step_count policies.
 struct step_count_category {};
+/// Category of the rounding policies.
 struct rounding_category {};
+/// Category of the nonfinite policies.
 struct nonfinite_category {};
 
-/// A policy is an empty type with a name and one category. Policies are passed last, in any order.
+/// A policy is an empty type with a `name` and a `policy_category`. Policies are a verb's last arguments, in
+/// any order.
 template <class T>
 concept Policy = std::is_empty_v<T> && requires {
   typename T::policy_category;
   { T::name } -> std::convertible_to<std::string_view>;
 };
 
+/// A policy of one category.
 template <class T, class Category>
 concept PolicyOf = Policy<T> && std::same_as<typename T::policy_category, Category>;
 
-/// How rows travel. `sorts` says that they do in the order of the table's rows, `reaches_table` that kernels of the given
-/// execution space dereference them, `occupies_host_threads` that host threads move them, the caller's among them. One
-/// that is `chosen_at_run_time` has none of these before it is chosen.
+/// How rows travel. All facts are false for a path that is chosen at run time.
+///
+///   sorts                  rows are visited in the order of the table
+///   reaches_table          kernels of the given execution space dereference the table
+///   occupies_host_threads  host threads move rows, the calling thread among them
+///   chosen_at_run_time     the path is chosen for each call
 template <class T>
 concept PathPolicy = PolicyOf<T, path_category> && requires {
   { T::sorts } -> std::convertible_to<bool>;
@@ -35,16 +45,21 @@ concept PathPolicy = PolicyOf<T, path_category> && requires {
   { T::chosen_at_run_time } -> std::convertible_to<bool>;
 };
 
-/// `resolve(index, rows)` gives the row to use, or -1 where there is none; `reports` says whether such an
-/// index is an error.
+/// What an index outside of [0, rows) means.
+///
+///   resolve(index, rows)  the row to use, or -1 for none
+///   reports               whether an index without a row is an error
 template <class T>
 concept BoundsPolicy = PolicyOf<T, bounds_category> && requires {
   { T::reports } -> std::convertible_to<bool>;
   { T::resolve(int{}, 0ll) } -> std::convertible_to<long long>;
 };
 
-/// Which of the rows that name the same table row count: `combines` says that all of them do, `needs_plan`
-/// that they must be found by sorting, `forbids` that there must be none.
+/// How several positions that name the same table row are handled.
+///
+///   combines    the values of all of them are combined
+///   needs_plan  duplicates are found by sorting the indices
+///   forbids     a duplicate is an error
 template <class T>
 concept DuplicatesPolicy = PolicyOf<T, duplicates_category> && requires {
   { T::combines } -> std::convertible_to<bool>;
@@ -52,22 +67,26 @@ concept DuplicatesPolicy = PolicyOf<T, duplicates_category> && requires {
   { T::forbids } -> std::convertible_to<bool>;
 };
 
-/// Which number of steps a row's update goes by: `counts_rows` says that each row has a counter, `catches_up` that the
-/// steps which a row missed are made up for.
+/// Which step number the update of a row uses.
+///
+///   counts_rows  each row has a counter
+///   catches_up   the steps that a row missed are applied later
 template <class T>
 concept StepCountPolicy = PolicyOf<T, step_count_category> && requires {
   { T::counts_rows } -> std::convertible_to<bool>;
   { T::catches_up } -> std::convertible_to<bool>;
 };
 
-/// How a step rounds new weights of a narrow format.
+/// How a step rounds new weights of a narrow format; `is_random` for stochastic rounding.
 template <class T>
 concept RoundingPolicy = PolicyOf<T, rounding_category> && requires {
   { T::is_random } -> std::convertible_to<bool>;
 };
 
-/// What a step does where a gradient is infinite or not a number: `looks` says that it is looked for, `reports` that it
-/// is an error.
+/// What a step does about gradients that are infinite or NaN.
+///
+///   looks    the gradients are scanned before the step
+///   reports  such a gradient is an error
 template <class T>
 concept NonfinitePolicy = PolicyOf<T, nonfinite_category> && requires {
   { T::looks } -> std::convertible_to<bool>;

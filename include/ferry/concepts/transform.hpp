@@ -13,10 +13,14 @@ struct any_array {
 };
 }  // namespace detail
 
-/// What stands around an optimizer's rule: a transform that changes gradients before it or weights after it, or leaves rows
-/// out. `device_part<Compute>()` gives its part that runs in kernels, an optim::transform_defaults with some of its members
-/// hidden; `for_each_array(check)` calls check(array) for the array that this part reads, if
-/// any, which lies in the transform's memory_space.
+/// A transform of an optimizer's step: it changes gradients before the rule, changes weights after it, or
+/// leaves rows out. See optim::chain.
+///
+///   name                    text for messages
+///   check()                 throws invalid_argument for an option outside of its range
+///   device_part<Compute>()  the part for kernels: an optim::transform_defaults with some members hidden
+///   for_each_array(check)   calls check(array) for the array that the kernels read, if there is one
+///   memory_space            where that array lies; only for transforms with an array
 template <class T>
 concept Transform = std::is_copy_constructible_v<T> && requires(const T& transform) {
   { T::name } -> std::convertible_to<std::string_view>;

@@ -8,12 +8,11 @@
 #include <string_view>
 #include <type_traits>
 
-/// What happens to an index outside of [0, rows). No policy but `unchecked` ever touches memory outside of
-/// the table.
+/// What happens to an index outside of [0, rows). Only `unchecked` can touch memory outside of the table.
 namespace ferry::bounds {
 
 namespace detail {
-/// Compared in 64 bits, so that a huge unsigned index is no negative one.
+/// Compared in 64 bits, so that a large unsigned index does not become negative.
 template <class Index>
 KOKKOS_FUNCTION constexpr bool inside(Index index, std::int64_t rows) {
   if constexpr (std::is_signed_v<Index>)
@@ -23,10 +22,12 @@ KOKKOS_FUNCTION constexpr bool inside(Index index, std::int64_t rows) {
 }
 }  // namespace detail
 
-/// Counted, the first one remembered, and thrown as ferry::out_of_range by ticket::wait(). A verb that writes
-/// to the table then writes nothing at all; a gather leaves the rows of the bad positions as they are. The
-/// default.
+/// The default: bad indices are counted, and ticket::wait() throws ferry::out_of_range with the number and
+/// the first (position, index). A verb that writes to the table then writes nothing. A gather leaves the
+/// destination rows of the bad positions unchanged.
 struct check {
+  /// Facts about the policy, see ferry::BoundsPolicy.
+  /// @{
   using policy_category = bounds_category;
   static constexpr std::string_view name = "bounds::check";
   static constexpr bool reports = true;
@@ -34,11 +35,14 @@ struct check {
   KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
     return detail::inside(index, rows) ? static_cast<std::int64_t>(index) : -1;
   }
+  /// @}
 };
 static_assert(BoundsPolicy<check>);
 
-/// A negative index means row 0, a too large one the last row.
+/// A negative index selects row 0, a too large one the last row.
 struct clamp {
+  /// Facts about the policy, see ferry::BoundsPolicy.
+  /// @{
   using policy_category = bounds_category;
   static constexpr std::string_view name = "bounds::clamp";
   static constexpr bool reports = false;
@@ -49,12 +53,15 @@ struct clamp {
       if (index < 0) return 0;
     return rows - 1;
   }
+  /// @}
 };
 static_assert(BoundsPolicy<clamp>);
 
-/// The position takes no part: a gather leaves its destination row as it is, a scatter or step ignores its
+/// The position is ignored: a gather leaves its destination row unchanged, a scatter or step does not use its
 /// value.
 struct skip {
+  /// Facts about the policy, see ferry::BoundsPolicy.
+  /// @{
   using policy_category = bounds_category;
   static constexpr std::string_view name = "bounds::skip";
   static constexpr bool reports = false;
@@ -62,11 +69,14 @@ struct skip {
   KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t rows) {
     return detail::inside(index, rows) ? static_cast<std::int64_t>(index) : -1;
   }
+  /// @}
 };
 static_assert(BoundsPolicy<skip>);
 
-/// The caller's promise that every index is inside; a broken promise is undefined behaviour.
+/// The caller promises that every index is inside. Undefined behaviour where one is not.
 struct unchecked {
+  /// Facts about the policy, see ferry::BoundsPolicy.
+  /// @{
   using policy_category = bounds_category;
   static constexpr std::string_view name = "bounds::unchecked";
   static constexpr bool reports = false;
@@ -74,6 +84,7 @@ struct unchecked {
   KOKKOS_FUNCTION static constexpr std::int64_t resolve(Index index, std::int64_t) {
     return static_cast<std::int64_t>(index);
   }
+  /// @}
 };
 static_assert(BoundsPolicy<unchecked>);
 

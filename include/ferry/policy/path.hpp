@@ -10,52 +10,67 @@ namespace ferry::path {
 /// Kernels of the given execution space dereference both sides, in the order of the batch. Asynchronous on a
 /// device.
 struct direct {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
   using policy_category = path_category;
   static constexpr std::string_view name = "direct";
   static constexpr bool sorts = false, reaches_table = true, occupies_host_threads = false,
                         chosen_at_run_time = false;
+  /// @}
 };
 static_assert(PathPolicy<direct>);
 
-/// As direct, but in the order of the table's rows and by few teams, each of which walks over neighbouring
-/// rows: for tables whose pages the device can't keep translated, such as registered host memory beyond a
-/// gigabyte and device memory beyond 64. Sorts the indices first, unless a plan has done so. Asynchronous on
-/// a device.
+/// As direct, in the order of the table's rows. A few teams each process a contiguous range of sorted rows.
+/// Serves tables beyond the reach of the device's address translation: registered host memory above about 1
+/// GiB, device memory above about 64 GiB. Sorts the indices first, unless a row_plan is passed. Asynchronous
+/// on a device.
 struct ordered {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
   using policy_category = path_category;
   static constexpr std::string_view name = "ordered";
   static constexpr bool sorts = true, reaches_table = true, occupies_host_threads = false,
                         chosen_at_run_time = false;
+  /// @}
 };
 static_assert(PathPolicy<ordered>);
 
-/// Host threads move rows between the table and a page-locked ring that a kernel drains or fills. Occupies the
-/// calling thread.
+/// Host threads move rows between the table and a page-locked staging ring, which a kernel drains or fills.
+/// Occupies the calling thread.
 struct staged {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
   using policy_category = path_category;
   static constexpr std::string_view name = "staged";
   static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = true,
                         chosen_at_run_time = false;
+  /// @}
 };
 static_assert(PathPolicy<staged>);
 
-/// Both at once, for a table in host memory and a batch in device memory: the device walks the sorted rows
-/// from one end as in ordered, host threads and their ring from the other as in staged, until they meet. Serves
-/// gather and scatter. Occupies the calling thread.
+/// ordered and staged at the same time, for a table in host memory and a batch in device memory. The device
+/// takes the sorted rows from one end, host threads take them from the other, until they meet. Serves gather
+/// and scatter. Occupies the calling thread.
 struct cooperative {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
   using policy_category = path_category;
   static constexpr std::string_view name = "cooperative";
   static constexpr bool sorts = true, reaches_table = true, occupies_host_threads = true,
                         chosen_at_run_time = false;
+  /// @}
 };
 static_assert(PathPolicy<cooperative>);
 
-/// The default: the path that the machine's profile predicts to be the fastest for this call.
+/// The default: the path that current_profile predicts to be the fastest for this call; see ferry::explain.
 struct automatic {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
   using policy_category = path_category;
   static constexpr std::string_view name = "automatic";
   static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = false,
                         chosen_at_run_time = true;
+  /// @}
 };
 static_assert(PathPolicy<automatic>);
 

@@ -7,7 +7,8 @@
 
 namespace ferry {
 
-/// Several policies as one argument: policies<path::staged, bounds::skip>{}. May be mixed with single ones.
+/// Several policies as one argument: `policies<path::staged, bounds::skip>{}`. May be mixed with single
+/// policies.
 template <class... Ps>
 struct policies {};
 
@@ -64,7 +65,7 @@ struct policy_facts<policies<Ps...>> {
   static constexpr int count = (0 + ... + (in_category<Ps, Category> ? 1 : 0));
 };
 
-/// The policies of one call: what was asked for, else the verb's default.
+/// The policies of one call: those passed, else the verb's defaults.
 template <class... Ps>
 struct chosen_policies {
   using list = policy_list<Ps...>;
