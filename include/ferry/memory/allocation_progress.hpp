@@ -10,28 +10,29 @@
 
 namespace ferry {
 
-/// How far an allocation has come. The strings live as long as the call that brings them.
+/// The progress of an allocation. The strings are valid during the callback only.
 struct progress {
-  std::string_view space;
-  std::string_view label;  ///< as in memory_by_label
-  std::size_t bytes_done = 0;
-  std::size_t bytes = 0;
+  std::string_view space;      ///< name of the memory space
+  std::string_view label;      ///< as in memory_by_label
+  std::size_t bytes_done = 0;  ///< bytes that are ready
+  std::size_t bytes = 0;       ///< size of the allocation
 
-  /// Whether this is the allocation's last report: only that one has bytes_done == bytes.
+  /// Whether this is the last report of the allocation. Only the last one has bytes_done == bytes.
   [[nodiscard]] bool done() const noexcept { return bytes_done == bytes; }
 };
 
-/// Observes the allocations that this thread makes while it lives:
+/// Observes the allocations of this thread during its lifetime.
 ///
 ///   ferry::allocation_progress watch([](const ferry::progress& p) { bar(p.label, p.bytes_done, p.bytes); });
 ///
-/// Called in this thread only, with at least 1 % of the bytes or 100 ms between calls, and once more when the
-/// allocation is done. Where a backend has nothing to do for each page (device memory, pageable memory, all
-/// spaces of a host backend) the last call is the only one. An exception of the callback ends the allocation,
-/// which then leaves nothing behind. Observers nest: the inner one is called first. A callback's own
-/// allocations are not reported to it.
+/// The callback runs in this thread only. It is called after at least 1 % of the bytes or 100 ms, and once
+/// when the allocation is done. Allocations without work per page (device memory, pageable memory, all spaces
+/// of a host backend) are reported once, at the end. An exception of the callback ends the allocation and
+/// frees its memory. Observers nest: the innermost is called first. A callback's own allocations are not
+/// reported to it.
 class allocation_progress {
  public:
+  /// Observes until it is destroyed, which must happen in the same thread.
   explicit allocation_progress(std::function<void(const progress&)> callback)
       : callback_(std::move(callback)), outer_(std::exchange(innermost(), this)) {}
   allocation_progress(const allocation_progress&) = delete;
@@ -41,7 +42,7 @@ class allocation_progress {
   /// Whether this thread is observed.
   [[nodiscard]] static bool is_watched() noexcept { return innermost() != nullptr; }
 
-  /// For whoever allocates.
+  /// Calls the observers of this thread; for code that allocates.
   static void report(const progress& now) {
     for (auto* each = innermost(); each != nullptr; each = each->outer_) each->call(now);
   }
@@ -73,7 +74,7 @@ class allocation_progress {
 
 namespace detail {
 
-/// Thins out an allocation's reports. For the thread that allocates.
+/// Limits the rate of an allocation's reports. For the thread that allocates.
 class progress_meter {
  public:
   using clock = std::chrono::steady_clock;
@@ -84,7 +85,7 @@ class progress_meter {
 
   [[nodiscard]] bool is_watched() const noexcept { return watched_; }
 
-  /// `bytes_done` never falls. The last byte is left to whoever knows that the allocation is done.
+  /// `bytes_done` must not decrease. The final report, with all bytes, is not made here.
   void advance(std::size_t bytes_done) {
     if (watched_) advance(bytes_done, clock::now());
   }

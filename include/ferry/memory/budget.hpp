@@ -7,12 +7,11 @@
 
 namespace ferry {
 
-/// The most bytes that ferry may hold in one memory space (space_statistics::current); 0 for no limit, which is
-/// the default. An allocation that would pass it first gives idle blocks of the space's pools back to the
-/// system, waiting for work that still uses them where no other is left, then throws budget_exceeded and
-/// changes nothing else. A budget below what is held already forbids further allocations and frees nothing
-/// (see trim). Threads that allocate at the same time stay inside of it together. Holds until
-/// Kokkos::finalize.
+/// Limits the bytes that ferry holds in one memory space (space_statistics::current); 0, the default, means
+/// no limit. An allocation that would exceed the budget first returns idle blocks of the space's pools to the
+/// system. Where only blocks in use by work in flight are left, it waits for that work. Then it throws
+/// budget_exceeded and changes nothing else. A budget below the current size forbids further allocations and
+/// frees nothing (see trim). The limit holds for all threads together, until Kokkos::finalize.
 template <MemorySpace Space>
 void set_memory_budget(std::size_t bytes) {
   detail::memory_registry::get()->of<Space>().set_budget(bytes);

@@ -11,18 +11,18 @@
 namespace ferry {
 
 /// What ferry holds in one memory space: tensors, scratch memory, reports, and for pinned_space also adopted
-/// memory, whose pages are locked for ferry. Adopted pageable memory is the user's and not counted. Sizes are
-/// the asked ones, in bytes; the system rounds host memory up to pages.
+/// memory, whose pages ferry locks. Adopted pageable memory is not counted. Sizes are the requested bytes;
+/// the system rounds host memory up to pages.
 struct space_statistics {
   std::size_t current = 0;      ///< bytes of all live allocations, idle ones in pools included
   std::size_t peak = 0;         ///< largest `current` since the start or reset_peak
   std::size_t count = 0;        ///< live allocations
   std::size_t total_count = 0;  ///< allocations made so far
-  std::size_t reserved = 0;     ///< the part of `current` that lies in pools, on loan to nobody
-  std::size_t budget = 0;       ///< 0: none
+  std::size_t reserved = 0;     ///< the part of `current` that is idle in pools
+  std::size_t budget = 0;       ///< bytes, see set_memory_budget; 0 for none
 };
 
-/// The same of all allocations that share a label.
+/// Statistics of all allocations that share a label.
 struct label_statistics {
   std::string label;        ///< "ferry::tensor::<the tensor's>", "ferry::scratch::<the space's>", ...
   std::size_t current = 0;  ///< bytes
@@ -30,8 +30,8 @@ struct label_statistics {
   std::size_t count = 0;    ///< live allocations
 };
 
-/// Counted from the first allocation until Kokkos::finalize. Thread-safe; while other threads allocate,
-/// `reserved` is that of a moment later.
+/// The statistics of one memory space, from the first allocation until Kokkos::finalize. Thread-safe.
+/// `reserved` is read after the other members, so it may differ from them while other threads allocate.
 template <MemorySpace Space>
 [[nodiscard]] space_statistics memory_statistics() {
   const auto registry = detail::memory_registry::get();
@@ -40,8 +40,8 @@ template <MemorySpace Space>
   return {all.current, all.peak, all.count, all.total_count, books.idle_bytes(), books.budget()};
 }
 
-/// Sorted by label. A label without live allocations stays for its peak, until reset_peak or until there are
-/// more than a few hundred such labels.
+/// The statistics of one memory space by label, sorted by label. A label without live allocations is kept for
+/// its peak until reset_peak, or until there are more than a few hundred such labels. Thread-safe.
 template <MemorySpace Space>
 [[nodiscard]] std::vector<label_statistics> memory_by_label() {
   const auto registry = detail::memory_registry::get();
@@ -51,7 +51,7 @@ template <MemorySpace Space>
   return made;
 }
 
-/// Peaks start again from what is held now.
+/// Resets the peaks of one memory space to the current sizes. Thread-safe.
 template <MemorySpace Space>
 void reset_peak() {
   detail::memory_registry::get()->of<Space>().reset_peak();

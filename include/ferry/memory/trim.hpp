@@ -7,14 +7,14 @@
 
 namespace ferry {
 
-/// Gives the pools' idle blocks of one space back to the system and returns how many bytes that were. Never
-/// waits: blocks that work in flight still uses stay.
+/// Returns idle blocks of the pools of one space to the system. The result is their size in bytes. Never
+/// waits: blocks in use by work in flight are kept.
 template <MemorySpace Space>
 std::size_t trim() {
   return detail::memory_registry::get()->of<Space>().trim(~std::size_t{0}, detail::in_flight::skip);
 }
 
-/// The same for all spaces.
+/// As above, for all memory spaces.
 inline std::size_t trim() { return detail::memory_registry::get()->trim(detail::in_flight::skip); }
 
 }  // namespace ferry

@@ -20,7 +20,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Memory of the user's whose pages are locked while this lives.
+/// Locks the pages of user memory for its lifetime.
 template <MemorySpace Space>
 class locked_pages {
  public:
@@ -43,13 +43,18 @@ class locked_pages {
 
 }  // namespace detail
 
-/// A tensor over the user's memory, which is never copied. For pinned_space the pages are locked in place
-/// until the tensor dies, and count in the space's statistics and budget; for pageable_space nothing is done to
-/// them. The memory must outlive the tensor.
-/// Throws invalid_argument where the span does not hold exactly the extents' elements, or where pages of it are
-/// locked already: by another adoption or as a table of ferry's, which is then named, or by other code. Throws
-/// budget_exceeded, bad_alloc where the pages can't be locked, and device_error for a device that takes no memory that
-/// exists already, or has it at another address than the host.
+/// A tensor over memory of the user, which is never copied.
+///
+///   Space   pinned_space: the pages are locked in place until the tensor is destroyed, and count in the
+///           space's statistics and budget; pageable_space: the pages are left as they are
+///   label   name of the tensor in messages and statistics
+///   memory  the elements in row-major order; must outlive the tensor
+///   sizes   the extents, rows first; their product must be the size of the span
+///
+/// Throws invalid_argument where the span's size is not the product of the extents, and where some pages are
+/// locked already, by another adoption, by a tensor of ferry (the message names it) or by other code. Throws
+/// budget_exceeded; bad_alloc where the pages can't be locked; device_error for a device that does not accept
+/// existing memory, or maps it to another address than the host's.
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(const std::string& label, std::span<T> memory, Sizes... sizes) {
   static_assert(
@@ -67,7 +72,7 @@ template <MemorySpace Space, Element T, std::integral... Sizes>
   return tensor<T, Space>(label, checked, memory.data(), std::move(owner));
 }
 
-/// The same with the label "adopted".
+/// As above, with the label "adopted".
 template <MemorySpace Space, Element T, std::integral... Sizes>
 [[nodiscard]] tensor<T, Space> adopt(std::span<T> memory, Sizes... sizes) {
   return adopt<Space>("adopted", memory, sizes...);

@@ -18,17 +18,21 @@
 
 namespace ferry {
 
-/// How a type becomes an argument of the verbs. Specialise it for your own arrays:
+/// How a type becomes an argument of the verbs. Specialise it for your own arrays.
+///
 ///   value_type    element type, const where the array is
 ///   memory_space  one of ferry's spaces
 ///   static_width  elements of a row where the type fixes them, else ferry::dyn
-///   ref(array)    the array_ref that describes it; takes a const array too, then of const elements
-/// An array_ref needs data, rank, extents, strides in elements (make_dense() sets those of a row-major array) and
-/// a label for error messages. Rows may be further apart than they are long. A span, a vector or a std::array is an
-/// array of rank 1: rows of one element. For a batch of wider rows in a vector, see adopt.
+///   ref(array)    the array_ref that describes it; takes a const array too, then with const elements
+///
+/// An array_ref needs data, rank, extents, strides in elements (make_dense() sets those of a row-major array)
+/// and a label for error messages. The row stride may exceed the width. A span, a vector or a std::array is
+/// an array of rank 1, with rows of one element. For a batch of wider rows in a vector, see adopt.
 template <class Array>
 struct array_traits;
 
+/// A type that verbs take as an array: one with ferry::array_traits. These are tensors, slices, views of
+/// ferry, Kokkos Views, spans, vectors, std::arrays, built-in arrays, and types that specialise array_traits.
 template <class Array>
 concept ArrayLike = requires(Array& array) {
   typename array_traits<std::remove_cv_t<Array>>::value_type;
@@ -64,8 +68,8 @@ array_ref<T, pageable_space> sequence_ref(T* data, std::size_t size, const char*
   return made;
 }
 
-/// ferry's name for a Kokkos memory space. On a backend without a device of its own all of them are
-/// HostSpace, which is pageable.
+/// ferry's memory space for one of Kokkos. On a backend without a device all of Kokkos' spaces are HostSpace,
+/// which is pageable_space.
 template <class KokkosSpace>
 consteval auto space_of() {
   if constexpr (std::is_same_v<KokkosSpace, Kokkos::HostSpace>)
@@ -80,8 +84,11 @@ consteval auto space_of() {
 
 }  // namespace detail
 
+/// A tensor.
 template <class T, class Space, class Extents>
 struct array_traits<tensor<T, Space, Extents>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
@@ -95,21 +102,28 @@ struct array_traits<tensor<T, Space, Extents>> {
     made.accesses = array.accesses();
     return made;
   }
+  /// @}
 };
 
+/// A view of a tensor. Reads and writes in flight are not known to it.
 template <class T, class Space, class Extents>
 struct array_traits<tensor_view<T, Space, Extents>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static array_ref<T, Space> ref(const tensor_view<T, Space, Extents>& array) {
     return detail::dense_ref<T, Space>(array.data(), array);
   }
+  /// @}
 };
 
-/// Any layout: strides are taken over. Verbs that work on rows ask for dense rows, copy takes every stride.
+/// A Kokkos::View of any layout. The strides are kept: verbs on rows need dense rows, copy takes any strides.
 template <class DataType, class... Properties>
 struct array_traits<Kokkos::View<DataType, Properties...>> {
+  /// See ferry::array_traits.
+  /// @{
   using view_type = Kokkos::View<DataType, Properties...>;
   using value_type = typename view_type::value_type;
   using memory_space = decltype(detail::space_of<typename view_type::memory_space>());
@@ -132,21 +146,29 @@ struct array_traits<Kokkos::View<DataType, Properties...>> {
     made.label = array.label();
     return made;
   }
+  /// @}
 };
 
+/// A span of host memory, of rank 1.
 template <class T, std::size_t Size>
 struct array_traits<std::span<T, Size>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = 1;
   static auto ref(const std::span<T, Size>& array) {
     return detail::sequence_ref(array.data(), array.size(), "span");
   }
+  /// @}
 };
 
+/// A vector, of rank 1. Not of bool.
 template <class T, class Allocator>
   requires(!std::is_same_v<T, bool>)
 struct array_traits<std::vector<T, Allocator>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = 1;
@@ -156,10 +178,14 @@ struct array_traits<std::vector<T, Allocator>> {
   static auto ref(const std::vector<T, Allocator>& array) {
     return detail::sequence_ref(array.data(), array.size(), "vector");
   }
+  /// @}
 };
 
+/// A std::array, of rank 1.
 template <class T, std::size_t Size>
 struct array_traits<std::array<T, Size>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = 1;
@@ -167,26 +193,34 @@ struct array_traits<std::array<T, Size>> {
   static auto ref(const std::array<T, Size>& array) {
     return detail::sequence_ref(array.data(), Size, "array");
   }
+  /// @}
 };
 
+/// A built-in array, of rank 1.
 template <class T, std::size_t Size>
   requires(!std::is_array_v<T>)
 struct array_traits<T[Size]> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = 1;
   static auto ref(T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
   static auto ref(const T (&array)[Size]) { return detail::sequence_ref(array, Size, "array"); }
+  /// @}
 };
 
-/// A description stands for what it describes, device writes in flight included: verbs that are composed of
-/// others hand pieces of their arguments on.
+/// An array_ref describes itself, with the record of reads and writes in flight. Verbs that call other verbs
+/// pass parts of their arguments in this form.
 template <class T, class Space>
 struct array_traits<array_ref<T, Space>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = dyn;
   static array_ref<T, Space> ref(const array_ref<T, Space>& array) { return array; }
+  /// @}
 };
 
 /// The array_ref of any ArrayLike.
@@ -195,14 +229,15 @@ auto make_ref(Array& array) {
   return array_traits<std::remove_cv_t<Array>>::ref(array);
 }
 
-/// False only for arrays whose type says that their rows are not row-major.
+/// False for arrays whose type fixes a layout that is not row-major.
 template <class Array>
 inline constexpr bool is_row_major_v = true;
 template <class DataType, class... Properties>
 inline constexpr bool is_row_major_v<Kokkos::View<DataType, Properties...>> =
     array_traits<Kokkos::View<DataType, Properties...>>::is_row_major;
 
-/// A flat sequence of elements without extents of its own.
+/// Whether Array is a flat sequence of elements without extents: a span, vector, std::array or built-in
+/// array.
 template <class Array>
 inline constexpr bool is_sequence_v = false;
 template <class T, std::size_t Size>
@@ -211,6 +246,7 @@ template <class T, class Allocator>
 inline constexpr bool is_sequence_v<std::vector<T, Allocator>> = true;
 template <class T, std::size_t Size>
 inline constexpr bool is_sequence_v<std::array<T, Size>> = true;
+/// A built-in array is a sequence.
 template <class T, std::size_t Size>
 inline constexpr bool is_sequence_v<T[Size]> = true;
 

@@ -14,19 +14,21 @@
 
 namespace ferry {
 
-/// An extent that is known at run time.
+/// Stands for an extent that is known at run time only.
 inline constexpr std::size_t dyn = static_cast<std::size_t>(-1);
 
-/// Tensors have at most this many extents.
+/// Largest number of extents of a tensor.
 inline constexpr std::size_t max_rank = 8;
 
-/// Rank and extents known at compile time, `dyn` where an extent is not: extents<dyn, 128> is a table of
-/// width 128.
+/// Rank and extents known at compile time; `dyn` stands for an extent known at run time. extents<dyn, 128> is
+/// a table of width 128.
 template <std::size_t... Sizes>
 struct extents {
   static_assert(sizeof...(Sizes) >= 1 && sizeof...(Sizes) <= max_rank,
                 "ferry::extents: a tensor has 1 to 8 extents");
+  /// Whether the type fixes the rank: yes.
   static constexpr bool has_static_rank = true;
+  /// Number of extents.
   static constexpr std::size_t rank = sizeof...(Sizes);
   /// Extent i, `dyn` where it is known at run time only.
   KOKKOS_FUNCTION static constexpr std::size_t value(std::size_t i) {
@@ -37,17 +39,21 @@ struct extents {
   }
 };
 
-/// Rank and extents known at run time: the default of ferry::tensor, whose rank follows from its constructor.
+/// Rank and extents known at run time: the default of ferry::tensor. The constructor's arguments give the
+/// rank.
 struct dynamic_rank {
+  /// Whether the type fixes the rank: no.
   static constexpr bool has_static_rank = false;
 };
 
-/// Run-time rank and extents; what is static in Extents is checked and answered from the type.
+/// Rank and extents of an array. The static ones come from Extents, a ferry::extents or dynamic_rank.
 template <class Extents>
 class shape {
  public:
+  /// No extents; of static rank, extents of zero.
   shape() = default;
 
+  /// Number of extents.
   KOKKOS_FUNCTION constexpr std::size_t rank() const {
     if constexpr (Extents::has_static_rank)
       return Extents::rank;
@@ -55,11 +61,13 @@ class shape {
       return rank_;
   }
 
+  /// Extent i, 1 for i >= rank().
   KOKKOS_FUNCTION constexpr std::size_t extent(std::size_t i) const { return i < rank() ? sizes_[i] : 1; }
 
+  /// The first extent, 0 for rank 0.
   KOKKOS_FUNCTION constexpr std::size_t rows() const { return rank() == 0 ? 0 : sizes_[0]; }
 
-  /// Elements behind the first extent.
+  /// Elements of a row: the product of the extents after the first; 0 for rank 0.
   KOKKOS_FUNCTION constexpr std::size_t width() const {
     if (rank() == 0) return 0;
     std::size_t product = 1;
@@ -67,9 +75,10 @@ class shape {
     return product;
   }
 
+  /// Number of elements, rows() * width().
   KOKKOS_FUNCTION constexpr std::size_t size() const { return rows() * width(); }
 
-  /// Row-major position of (i, j, ...).
+  /// Row-major position of element (i, j, ...), one index per extent. Not checked.
   template <class... Indices>
   KOKKOS_FUNCTION constexpr std::size_t offset(Indices... indices) const {
     static_assert(sizeof...(Indices) >= 1 && sizeof...(Indices) <= max_rank);
@@ -81,7 +90,7 @@ class shape {
     return position;
   }
 
-  /// Whether (i, j, ...) has one index for each extent and lies in them.
+  /// Whether (i, j, ...) has one index per extent and lies inside of the extents.
   template <class... Indices>
   constexpr bool holds(Indices... indices) const {
     if (sizeof...(Indices) != rank()) return false;
@@ -89,7 +98,7 @@ class shape {
     return ((static_cast<std::size_t>(indices) < extent(i++)) && ...);
   }
 
-  /// The same extents but for the first, which Other does not fix.
+  /// A shape with another first extent. Other must not fix that one.
   template <class Other>
   constexpr shape<Other> with_rows(std::size_t rows) const {
     shape<Other> made;
@@ -99,9 +108,9 @@ class shape {
     return made;
   }
 
-  /// Takes all extents, or only the dynamic ones of Extents. Throws invalid_argument, naming `label`, where a
-  /// static extent is contradicted or the number of elements of `element_bytes` bytes passes the address
-  /// space.
+  /// A shape from all extents, or from the dynamic ones of Extents only. Throws invalid_argument, naming
+  /// `label`, where a size contradicts a static extent, or where that number of elements of `element_bytes`
+  /// bytes exceeds the address space.
   static shape make(std::span<const std::size_t> sizes, const std::string& label, std::size_t element_bytes) {
     shape made;
     if constexpr (Extents::has_static_rank) {
@@ -141,7 +150,7 @@ class shape {
     return made;
   }
 
-  /// "[1000 x 128]"
+  /// The extents as text, such as "[1000 x 128]".
   [[nodiscard]] std::string to_string() const {
     std::string text = "[";
     for (std::size_t i = 0; i < rank(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(sizes_[i]);
@@ -170,8 +179,8 @@ class shape {
 };
 
 namespace detail {
-/// Extents as given by the user, of any integer type. Throws invalid_argument, naming `label`, for a negative
-/// one.
+/// The user's extents, of any integer type, as std::size_t. Throws invalid_argument, naming `label`, for a
+/// negative one.
 template <std::integral... Sizes>
 std::array<std::size_t, sizeof...(Sizes)> checked_extents(const std::string& label, Sizes... sizes) {
   [[maybe_unused]] const auto checked = [&label](auto size) {
@@ -183,7 +192,7 @@ std::array<std::size_t, sizeof...(Sizes)> checked_extents(const std::string& lab
   return {checked(sizes)...};
 }
 
-/// Extents of some of the rows: the first is known at run time only.
+/// The extents type of a slice: the first extent is known at run time only.
 template <class Extents>
 struct extents_of_rows {
   using type = Extents;
@@ -193,7 +202,7 @@ struct extents_of_rows<extents<First, Others...>> {
   using type = extents<dyn, Others...>;
 };
 
-/// The width that Extents fixes at compile time, or dyn.
+/// The width that Extents fixes, or dyn.
 template <class Extents>
 consteval std::size_t static_width() {
   if constexpr (!Extents::has_static_rank) {
@@ -207,7 +216,7 @@ consteval std::size_t static_width() {
     return product;
   }
 }
-/// Whether a type fixes all of its extents.
+/// Whether Extents fixes all extents.
 template <class Extents>
 consteval bool is_fixed() {
   if constexpr (!Extents::has_static_rank) {

@@ -12,13 +12,12 @@ namespace ferry {
 
 namespace detail {
 
-/// The float next to `value`, rounded to odd: rounding it once more to a narrower format gives the same bits
-/// as rounding the double directly (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums",
-/// 2008).
+/// `value` rounded to odd. Rounding the result to a narrower format gives the same bits as rounding the
+/// double directly (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 KOKKOS_FUNCTION constexpr float to_float_odd(double value) {
   const auto nearest = static_cast<float>(value);
   auto bits = bit_cast<std::uint32_t>(nearest);
-  // Infinities and NaN by their bits: compilers that take every number for finite drop comparisons.
+  // Infinities and NaN are tested by their bits: with finite-math options compilers drop comparisons.
   if ((bits & 1u) != 0u || (bits & 0x7f800000u) == 0x7f800000u) return nearest;
   const auto back = static_cast<double>(nearest);
   if (back == value) return nearest;
@@ -30,8 +29,8 @@ KOKKOS_FUNCTION constexpr float to_float_odd(double value) {
   return bit_cast<float>(bits);
 }
 
-/// A double that to_float_odd takes for `value`: above 2^53 the bits that a double has no room for are
-/// gathered in its last one, so that integers are not rounded twice either.
+/// `value` as a double for to_float_odd. Above 2^53, a sticky bit keeps the bits that a double lacks, so
+/// integers are not rounded twice.
 template <class T>
 KOKKOS_FUNCTION constexpr double sticky_double(T value) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
@@ -48,8 +47,9 @@ KOKKOS_FUNCTION constexpr double sticky_double(T value) {
 
 }  // namespace detail
 
-/// IEEE binary16; bits_of rounds to nearest even.
+/// The format IEEE binary16: 1 sign, 5 exponent and 10 mantissa bits.
 struct binary16 {
+  /// The nearest number, ties to even. 65520 and above give infinity.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_of(float value) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
@@ -72,8 +72,8 @@ struct binary16 {
     return static_cast<std::uint16_t>(sign | (quotient + up));
   }
 
-  /// One of the two neighbours: the lost bits, as a fraction of 2^32, and `random` added up carry into the upper one (in
-  /// magnitude) or not.
+  /// One of the two neighbours of `value`. `random` is added to the bits that are lost, as a fraction of
+  /// 2^32; a carry selects the neighbour of larger magnitude.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
@@ -92,6 +92,7 @@ struct binary16 {
     return static_cast<std::uint16_t>(sign | (quotient + static_cast<std::uint32_t>((lost + random) >> 32)));
   }
 
+  /// The value of the number with these bits, exactly.
   KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
     const auto sign = static_cast<std::uint32_t>(bits & 0x8000u) << 16;
     const auto exponent = static_cast<std::uint32_t>(bits >> 10) & 0x1fu;
@@ -103,58 +104,68 @@ struct binary16 {
   }
 };
 
-/// bfloat16; bits_of rounds to nearest even.
+/// The format bfloat16: 1 sign, 8 exponent and 7 mantissa bits.
 struct bfloat16 {
+  /// The nearest number, ties to even.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_of(float value) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
   }
 
+  /// As binary16::bits_at_random.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     if ((bits & 0x7fffffffu) >= 0x7f800000u) return bits_of(value);
     return static_cast<std::uint16_t>((bits + (random >> 16)) >> 16);
   }
 
+  /// The value of the number with these bits, exactly.
   KOKKOS_FUNCTION static constexpr float value_of(std::uint16_t bits) {
     return detail::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
 };
 
-/// A 16-bit floating-point number, the same bits on every backend (Kokkos' own half is a float on most hosts).
-/// Arithmetic is done in float; conversion rounds to nearest even, also from double and 64-bit integers,
-/// without rounding twice.
+/// A 16-bit floating-point number with the same bits on every backend (Kokkos' half is a float on most
+/// hosts). It converts to float for arithmetic. Conversions from other numbers round once, to nearest even,
+/// also from double and 64-bit integers.
 template <class Format>
 class narrow_float {
  public:
+  /// Not initialised.
   narrow_float() = default;
+  /// The nearest number, ties to even.
   template <class T>
   requires std::is_arithmetic_v<T> KOKKOS_FUNCTION constexpr explicit narrow_float(T value)
       : bits_(Format::bits_of(std::is_same_v<T, float>
                                   ? static_cast<float>(value)
                                   : detail::to_float_odd(detail::sticky_double(value)))) {}
-  /// One of the two numbers next to `value`, by 32 random bits, so that the mean over all of them is `value`.
+  /// One of the two neighbours of `value`, chosen by 32 random bits. The mean over all random bits is
+  /// `value`.
   KOKKOS_FUNCTION static constexpr narrow_float at_random(float value, std::uint32_t random) {
     return from_bits(Format::bits_at_random(value, random));
   }
+  /// The value, exactly.
   KOKKOS_FUNCTION constexpr operator float() const { return Format::value_of(bits_); }
+  /// The number with these bits.
   KOKKOS_FUNCTION static constexpr narrow_float from_bits(std::uint16_t bits) {
     narrow_float made(0.0f);
     made.bits_ = bits;
     return made;
   }
+  /// The bits of the number.
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::uint16_t bits() const { return bits_; }
 
  private:
   std::uint16_t bits_;
 };
 
-/// IEEE binary16: 11 bits of precision, up to 65504.
+/// IEEE binary16: 11 bits of precision, magnitudes up to 65504.
 using half_t = narrow_float<binary16>;
-/// bfloat16: float's range, 8 bits of precision.
+/// bfloat16: 8 bits of precision, the range of float.
 using bhalf_t = narrow_float<bfloat16>;
 
+/// half_t and bhalf_t are numbers.
 template <class Format>
 inline constexpr bool is_extended_number<narrow_float<Format>> = true;
 

@@ -54,21 +54,26 @@ auto unmanaged_view(T* data, const Shaped& array) {
 
 }  // namespace detail
 
-/// Unmanaged LayoutRight Kokkos::View over the memory of a tensor or a slice, of the tensor's rank where its type fixes it.
-/// For a tensor of dynamic rank: of rank 2, rows x width, or of the asked rank: to_kokkos<1>(indices). Throws
-/// invalid_argument where the asked rank is not the tensor's.
+/// An unmanaged LayoutRight Kokkos::View over the memory of a tensor or a slice; the memory must outlive it.
+///
+///   Rank   rank of the view; default the static rank of the tensor, or 2 (rows x width) for a dynamic rank
+///   array  a tensor or a slice; a const tensor gives a view of const elements
+///
+/// Waits for nothing. Throws invalid_argument where Rank is neither the rank of the array nor 2.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(tensor<T, Space, Extents>& array) {
   return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
                                                                                                 array);
 }
 
+/// As above, for a const tensor.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(const tensor<T, Space, Extents>& array) {
   return detail::unmanaged_view<const T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(
       array.data(), array);
 }
 
+/// As above, for a slice.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(const tensor_slice<T, Space, Extents>& array) {
   return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),

@@ -28,7 +28,7 @@ namespace detail {
 template <class T, class Space, class Extents>
 using slice_of = tensor_slice<T, Space, typename extents_of_rows<Extents>::type>;
 
-/// The rows [begin, end) of an array; see tensor::rows_between.
+/// Rows [begin, end) of an array, see tensor::rows_between.
 template <class Space, class T, class Extents, std::integral Begin, std::integral End>
 slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, const shape<Extents>& extents,
                                          const std::shared_ptr<access_tracker>& accesses, Begin begin,
@@ -50,7 +50,7 @@ slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, cons
           extents.template with_rows<sliced>(static_cast<std::size_t>(end) - first), accesses};
 }
 
-/// The first `count` rows; see tensor::first.
+/// The first `count` rows, see tensor::first.
 template <class Space, class T, class Extents, std::integral Count>
 slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const shape<Extents>& extents,
                                        const std::shared_ptr<access_tracker>& accesses, Count count) {
@@ -63,24 +63,27 @@ slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const 
 
 }  // namespace detail
 
-/// Neighbouring rows of a tensor, from tensor::first and tensor::rows_between: an argument of every verb where the
-/// tensor is one. Copyable and non-owning: the tensor's memory must outlive it, the tensor itself may be moved.
-/// Constness of the elements is T's.
+/// Consecutive rows of a tensor, from tensor::first and tensor::rows_between. Verbs take it where they take
+/// the tensor. Copyable and non-owning: the memory of the tensor must outlive it; the tensor object may be
+/// moved. The elements are const where T is.
 ///
-/// A slice has the tensor's label and shares its record of reads and writes in flight. Verbs on slices of one tensor
-/// are therefore ordered as verbs on all of it, also where the slices have no row in common.
+/// A slice has the label of the tensor and shares its record of reads and writes in flight. Verbs on slices
+/// of one tensor are therefore ordered like verbs on the whole tensor, also where the slices have no row in
+/// common.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor_slice {
  public:
-  using value_type = T;
-  using memory_space = Space;
-  using extents_type = Extents;
+  using value_type = T;          ///< elements, const where the slice is read-only
+  using memory_space = Space;    ///< where they lie
+  using extents_type = Extents;  ///< ferry::extents or dynamic_rank
 
+  /// An empty slice: no extents, null data.
   tensor_slice() = default;
+  /// For tensor::first and tensor::rows_between.
   tensor_slice(array_label label, T* data, const shape<Extents>& extents,
                std::shared_ptr<access_tracker> accesses)
       : label_(std::move(label)), shape_(extents), data_(data), accesses_(std::move(accesses)) {}
-  /// A slice of constant elements from one of mutable elements.
+  /// A read-only slice from a writable one.
   template <class U>
     requires(std::is_same_v<const U, T>)
   tensor_slice(const tensor_slice<U, Space, Extents>& other)
@@ -103,18 +106,25 @@ class tensor_slice {
     return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
   }
 
+  /// The first element of the slice, in memory of Space.
   [[nodiscard]] T* data() const noexcept { return data_; }
+  /// Rows of the slice.
   [[nodiscard]] std::size_t rows() const noexcept { return shape_.rows(); }
+  /// Elements of a row: the product of the extents after the first.
   [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
+  /// Extent i, 1 for i >= rank().
   [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  /// Number of extents.
   [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
+  /// Number of elements, rows() * width().
   [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  /// Rank and extents.
   [[nodiscard]] const shape<Extents>& extents_of() const noexcept { return shape_; }
-  /// The tensor's.
+  /// The label of the tensor.
   [[nodiscard]] const array_label& label() const noexcept { return label_; }
-  /// For kernels.
+  /// A view for kernels.
   [[nodiscard]] tensor_view<T, Space, Extents> view() const noexcept { return {data_, shape_}; }
-  /// Reads and writes of the whole tensor in flight.
+  /// Reads and writes in flight, of the whole tensor.
   [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
@@ -127,8 +137,11 @@ class tensor_slice {
 template <class Array>
 struct array_traits;
 
+/// A slice, with the reads and writes in flight of its tensor.
 template <class T, class Space, class Extents>
 struct array_traits<tensor_slice<T, Space, Extents>> {
+  /// See ferry::array_traits.
+  /// @{
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
@@ -142,6 +155,7 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
     made.accesses = array.accesses();
     return made;
   }
+  /// @}
 };
 
 }  // namespace ferry

@@ -21,39 +21,42 @@
 namespace ferry {
 
 namespace detail {
-/// What tensor::clone calls; algorithm/clone.hpp defines it.
+/// The function that tensor::clone calls; defined in rows/clone.hpp.
 template <class Dependent>
 struct clone_function;
 }  // namespace detail
 
 /// Owning, move-only, row-major array in one memory space. Its elements are not initialised: see ferry::init.
 ///
-///   Rank and extents from the constructor:
-///     tensor<float, mapped_space> table("weights", rows, 128);
-///   Width fixed by the type:
-///     tensor<float, mapped_space, extents<dyn, 128>> table("weights", rows);
+///   tensor<float, mapped_space> table("weights", rows, 128);                 // extents from the arguments
+///   tensor<float, mapped_space, extents<dyn, 128>> table("weights", rows);   // width fixed by the type
 ///
-/// A *row* is everything behind the first extent; a table of rank 1 has rows of one element. Extents may be
-/// zero. The memory is freed at destruction: work in flight that uses it must have ended (its tickets say
-/// when). Throws invalid_argument for extents that contradict the type or overflow, bad_alloc where the
-/// memory can't be had.
+/// A *row* is the part of the array with one index of the first extent; a tensor of rank 1 has rows of one
+/// element. Extents may be zero. The destructor frees the memory and does not wait: work in flight that uses
+/// the tensor must have ended, see ferry::ticket.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor {
   static_assert(!std::is_const_v<T>,
                 "ferry::tensor: the element type must not be const; use a view for that");
 
  public:
-  using value_type = T;
-  using memory_space = Space;
-  using extents_type = Extents;
+  using value_type = T;          ///< elements
+  using memory_space = Space;    ///< where they lie
+  using extents_type = Extents;  ///< ferry::extents or dynamic_rank
 
+  /// An empty handle: no memory, no label.
   tensor() = default;
 
+  /// Allocates an array with these extents, rows first; where the type fixes some of them, all or only the
+  /// others. `label` names the tensor in messages and statistics. Throws invalid_argument for extents that
+  /// are negative, contradict the type or overflow; bad_alloc where the memory is not available;
+  /// budget_exceeded.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
   explicit tensor(std::string label, Sizes... sizes)
       : tensor(label, detail::checked_extents(label, sizes...)) {}
 
+  /// As above, with the extents as one array.
   template <std::size_t N>
   tensor(std::string label, const std::array<std::size_t, N>& sizes)
       : label_(std::make_shared<const std::string>(std::move(label))),
@@ -62,7 +65,7 @@ class tensor {
         data_(static_cast<T*>(memory_->data())),
         accesses_(std::make_shared<access_tracker>()) {}
 
-  /// A tensor over memory of somebody else; `owner` is dropped with the tensor.
+  /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(extents),
@@ -72,6 +75,7 @@ class tensor {
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
+  /// Takes the memory of `other`, which becomes an empty handle.
   tensor(tensor&& other) noexcept
       : label_(std::move(other.label_)),
         shape_(std::exchange(other.shape_, {})),
@@ -79,6 +83,7 @@ class tensor {
         owner_(std::move(other.owner_)),
         data_(std::exchange(other.data_, nullptr)),
         accesses_(std::move(other.accesses_)) {}
+  /// Frees its memory and takes that of `other`, which becomes an empty handle.
   tensor& operator=(tensor&& other) noexcept {
     label_ = std::move(other.label_);
     shape_ = std::exchange(other.shape_, {});
@@ -90,9 +95,11 @@ class tensor {
   }
   ~tensor() = default;
 
-  /// Element (i, j, ...), one index for each extent, for host code: compiles for pinned, mapped and pageable space,
-  /// and on no backend for device_space. It waits for nothing: the tickets of the verbs that write to the tensor must
-  /// have been waited for, and to write to an element those of its readers too. Indices are checked by assert().
+  /// Element (i, j, ...), one index per extent, for host code. Compiles for pinned_space, mapped_space and
+  /// pageable_space, on no backend for device_space. It does not wait: wait for the tickets of verbs that
+  /// write to the tensor, and before writing to an element also for those of verbs that read it. assert()
+  /// checks the indices.
+  /// @{
   template <class... Indices>
   T& operator()(Indices... indices) {
     return detail::host_element<Space>(data_, shape_, indices...);
@@ -101,9 +108,11 @@ class tensor {
   const T& operator()(Indices... indices) const {
     return detail::host_element<Space, const T>(data_, shape_, indices...);
   }
+  /// @}
 
-  /// The first `rows` rows, as an argument of verbs. Throws out_of_range for a number that is negative or above the
-  /// tensor's. Not of a temporary, whose memory would go with it.
+  /// The first `rows` rows, as an argument of verbs. Throws out_of_range for a number that is negative or
+  /// above rows(). Does not compile for a temporary tensor, whose memory the slice would outlive.
+  /// @{
   template <std::integral Rows>
   [[nodiscard]] detail::slice_of<T, Space, Extents> first(Rows rows) & {
     return detail::first_rows<Space>(label_, data_, shape_, accesses_, rows);
@@ -119,8 +128,11 @@ class tensor {
         "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
   }
 
-  /// The rows from `begin` up to, and without, `end`. Throws out_of_range where one of the two is negative or above the
-  /// tensor's number of rows, invalid_argument where begin is above end.
+  /// @}
+
+  /// Rows [begin, end), as an argument of verbs. Throws out_of_range where one of the two is negative or
+  /// above rows(), and invalid_argument where begin > end. Does not compile for a temporary tensor.
+  /// @{
   template <std::integral Begin, std::integral End>
   [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) & {
     return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
@@ -136,31 +148,44 @@ class tensor {
         "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
   }
 
-  /// A deep copy in the same space, see ferry::clone: a future of a tensor.
+  /// @}
+
+  /// A deep copy in the same memory space, as a future of a tensor; see ferry::clone.
   template <class Exec>
   [[nodiscard]] auto clone(const Exec& exec) const {
     return detail::clone_function<Exec>{}(exec, *this);
   }
 
+  /// The first element, in memory of Space; null for an empty handle.
+  /// @{
   [[nodiscard]] T* data() noexcept { return data_; }
   [[nodiscard]] const T* data() const noexcept { return data_; }
+  /// @}
+  /// The first extent.
   [[nodiscard]] std::size_t rows() const noexcept { return shape_.rows(); }
-  /// Elements behind the first extent.
+  /// Elements of a row: the product of the extents after the first.
   [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
+  /// Extent i, 1 for i >= rank().
   [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  /// Number of extents.
   [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
+  /// Number of elements, rows() * width().
   [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  /// The label given to the constructor; empty for an empty handle.
   [[nodiscard]] const std::string& label() const noexcept {
     static const std::string none;
     return label_ ? *label_ : none;
   }
-  /// The same, shared; null for an empty tensor.
+  /// The label, shared; null for an empty handle.
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
 
+  /// A view for kernels; the tensor must outlive their work.
+  /// @{
   [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_}; }
   [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept { return {data_, shape_}; }
+  /// @}
 
-  /// Label, extents, and how the memory was obtained, fallbacks included.
+  /// Label, extents and how the memory was obtained, with fallbacks, as text.
   [[nodiscard]] std::string describe() const {
     const std::string where = memory_            ? memory_->describe()
                               : data_ != nullptr ? std::string(Space::name) + ": adopted memory"
@@ -168,7 +193,7 @@ class tensor {
     return "'" + label() + "' " + shape_.to_string() + " in " + where;
   }
 
-  /// Reads and writes in flight; null for an empty tensor. Verbs keep it up to date.
+  /// Reads and writes in flight, which verbs record; null for an empty handle.
   [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:

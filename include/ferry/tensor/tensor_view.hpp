@@ -13,44 +13,54 @@
 
 namespace ferry {
 
-/// Non-owning, trivially copyable view of a row-major array; kernels of an execution space that reaches Space
-/// may use it. Constness of the elements is T's.
+/// Non-owning, trivially copyable view of a row-major array, for kernels of execution spaces that reach
+/// Space. The elements are const where T is. It does not know of reads and writes in flight.
 template <Element T, MemorySpace Space, class Extents = dynamic_rank>
 class tensor_view {
  public:
-  using value_type = T;
-  using memory_space = Space;
-  using extents_type = Extents;
+  using value_type = T;          ///< elements, const where the view is read-only
+  using memory_space = Space;    ///< where they lie
+  using extents_type = Extents;  ///< ferry::extents or dynamic_rank
 
+  /// An empty view: no extents, null data.
   tensor_view() = default;
+  /// Of dense rows with these extents.
   KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents)
       : data_(data), shape_(extents) {}
-  /// Of dense rows: the sizes one by one, rows first. Throws invalid_argument for negative ones.
+  /// Of dense rows; the sizes are the extents, rows first. Throws invalid_argument for a negative one.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 && std::is_same_v<Extents, dynamic_rank>)
   tensor_view(T* data, Sizes... sizes)
       : data_(data),
         shape_(shape<Extents>::make(detail::checked_extents(label(), sizes...), label(), sizeof(T))) {}
-  /// A view of constant elements from one of mutable elements.
+  /// A read-only view from a writable one.
   template <class U>
     requires(std::is_same_v<const U, T>)
   KOKKOS_FUNCTION constexpr tensor_view(const tensor_view<U, Space, Extents>& other)
       : data_(other.data()), shape_(other.extents_of()) {}
 
+  /// Element (i, j, ...), one index per extent. Not checked.
   template <class... Indices>
     requires(std::is_convertible_v<Indices, std::size_t>&&...)
   KOKKOS_FUNCTION constexpr T& operator()(Indices... indices) const {
     return data_[shape_.offset(indices...)];
   }
 
+  /// The first element, in memory of Space.
   KOKKOS_FUNCTION constexpr T* data() const { return data_; }
+  /// The first extent.
   KOKKOS_FUNCTION constexpr std::size_t rows() const { return shape_.rows(); }
+  /// Elements of a row: the product of the extents after the first.
   KOKKOS_FUNCTION constexpr std::size_t width() const { return shape_.width(); }
+  /// Extent i, 1 for i >= rank().
   KOKKOS_FUNCTION constexpr std::size_t extent(std::size_t i) const { return shape_.extent(i); }
+  /// Number of extents.
   KOKKOS_FUNCTION constexpr std::size_t rank() const { return shape_.rank(); }
+  /// Number of elements, rows() * width().
   KOKKOS_FUNCTION constexpr std::size_t size() const { return shape_.size(); }
+  /// Rank and extents.
   KOKKOS_FUNCTION constexpr const shape<Extents>& extents_of() const { return shape_; }
-  /// A view has no name of its own.
+  /// "view": a view has no label of its own.
   [[nodiscard]] static constexpr const char* label() { return "view"; }
 
  private:
@@ -58,7 +68,7 @@ class tensor_view {
   shape<Extents> shape_;
 };
 
-/// tensor_view(pointer, rows, width): of ordinary host memory, as a span is. For other memory name its space:
+/// tensor_view(pointer, rows, width) is a view of ordinary host memory. For other memory name the space:
 /// tensor_view<float, mapped_space>(pointer, rows, width).
 template <class T, std::integral... Sizes>
   requires(sizeof...(Sizes) >= 1)
