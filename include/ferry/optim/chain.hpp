@@ -9,21 +9,22 @@
 
 namespace ferry::optim {
 
-/// A rule with transforms around it, in the place of a rule:
+/// A rule with transforms. Verbs and make_state take it where they take a rule.
 ///
 ///   optim::chain clipped{optim::adam{.lr = 1e-3}, optim::clip_norm{1.0}, optim::frozen_rows{mask}};
 ///   auto state = optim::make_state(clipped, table);      // the state of adam
 ///   step(exec, clipped, table, state, indices, grads).wait();
 ///   clipped.rule.lr = 5e-4;
 ///
-/// A row's gradient goes through the transforms in their order, then the rule is applied, then each new weight goes through
-/// them in their order; a limit of the weights' norm comes last, wherever it stands. At most one transform may clip the norm
-/// of the gradient, and one limit that of the weights.
+/// The transforms are applied in their order to a row's gradient, then comes the rule, then the transforms
+/// are applied in their order to each new weight. A limit of the weights' norm is always applied last. At
+/// most one transform may clip the norm of the gradient, and at most one may limit the norm of the weights.
 template <Optimizer Rule, Transform... Transforms>
 struct chain {
-  Rule rule;
-  std::tuple<Transforms...> transforms;
+  Rule rule;                             ///< its options may be changed between steps
+  std::tuple<Transforms...> transforms;  ///< in the order of their application
 
+  /// Copies the rule and the transforms. Options are checked by the verbs, not here.
   explicit chain(Rule of, Transforms... around) : rule(std::move(of)), transforms(std::move(around)...) {}
 };
 

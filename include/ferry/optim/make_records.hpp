@@ -13,15 +13,21 @@
 
 namespace ferry::optim {
 
-/// Records for a table of rows x width weights of T, which are not initialised, and the state of `rule` with its initial
-/// values, elements of StateType:
+/// Records for a table of rows x width weights of type T in Space, and for the state of `rule`, with elements
+/// of StateType. The state has its initial values. The weights are the caller's to initialise, see
+/// ferry::init.
 ///
 ///   auto rows = optim::make_records<float, mapped_space>(adam, "weights", n, 128);
 ///   init::uniform(exec, rows.table(), -0.5f, 0.5f, 42);
 ///   step(exec, adam, rows, indices, grads).wait();
 ///
-/// Blocks until the values are set. Throws invalid_argument for options outside of their range and extents that are
-/// negative or overflow, bad_alloc.
+///   rule       an optimizer rule or optim::chain
+///   label      name of the table in messages and statistics
+///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first step
+///              that needs them makes them
+///
+/// Blocks until the values are set. Throws invalid_argument for options outside of their range and for
+/// extents that are negative or overflow; bad_alloc and budget_exceeded where the memory is not available.
 template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class Rule, std::integral Rows,
           std::integral Width, class StepCount = step_count::global>
 [[nodiscard]] auto make_records(const Rule& rule, const std::string& label, Rows rows, Width width,

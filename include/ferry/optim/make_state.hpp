@@ -24,7 +24,7 @@ namespace ferry::optim {
 
 namespace detail {
 
-/// A new tensor whose elements are all the same; blocks until they are set.
+/// A new tensor with all elements set to `value`. Blocks until they are set.
 template <class T, class Space, std::size_t Rank>
 tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, Rank>& extents, T value) {
   tensor<T, Space> made(label, extents);
@@ -35,7 +35,7 @@ tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, 
   return made;
 }
 
-/// Counters of a table's rows, all of them as far as the state.
+/// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
 tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table) {
   return filled<std::uint32_t, Space>(table.label + "::row_steps",
@@ -43,7 +43,7 @@ tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& cloc
                                       static_cast<std::uint32_t>(clock.steps));
 }
 
-/// What a state is made for: rows, width and name.
+/// Rows, width and label of the table that a state is made for.
 template <class Table>
 auto described(const Table& table) {
   ferry::detail::require_rows<Table>();
@@ -56,7 +56,7 @@ auto described(const rowwise_int8_tensor<Space>& table) {
   return made;
 }
 
-/// The type of a table's state unless another one is asked for, and its memory space.
+/// The default element type of a table's state, and the table's memory space.
 template <class Table>
 struct default_state {
   using type = accumulation_t<std::remove_const_t<typename array_traits<Table>::value_type>>;
@@ -70,11 +70,18 @@ struct default_state<rowwise_int8_tensor<Space>> {
 
 }  // namespace detail
 
-/// The state that `rule` needs for `table`, with its initial values: in the table's memory space, or in
-/// Space; elements of StateType, by default the accumulation type of the table's (float for half, bfloat16 and 8-bit
-/// rows, else the table's own). `rule` may be optim::chain: the state is that of its rule. With step_count::per_row or
-/// catch_up as a last argument the counters of the rows are made here, else by the first step that needs them. Blocks
-/// until the values are set. Throws invalid_argument for options outside of their range, bad_alloc.
+/// The state that `rule` needs for `table`, with its initial values.
+///
+///   Space      memory space of the state; default that of the table
+///   StateType  element type of the state; default the accumulation type of the table's elements (float for
+///              half, bfloat16 and 8-bit rows, else the element type itself)
+///   rule       an optimizer rule or optim::chain, whose rule is taken
+///   table      an array of rows or a rowwise_int8_tensor; only its extents and its label are read
+///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first step
+///              that needs them makes them
+///
+/// Blocks until the values are set. Throws invalid_argument for options outside of their range; bad_alloc and
+/// budget_exceeded where the memory is not available.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount = {}) {
   using plain_rule = detail::rule_of<Rule>;
@@ -107,11 +114,13 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   return made;
 }
 
+/// As above, in Space and with the default element type.
 template <MemorySpace Space, class Rule, class Table, class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
 }
 
+/// As above, in the memory space of the table and with the default element type.
 template <class Rule, class Table, class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
   return make_state<typename detail::default_state<Table>::space>(rule, table, policy);

@@ -18,24 +18,29 @@
 
 namespace ferry::optim {
 
-/// Weights and optimizer state of a table, a row's side by side in one record: over a link a step on the row is one burst
-/// there and one back, where separate tensors need one for each. Made by make_records; move-only.
+/// Weights and optimizer state of a table, with those of one row in one record. Over a link, a step moves a
+/// row in one burst each way; separate tensors need one burst per array. Made by make_records; move-only.
 ///
-///   record   weights, then each active field, then the row fields, each beginning on a multiple of 32 bytes (row fields lie
-///            side by side), zeros up to such a multiple
-///   table()  the weights, rows x width, for every verb; rows lie row_bytes() apart
-///   field()  the same for a field of the state, by place or by torch.optim's name
+///   record   weights, each active field, then the row fields; each part starts at a multiple of 32 bytes, row
+///            fields are adjacent; zeros fill the gaps
+///   table()  the weights, rows x width, for every verb; rows are row_bytes() bytes apart
+///   field()  a field of the state in the same form, by position or by torch.optim's name
 template <Optimizer Rule, class T, class StateType, MemorySpace Space>
 class records : public step_counted<Rule, Space> {
  public:
-  using rule_type = Rule;
-  using value_type = StateType;
-  using memory_space = Space;
+  using rule_type = Rule;        ///< the optimizer rule
+  using value_type = StateType;  ///< elements of the state
+  using memory_space = Space;    ///< where the records lie
 
+  /// Number of the rule's fields with an element per weight, active or not.
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
+  /// Number of the rule's fields with one element per row.
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
+  /// No records: the state of a moved-from object, to assign to.
   records() : step_counted<Rule, Space>("records") {}
+  /// Memory for rows x width weights and `fields` active fields, not initialised; for make_records. Throws as
+  /// ferry::tensor.
   records(std::string label, std::size_t rows, std::size_t width, int fields)
       : step_counted<Rule, Space>("records"),
         width_(width),
@@ -43,20 +48,30 @@ class records : public step_counted<Rule, Space> {
         label_(std::move(label)),
         bytes_(label_, rows, row_bytes_of(width, fields)) {}
 
+  /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return bytes_.rows(); }
+  /// Weights per row.
   [[nodiscard]] std::size_t width() const { return width_; }
-  /// Bytes of a record.
+  /// Size of a record in bytes.
   [[nodiscard]] std::size_t row_bytes() const { return bytes_.width(); }
+  /// The label given to make_records.
   [[nodiscard]] const std::string& label() const { return label_; }
-  /// The storage, rows() x row_bytes() bytes.
+  /// The storage: rows() x row_bytes() bytes.
+  /// @{
   [[nodiscard]] tensor<std::byte, Space>& bytes() { return bytes_; }
   [[nodiscard]] const tensor<std::byte, Space>& bytes() const { return bytes_; }
+  /// @}
 
+  /// The weights, rows() x width(): an argument of every verb that takes an array of rows.
   [[nodiscard]] array_ref<T, Space> table() { return part<T>(0, width_, ""); }
+  /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }
+  /// Active field i, rows() x width(), for i in [0, fields()).
   [[nodiscard]] array_ref<StateType, Space> field(int i) { return field_ref(i); }
+  /// torch.optim's name of active field i.
   [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
-  /// Throws invalid_argument where the rule has no such active field.
+  /// The active field or the row field (rows() x 1) with torch.optim's name, such as "exp_avg". Throws
+  /// invalid_argument where there is none.
   [[nodiscard]] array_ref<StateType, Space> field(std::string_view name) {
     for (int i = 0; i < fields_; ++i)
       if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);
@@ -65,6 +80,9 @@ class records : public step_counted<Rule, Space> {
     throw invalid_argument("ferry::optim::records: " + std::string(Rule::name) + " has no active state '" +
                            std::string(name) + "'");
   }
+  /// Arrays of the fields and of the row fields, and the setters of their names; for the verbs and
+  /// make_records.
+  /// @{
   [[nodiscard]] array_ref<StateType, Space> field_ref(int i) {
     return part<StateType>(offset_of(i), width_, names_.at(static_cast<std::size_t>(i)));
   }
@@ -74,6 +92,7 @@ class records : public step_counted<Rule, Space> {
   }
   void name_field(int i, const char* name) { names_.at(static_cast<std::size_t>(i)) = name; }
   void name_row_field(int i, const char* name) { row_names_.at(static_cast<std::size_t>(i)) = name; }
+  /// @}
 
  private:
   static constexpr std::size_t alignment = 32;

@@ -17,39 +17,52 @@
 
 namespace ferry::optim {
 
-/// The state of an optimizer for one table: a tensor of the table's rows and width for each active field of
-/// the rule, one number for each row for each of its row fields, and the number of steps taken. Made by make_state;
-/// move-only. The tensors are named as torch.optim names them, and may be read and written between steps (to save and
-/// restore training).
+/// The state of an optimizer for one table: a rows x width tensor per active field of the rule, a rows x 1
+/// tensor per row field, and the number of steps taken. Made by make_state; move-only. The fields have
+/// torch.optim's names. They may be read and written between steps, to save and restore training.
 template <Optimizer Rule, class T, MemorySpace Space>
 class state : public step_counted<Rule, Space> {
  public:
-  using rule_type = Rule;
-  using value_type = T;
-  using memory_space = Space;
-  using tensor_type = tensor<T, Space>;
+  using rule_type = Rule;                ///< the optimizer rule
+  using value_type = T;                  ///< elements of the state
+  using memory_space = Space;            ///< where the tensors lie
+  using tensor_type = tensor<T, Space>;  ///< a field
 
+  /// Number of the rule's fields with an element per weight, active or not.
   static constexpr int max_fields = detail::fields_of<Rule, ::ferry::optim::field>;
+  /// Number of the rule's fields with one element per row.
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
+  /// A state without fields, to assign to.
   state() : step_counted<Rule, Space>("state") {}
 
   /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }
+  /// Active field i, for i in [0, fields()). Throws std::out_of_range beyond the fields of the rule.
+  /// @{
   [[nodiscard]] tensor_type& field(int i) { return tensors_.at(static_cast<std::size_t>(i)); }
   [[nodiscard]] const tensor_type& field(int i) const { return tensors_.at(static_cast<std::size_t>(i)); }
+  /// @}
+  /// torch.optim's name of active field i.
   [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
 
-  /// Of one element for each row of the table; row_fields of them.
+  /// Row field i, with one element per row of the table, for i in [0, row_fields).
+  /// @{
   [[nodiscard]] tensor_type& row_field_at(int i) { return row_tensors_.at(static_cast<std::size_t>(i)); }
   [[nodiscard]] const tensor_type& row_field_at(int i) const {
     return row_tensors_.at(static_cast<std::size_t>(i));
   }
+  /// @}
 
-  /// By torch.optim's name, "exp_avg" say; throws invalid_argument where the rule has no such active field.
+  /// The active field or the row field with torch.optim's name, such as "exp_avg". Throws invalid_argument
+  /// where there is none.
+  /// @{
   [[nodiscard]] tensor_type& field(std::string_view name) { return *find(*this, name); }
   [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
+  /// @}
 
+  /// Appends an active field, or sets row field `place`; for make_state. `name` is kept as a pointer.
+  /// @{
   void add_field(const char* name, tensor_type&& values) {
     names_.at(static_cast<std::size_t>(fields_)) = name;
     tensors_.at(static_cast<std::size_t>(fields_)) = std::move(values);
@@ -60,10 +73,13 @@ class state : public step_counted<Rule, Space> {
     row_names_.at(static_cast<std::size_t>(place)) = name;
     row_tensors_.at(static_cast<std::size_t>(place)) = std::move(values);
   }
+  /// @}
 
-  /// The fields as the verbs see them.
+  /// The fields as the verbs take them.
+  /// @{
   [[nodiscard]] array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }
   [[nodiscard]] array_ref<T, Space> row_field_ref(int i) { return make_ref(row_field_at(i)); }
+  /// @}
 
  private:
   template <class Self>

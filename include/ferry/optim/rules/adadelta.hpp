@@ -14,22 +14,33 @@
 
 namespace ferry::optim {
 
-/// torch.optim.Adadelta (Zeiler 2012): g += weight_decay w; s = rho s + (1 - rho) g^2;
-/// d = sqrt(a + eps) / sqrt(s + eps) g; a = rho a + (1 - rho) d^2; w -= lr d.
+/// torch.optim.Adadelta (Zeiler 2012).
+///
+///   g += weight_decay w
+///   s = rho s + (1 - rho) g^2
+///   d = sqrt(a + eps) / sqrt(s + eps) g
+///   a = rho a + (1 - rho) d^2
+///   w -= lr d
 struct adadelta {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "adadelta";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1.0;
-  double rho = 0.9;
-  double eps = 1e-6;
-  double weight_decay = 0.0;
-  bool maximize = false;
+  double lr = 1.0;            ///< learning rate, >= 0
+  double rho = 0.9;           ///< decay rate of both averages, in [0, 1]
+  double eps = 1e-6;          ///< added under both roots, >= 0
+  double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const adadelta&, const adadelta&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute lr, rho, fresh, eps, weight_decay, sign;
 
     template <int N>
@@ -40,7 +51,7 @@ struct adadelta {
       state[1] = rho * state[1] + fresh * delta * delta;
       weight -= lr * delta;
     }
-    /// Without a gradient only the averages fall off.
+    /// Without a gradient only the averages decay.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
       return weight_decay == Compute(0);
@@ -50,13 +61,15 @@ struct adadelta {
       state[0] *= decay_over(rho, steps);
       state[1] *= decay_over(rho, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"square_avg"}, field{"acc_delta"});
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr),           static_cast<Compute>(rho),
@@ -64,6 +77,7 @@ struct adadelta {
             static_cast<Compute>(weight_decay), static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_option(name, "rho", rho, rho >= 0.0 && rho <= 1.0, "in [0, 1]");

@@ -14,23 +14,32 @@
 
 namespace ferry::optim {
 
-/// torch.optim.Adagrad (Duchi et al. 2011): g += weight_decay w; s += g^2;
-/// w -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps).
+/// torch.optim.Adagrad (Duchi et al. 2011).
+///
+///   g += weight_decay w
+///   s += g^2
+///   w -= lr / (1 + (step - 1) lr_decay) g / (sqrt(s) + eps)
 struct adagrad {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "adagrad";
   static constexpr int min_fields = 1;
+  /// @}
 
-  double lr = 1e-2;
-  double lr_decay = 0.0;
-  double weight_decay = 0.0;
-  double initial_accumulator_value = 0.0;
-  double eps = 1e-10;
-  bool maximize = false;
+  double lr = 1e-2;                        ///< learning rate, >= 0
+  double lr_decay = 0.0;                   ///< decay of lr with the step number, >= 0
+  double weight_decay = 0.0;               ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  double initial_accumulator_value = 0.0;  ///< start value of s, >= 0
+  double eps = 1e-10;                      ///< added to the denominator, >= 0
+  bool maximize = false;                   ///< whether to ascend instead of descend
 
   friend bool operator==(const adagrad&, const adagrad&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute lr, weight_decay, eps, sign;
 
     template <int N>
@@ -46,20 +55,28 @@ struct adagrad {
     }
     template <int N>
     KOKKOS_FUNCTION void decay_state(Compute (&)[N], std::int64_t) const {}
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"sum", initial_accumulator_value});
   }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     double divisor;
 
     friend bool operator==(const terms&, const terms&) = default;
+    /// @}
   };
+  /// The decay of lr.
   struct rate_decay {
+    /// What terms are computed from, see ferry::ScheduledOptimizer.
+    /// @{
     double lr_decay;
 
     friend bool operator==(const rate_decay&, const rate_decay&) = default;
@@ -67,10 +84,13 @@ struct adagrad {
     [[nodiscard]] terms<Compute> at(std::int64_t step) const {
       return {1.0 + static_cast<double>(step - 1) * lr_decay};
     }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute, class Wide>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
     Wide lr;
 
@@ -79,8 +99,11 @@ struct adagrad {
       made.lr = narrowed<Compute>(lr / by.divisor);
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] rate_decay by_step() const { return {lr_decay}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute, Wide> options() const {
     return {{static_cast<Compute>(0.0), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
@@ -88,12 +111,13 @@ struct adagrad {
             Wide(lr)};
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_not_negative(name, "lr_decay", lr_decay);

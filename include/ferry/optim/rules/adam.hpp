@@ -17,24 +17,36 @@
 
 namespace ferry::optim {
 
-/// torch.optim.Adam (Kingma and Ba 2015): g += weight_decay w; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2)
-/// g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps). With amsgrad (Reddi et al. 2018) the largest
-/// v so far takes v's place there. Only the rows of the batch are touched. torch.optim.SparseAdam differs in the place of eps: see sparse_adam.
+/// torch.optim.Adam (Kingma and Ba 2015).
+///
+///   g += weight_decay w
+///   m = b1 m + (1 - b1) g
+///   v = b2 v + (1 - b2) g^2
+///   w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps)
+///
+/// With amsgrad (Reddi et al. 2018) the last line uses the largest v so far. Only the rows of the batch are
+/// updated. torch.optim.SparseAdam adds eps at a different place: see sparse_adam.
 struct adam {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "adam";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.0;
-  bool amsgrad = false;
-  bool maximize = false;
+  double lr = 1e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                           ///< added to the denominator, >= 0
+  double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  bool amsgrad = false;       ///< whether to divide by the largest v so far
+  bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const adam&, const adam&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;
 
     template <int N>
@@ -49,7 +61,7 @@ struct adam {
       }
       weight -= step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps));
     }
-    /// Without a gradient the weight follows m / sqrt(v), which falls off while b1^2 <= b2.
+    /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays where b1^2 <= b2.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       if (weight_decay != Compute(0) || beta1 * beta1 > beta2) return false;
@@ -61,16 +73,20 @@ struct adam {
       state[0] *= decay_over(beta1, steps);
       state[1] *= decay_over(beta2, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
                                    field{"max_exp_avg_sq", 0.0, amsgrad});
   }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     double correction1;
     Compute root_correction2;
 
@@ -78,10 +94,13 @@ struct adam {
     static terms of(double correction1, double correction2) {
       return {correction1, static_cast<Compute>(std::sqrt(correction2))};
     }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute, class Wide>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
     Wide lr;
 
@@ -91,8 +110,11 @@ struct adam {
       made.root_correction2 = by.root_correction2;
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute, Wide> options() const {
     return {{static_cast<Compute>(0.0), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
@@ -102,12 +124,13 @@ struct adam {
             Wide(lr)};
   }
 
-  /// `step` counts from 1. The powers are taken in double on the host.
+  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(ScheduledOptimizer<adam>);

@@ -16,22 +16,32 @@
 
 namespace ferry::optim {
 
-/// torch.optim.Adamax (Kingma and Ba 2015, section 7.1): g += weight_decay w; m += (1 - b1) (g - m);
-/// u = max(b2 u, |g| + eps); w -= lr / (1 - b1^step) m / u.
+/// torch.optim.Adamax (Kingma and Ba 2015, section 7.1).
+///
+///   g += weight_decay w
+///   m += (1 - b1) (g - m)
+///   u = max(b2 u, |g| + eps)
+///   w -= lr / (1 - b1^step) m / u
 struct adamax {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "adamax";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 2e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.0;
-  bool maximize = false;
+  double lr = 2e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and u, each in [0, 1)
+  double eps = 1e-8;                           ///< added to |g|, >= 0
+  double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const adamax&, const adamax&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute step_size, fresh1, beta2, eps, weight_decay, sign;
 
     template <int N>
@@ -40,24 +50,31 @@ struct adamax {
       state[0] += fresh1 * (g - state[0]);
       const Compute decayed = beta2 * state[1];
       const Compute now = Kokkos::fabs(g) + eps;
-      state[1] = now > decayed || now != now ? now : decayed;  // a NaN goes on, as in torch
+      state[1] = now > decayed || now != now ? now : decayed;  // a NaN is kept, as in torch
       weight -= step_size * (state[0] / state[1]);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     double correction1;
 
     friend bool operator==(const terms&, const terms&) = default;
     static terms of(double correction1, double) { return {correction1}; }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute, class Wide>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
     Wide lr;
 
@@ -66,8 +83,11 @@ struct adamax {
       made.step_size = narrowed<Compute>(lr / by.correction1);
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute, Wide> options() const {
     return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(betas[1]),
@@ -76,12 +96,13 @@ struct adamax {
             Wide(lr)};
   }
 
-  /// `step` counts from 1. The power is taken in double on the host.
+  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(ScheduledOptimizer<adamax>);

@@ -16,25 +16,36 @@
 
 namespace ferry::optim {
 
-/// torch.optim.AdamW (Loshchilov and Hutter 2019): w *= 1 - lr weight_decay, then as adam without weight decay:
-/// m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps).
-/// With amsgrad (Reddi et al. 2018) the largest v so far takes v's place there. Only the rows of the batch are touched,
-/// and only they decay.
+/// torch.optim.AdamW (Loshchilov and Hutter 2019): decoupled weight decay, then adam.
+///
+///   w *= 1 - lr weight_decay
+///   m = b1 m + (1 - b1) g
+///   v = b2 v + (1 - b2) g^2
+///   w -= lr / (1 - b1^step) m / (sqrt(v) / sqrt(1 - b2^step) + eps)
+///
+/// With amsgrad (Reddi et al. 2018) the last line uses the largest v so far. Only the rows of the batch are
+/// updated, and only these rows decay.
 struct adamw {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "adamw";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 1e-2;
-  bool amsgrad = false;
-  bool maximize = false;
+  double lr = 1e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                           ///< added to the denominator, >= 0
+  double weight_decay = 1e-2;                  ///< decoupled, >= 0: w *= 1 - lr weight_decay
+  bool amsgrad = false;                        ///< whether to divide by the largest v so far
+  bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const adamw&, const adamw&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute keep;
     adam::update<Compute> rest;
 
@@ -51,22 +62,29 @@ struct adamw {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       rest.decay_state(state, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
                                    field{"max_exp_avg_sq", 0.0, amsgrad});
   }
 
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute, class Wide>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     Compute keep;
     adam::options_of<Compute, Wide> rest;
 
     KOKKOS_FUNCTION update<Compute> at(const adam::terms<Compute>& by) const { return {keep, rest.at(by)}; }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<adam::terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute, Wide> options() const {
     const adam rule{
@@ -74,12 +92,13 @@ struct adamw {
     return {static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute, Wide>()};
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(ScheduledOptimizer<adamw>);

@@ -14,25 +14,36 @@
 
 namespace ferry::optim {
 
-/// FTRL-Proximal (McMahan et al. 2013, algorithm 1), per coordinate: s = (sqrt(n + g^2) - sqrt(n)) / alpha;
-/// z += g - s w; n += g^2; w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2), with alpha = lr.
-/// The paper's weights start at zero; those that start elsewhere move there with their first gradient, since z starts at
-/// zero.
+/// FTRL-Proximal (McMahan et al. 2013, algorithm 1), per coordinate, with alpha = lr.
+///
+///   s = (sqrt(n + g^2) - sqrt(n)) / alpha
+///   z += g - s w
+///   n += g^2
+///   w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / alpha + l2)
+///
+/// The weights of the paper start at zero. A weight with another start value takes the formula's value at its
+/// first gradient, because z starts at zero.
 struct ftrl {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "ftrl";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1e-1;
-  double beta = 1.0;
-  double l1 = 0.0;
-  double l2 = 0.0;
-  double initial_accumulator_value = 0.0;
-  bool maximize = false;
+  double lr = 1e-1;                        ///< alpha of the paper, > 0
+  double beta = 1.0;                       ///< added to sqrt(n), >= 0
+  double l1 = 0.0;                         ///< L1 penalty, >= 0
+  double l2 = 0.0;                         ///< L2 penalty, >= 0
+  double initial_accumulator_value = 0.0;  ///< start value of n, >= 0
+  bool maximize = false;                   ///< whether to ascend instead of descend
 
   friend bool operator==(const ftrl&, const ftrl&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute inverse_lr, beta, l1, l2, sign;
 
     template <int N>
@@ -46,22 +57,26 @@ struct ftrl {
       Compute within = z > l1 ? l1 : z;
       within = within < -l1 ? -l1 : within;
       const Compute divisor = (beta + root) * inverse_lr + l2;
-      // Zero where no gradient ever came and neither beta nor l2 are: there is nothing to divide, so one will do.
+      // The divisor is zero where there was no gradient yet and beta and l2 are zero. So is the dividend:
+      // divide by 1.
       weight = (within - z) / (divisor + (Compute(1) - sign_of(divisor)));
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"sum", initial_accumulator_value}, field{"linear"});
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(1.0 / lr), static_cast<Compute>(beta), static_cast<Compute>(l1),
             static_cast<Compute>(l2), static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_option(name, "lr", lr, lr > 0.0, "> 0");
     require_not_negative(name, "beta", beta);

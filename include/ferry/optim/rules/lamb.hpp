@@ -16,23 +16,32 @@
 
 namespace ferry::optim {
 
-/// LAMB (You et al. 2020, algorithm 2), with the rows of the table as its layers: m = b1 m + (1 - b1) g;
-/// v = b2 v + (1 - b2) g^2; r = m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w;
-/// w -= lr |w| / |r| r, by the norms of the row, or w -= lr r where one of them is zero.
+/// LAMB (You et al. 2020, algorithm 2). Each row of the table is a layer of the paper.
+///
+///   m = b1 m + (1 - b1) g
+///   v = b2 v + (1 - b2) g^2
+///   r = m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w
+///   w -= lr |w| / |r| r    with the norms of the row; w -= lr r where one of them is zero
 struct lamb {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "lamb";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-6;
-  double weight_decay = 0.0;
-  bool maximize = false;
+  double lr = 1e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-6;                           ///< added to the denominator, >= 0
+  double weight_decay = 0.0;                   ///< >= 0: added to the direction r as weight_decay * w
+  bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const lamb&, const lamb&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::RowOptimizer.
+    /// @{
     static constexpr int sums = 2;
 
     Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
@@ -46,7 +55,7 @@ struct lamb {
                      weight);
     }
 
-    /// What an element adds to the row's sums.
+    /// The terms of one element in the sums of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&state)[N],
                                  const Compute (&)[R], Compute (&part)[sums]) const {
@@ -56,7 +65,7 @@ struct lamb {
       part[0] = weight * weight;
       part[1] = r * r;
     }
-    /// Once for each row: the row's state, and what its elements need to know.
+    /// The step size of the row, from its sums.
     template <int R>
     KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
       const bool both = total[0] > Compute(0) && total[1] > Compute(0);
@@ -67,23 +76,30 @@ struct lamb {
                                const Compute (&total)[sums]) const {
       weight -= total[0] * direction(weight, gradient, state);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     Compute correction1, correction2;
 
     friend bool operator==(const terms&, const terms&) = default;
     static terms of(double correction1, double correction2) {
       return {static_cast<Compute>(correction1), static_cast<Compute>(correction2)};
     }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
 
     KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
@@ -92,8 +108,11 @@ struct lamb {
       made.correction2 = by.correction2;
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute> options() const {
     const auto one = static_cast<Compute>(1.0);
@@ -103,12 +122,13 @@ struct lamb {
              static_cast<Compute>(maximize ? -1.0 : 1.0)}};
   }
 
-  /// `step` counts from 1. The powers are taken in double on the host.
+  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(RowOptimizer<lamb> && ScheduledOptimizer<lamb>);

@@ -14,36 +14,45 @@
 
 namespace ferry::optim {
 
-/// LARS (You et al. 2017, algorithm 1), with the rows of the table as its layers: rate = trust_coefficient |w| / (|g| +
-/// weight_decay |w| + eps) by the norms of the row, or 1 where one of them is zero; b = momentum b + lr rate (g +
-/// weight_decay w); w -= b.
+/// LARS (You et al. 2017, algorithm 1). Each row of the table is a layer of the paper.
+///
+///   rate = trust_coefficient |w| / (|g| + weight_decay |w| + eps)    with the norms of the row;
+///                                                                    1 where one of them is zero
+///   b = momentum b + lr rate (g + weight_decay w)
+///   w -= b
 struct lars {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "lars";
   static constexpr int min_fields = 1;
+  /// @}
 
-  double lr = 1e-1;
-  double momentum = 0.9;
-  double weight_decay = 0.0;
-  double trust_coefficient = 1e-3;
-  double eps = 1e-8;
-  bool maximize = false;
+  double lr = 1e-1;                 ///< learning rate, >= 0
+  double momentum = 0.9;            ///< factor of the momentum buffer b, >= 0
+  double weight_decay = 0.0;        ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  double trust_coefficient = 1e-3;  ///< ratio of the step to the norm of the weights, >= 0
+  double eps = 1e-8;                ///< added to the denominator of rate, >= 0
+  bool maximize = false;            ///< whether to ascend instead of descend
 
   friend bool operator==(const lars&, const lars&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::RowOptimizer.
+    /// @{
     static constexpr int sums = 2;
 
     Compute lr, momentum, weight_decay, trust_coefficient, eps, sign;
 
-    /// What an element adds to the row's sums.
+    /// The terms of one element in the sums of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
       part[0] = weight * weight;
       part[1] = gradient * gradient;
     }
-    /// Once for each row: the row's state, and what its elements need to know.
+    /// The step size of the row, from its sums.
     template <int R>
     KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
       const Compute weights = Kokkos::sqrt(total[0]);
@@ -57,11 +66,13 @@ struct lars {
       state[0] = momentum * state[0] + total[0] * decayed(sign * gradient, weight_decay, weight);
       weight -= state[0];
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"momentum_buffer"}); }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr),           static_cast<Compute>(momentum),
@@ -69,6 +80,7 @@ struct lars {
             static_cast<Compute>(eps),          static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_not_negative(name, "momentum", momentum);

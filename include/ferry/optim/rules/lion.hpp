@@ -15,21 +15,31 @@
 
 namespace ferry::optim {
 
-/// Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay: w *= 1 - lr weight_decay;
-/// w -= lr sign(b1 m + (1 - b1) g); m = b2 m + (1 - b2) g.
+/// Lion (Chen et al. 2023, algorithm 2), with decoupled weight decay.
+///
+///   w *= 1 - lr weight_decay
+///   w -= lr sign(b1 m + (1 - b1) g)
+///   m = b2 m + (1 - b2) g
 struct lion {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "lion";
   static constexpr int min_fields = 1;
+  /// @}
 
-  double lr = 1e-4;
-  std::array<double, 2> betas = {0.9, 0.99};
-  double weight_decay = 0.0;
-  bool maximize = false;
+  double lr = 1e-4;  ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9,
+                                 0.99};  ///< weight of m in the direction; decay rate of m; each in [0, 1)
+  double weight_decay = 0.0;             ///< decoupled, >= 0: w *= 1 - lr weight_decay
+  bool maximize = false;                 ///< whether to ascend instead of descend
 
   friend bool operator==(const lion&, const lion&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;
 
     template <int N>
@@ -39,11 +49,13 @@ struct lion {
       weight = keep * weight - lr * sign_of(direction);
       state[0] = beta2 * state[0] + fresh2 * g;
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}); }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr),
@@ -55,6 +67,7 @@ struct lion {
             static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_rate(name, "betas[0]", betas[0]);

@@ -16,34 +16,42 @@
 
 namespace ferry::optim {
 
-/// Adam with one second moment for each row (FBGEMM's PARTIAL_ROWWISE_ADAM): m = b1 m + (1 - b1) g;
-/// v = b2 v + (1 - b2) mean of g^2 over the row; w -= lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps)
-/// + weight_decay w).
+/// Adam with one second moment per row (FBGEMM's PARTIAL_ROWWISE_ADAM).
+///
+///   m = b1 m + (1 - b1) g
+///   v = b2 v + (1 - b2) (mean of g^2 over the row)
+///   w -= lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w)
 struct partial_rowwise_adam {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "partial_rowwise_adam";
   static constexpr int min_fields = 1;
+  /// @}
 
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  double weight_decay = 0.0;
-  bool maximize = false;
+  double lr = 1e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                           ///< added to the denominator, >= 0
+  double weight_decay = 0.0;                   ///< >= 0: added to the direction as weight_decay * w
+  bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const partial_rowwise_adam&, const partial_rowwise_adam&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::RowOptimizer.
+    /// @{
     static constexpr int sums = 1;
 
     Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
 
-    /// What an element adds to the row's sums.
+    /// The term of one element in the sum of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
       part[0] = gradient * gradient;
     }
-    /// Once for each row: the row's state, and what its elements need to know.
+    /// The second moment of the row, and the denominator of its elements.
     template <int R>
     KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
       row[0] = beta2 * row[0] + fresh2 * (total[0] / width);
@@ -55,25 +63,32 @@ struct partial_rowwise_adam {
       state[0] = beta1 * state[0] + fresh1 * (sign * gradient);
       weight -= lr * decayed(state[0] / correction1 / total[0], weight_decay, weight);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"exp_avg"}, row_field{"exp_avg_sq"});
   }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     Compute correction1, correction2;
 
     friend bool operator==(const terms&, const terms&) = default;
     static terms of(double correction1, double correction2) {
       return {static_cast<Compute>(correction1), static_cast<Compute>(correction2)};
     }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
 
     KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
@@ -82,8 +97,11 @@ struct partial_rowwise_adam {
       made.correction2 = by.correction2;
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute> options() const {
     const auto one = static_cast<Compute>(1.0);
@@ -93,12 +111,13 @@ struct partial_rowwise_adam {
              static_cast<Compute>(maximize ? -1.0 : 1.0)}};
   }
 
-  /// `step` counts from 1. The powers are taken in double on the host.
+  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(RowOptimizer<partial_rowwise_adam> && ScheduledOptimizer<partial_rowwise_adam>);

@@ -14,25 +14,36 @@
 
 namespace ferry::optim {
 
-/// torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013): g += weight_decay w;
-/// s = alpha s + (1 - alpha) g^2; with centered a += (1 - alpha) (g - a) and s - a^2 in the place of s;
-/// d = g / (sqrt(s) + eps); with momentum b = momentum b + d and w -= lr b, else w -= lr d.
+/// torch.optim.RMSprop (Tieleman and Hinton 2012; centered: Graves 2013).
+///
+///   g += weight_decay w
+///   s = alpha s + (1 - alpha) g^2
+///   a += (1 - alpha) (g - a)        only where centered; s - a^2 then replaces s below
+///   d = g / (sqrt(s) + eps)
+///   b = momentum b + d              only with momentum; w -= lr b then replaces the last line
+///   w -= lr d
 struct rmsprop {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "rmsprop";
   static constexpr int min_fields = 1;
+  /// @}
 
-  double lr = 1e-2;
-  double alpha = 0.99;
-  double eps = 1e-8;
-  double weight_decay = 0.0;
-  double momentum = 0.0;
-  bool centered = false;
-  bool maximize = false;
+  double lr = 1e-2;           ///< learning rate, >= 0
+  double alpha = 0.99;        ///< decay rate of s, >= 0
+  double eps = 1e-8;          ///< added to the denominator, >= 0
+  double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  double momentum = 0.0;      ///< factor of the momentum buffer b, >= 0; 0 for none
+  bool centered = false;      ///< whether to subtract the squared mean from s
+  bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const rmsprop&, const rmsprop&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute lr, alpha, fresh, eps, weight_decay, momentum, sign;
     bool centered;
 
@@ -43,7 +54,7 @@ struct rmsprop {
       const Compute g = decayed(sign * gradient, weight_decay, weight);
       state[0] = alpha * state[0] + fresh * g * g;
       Compute square = state[0];
-      // Two fields: the one that the options ask for; three: both.
+      // With two fields, the second belongs to the option that is set; with three, both are set.
       if constexpr (N > 1)
         if (centered) {
           Compute& average = state[N - 1];
@@ -58,7 +69,7 @@ struct rmsprop {
         }
       weight -= lr * direction;
     }
-    /// Without a gradient only the averages fall off, but for momentum, which goes on moving the weight.
+    /// Without a gradient only the averages decay. Momentum would continue to change the weight.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute, const Compute (&)[N]) const {
       return weight_decay == Compute(0) && momentum == Compute(0);
@@ -69,14 +80,16 @@ struct rmsprop {
       if constexpr (N > 1)
         if (centered) state[N - 1] *= decay_over(Compute(1) - fresh, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"square_avg"}, field{"momentum_buffer", 0.0, momentum != 0.0},
                                    field{"grad_avg", 0.0, centered});
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr),
@@ -89,6 +102,7 @@ struct rmsprop {
             centered};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_not_negative(name, "alpha", alpha);

@@ -14,35 +14,44 @@
 
 namespace ferry::optim {
 
-/// Adagrad with one accumulator for each row (FBGEMM's EXACT_ROWWISE_ADAGRAD; Naumov et al. 2019): g += weight_decay w;
-/// s += mean of g^2 over the row; w -= lr g / (sqrt(s) + eps). State of one number for each
-/// row.
+/// Adagrad with one accumulator per row (FBGEMM's EXACT_ROWWISE_ADAGRAD; Naumov et al. 2019). The state has
+/// one number per row.
+///
+///   g += weight_decay w
+///   s += mean of g^2 over the row
+///   w -= lr g / (sqrt(s) + eps)
 struct rowwise_adagrad {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "rowwise_adagrad";
   static constexpr int min_fields = 0;
+  /// @}
 
-  double lr = 1e-2;
-  double weight_decay = 0.0;
-  double initial_accumulator_value = 0.0;
-  double eps = 1e-8;
-  bool maximize = false;
+  double lr = 1e-2;                        ///< learning rate, >= 0
+  double weight_decay = 0.0;               ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  double initial_accumulator_value = 0.0;  ///< start value of s, >= 0
+  double eps = 1e-8;                       ///< added to the denominator, >= 0
+  bool maximize = false;                   ///< whether to ascend instead of descend
 
   friend bool operator==(const rowwise_adagrad&, const rowwise_adagrad&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::RowOptimizer.
+    /// @{
     static constexpr int sums = 1;
 
     Compute lr, weight_decay, eps, sign;
 
-    /// What an element adds to the row's sums.
+    /// The term of one element in the sum of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
       const Compute g = decayed(sign * gradient, weight_decay, weight);
       part[0] = g * g;
     }
-    /// Once for each row: the row's state, and what its elements need to know.
+    /// The accumulator of the row, and the step size of its elements.
     template <int R>
     KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
       row[0] += total[0] / width;
@@ -53,19 +62,22 @@ struct rowwise_adagrad {
                                const Compute (&total)[sums]) const {
       weight -= total[0] * decayed(sign * gradient, weight_decay, weight);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(row_field{"sum", initial_accumulator_value});
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
     return {static_cast<Compute>(lr), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
             static_cast<Compute>(maximize ? -1.0 : 1.0)};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_not_negative(name, "weight_decay", weight_decay);

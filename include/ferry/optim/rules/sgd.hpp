@@ -15,24 +15,34 @@
 
 namespace ferry::optim {
 
-/// torch.optim.SGD: g += weight_decay w; b = momentum b + (1 - dampening) g, at the first step b = g;
-/// w -= lr (nesterov ? g + momentum b : b). Only the rows of the batch are touched: the others keep b, as if
-/// their gradient had not been seen. Without momentum there is no state.
+/// torch.optim.SGD.
+///
+///   g += weight_decay w
+///   b = momentum b + (1 - dampening) g         at the first step b = g
+///   w -= lr (nesterov ? g + momentum b : b)
+///
+/// Only the rows of the batch are updated; the others keep b. Without momentum there is no state.
 struct sgd {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "sgd";
   static constexpr int min_fields = 0;
+  /// @}
 
-  double lr = 1e-3;
-  double momentum = 0.0;
-  double dampening = 0.0;
-  double weight_decay = 0.0;
-  bool nesterov = false;
-  bool maximize = false;
+  double lr = 1e-3;           ///< learning rate, >= 0
+  double momentum = 0.0;      ///< factor of the momentum buffer b, >= 0; 0 for none
+  double dampening = 0.0;     ///< part of the gradient that the momentum buffer leaves out
+  double weight_decay = 0.0;  ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
+  bool nesterov = false;      ///< whether to use Nesterov's momentum; needs momentum > 0 and dampening 0
+  bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const sgd&, const sgd&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute lr, momentum, fresh, weight_decay, sign;
     bool nesterov;
 
@@ -56,13 +66,15 @@ struct sgd {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       if (momentum != Compute(0)) state[0] *= decay_over(momentum, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"momentum_buffer", 0.0, momentum != 0.0});
   }
 
-  /// `step` counts from 1.
+  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return {static_cast<Compute>(lr),
@@ -73,6 +85,7 @@ struct sgd {
             nesterov};
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
     require_not_negative(name, "momentum", momentum);

@@ -17,22 +17,32 @@
 
 namespace ferry::optim {
 
-/// torch.optim.SparseAdam, the lazy Adam that TensorFlow's embeddings use as well: m += (1 - b1) (g - m);
-/// v += (1 - b2) (g^2 - v); w -= lr sqrt(1 - b2^step) / (1 - b1^step) m / (sqrt(v) + eps). adam has eps inside of the
-/// bias correction instead.
+/// torch.optim.SparseAdam, the lazy Adam that TensorFlow uses for embeddings.
+///
+///   m += (1 - b1) (g - m)
+///   v += (1 - b2) (g^2 - v)
+///   w -= lr sqrt(1 - b2^step) / (1 - b1^step) m / (sqrt(v) + eps)
+///
+/// eps is added to the uncorrected root; adam adds it to the bias-corrected root.
 struct sparse_adam {
+  /// Facts about the rule, see ferry::Optimizer.
+  /// @{
   static constexpr std::string_view name = "sparse_adam";
   static constexpr int min_fields = 2;
+  /// @}
 
-  double lr = 1e-3;
-  std::array<double, 2> betas = {0.9, 0.999};
-  double eps = 1e-8;
-  bool maximize = false;
+  double lr = 1e-3;                            ///< learning rate, >= 0
+  std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
+  double eps = 1e-8;                           ///< added to the denominator, >= 0
+  bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const sparse_adam&, const sparse_adam&) = default;
 
+  /// The update of one step, for kernels.
   template <class Compute>
   struct update {
+    /// Coefficients and functions as in ferry::Optimizer.
+    /// @{
     Compute step_size, fresh1, fresh2, eps, sign;
 
     template <int N>
@@ -42,7 +52,7 @@ struct sparse_adam {
       state[1] += fresh2 * (g * g - state[1]);
       weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps));
     }
-    /// As optim::adam's.
+    /// As for adam.
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {
       const Compute beta1 = Compute(1) - fresh1;
@@ -54,21 +64,28 @@ struct sparse_adam {
       state[0] *= decay_over(Compute(1) - fresh1, steps);
       state[1] *= decay_over(Compute(1) - fresh2, steps);
     }
+    /// @}
   };
 
+  /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
 
-  /// What an update has of the step alone.
+  /// The part of an update that depends on the step alone.
   template <class Compute>
   struct terms {
+    /// Numbers of one step, see ferry::ScheduledOptimizer.
+    /// @{
     double correction1, root_correction2;
 
     friend bool operator==(const terms&, const terms&) = default;
     static terms of(double correction1, double correction2) { return {correction1, std::sqrt(correction2)}; }
+    /// @}
   };
-  /// See ScheduledOptimizer.
+  /// The options that a schedule may change, for kernels.
   template <class Compute, class Wide>
   struct options_of {
+    /// Options and the update made of them, see ferry::ScheduledOptimizer.
+    /// @{
     update<Compute> fixed;
     Wide lr;
 
@@ -77,8 +94,11 @@ struct sparse_adam {
       made.step_size = narrowed<Compute>(lr * by.root_correction2 / by.correction1);
       return made;
     }
+    /// @}
   };
+  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
   [[nodiscard]] options_of<Compute, Wide> options() const {
     return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]),
@@ -87,12 +107,13 @@ struct sparse_adam {
             Wide(lr)};
   }
 
-  /// `step` counts from 1. The powers are taken in double on the host.
+  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
 
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
 };
 static_assert(ScheduledOptimizer<sparse_adam>);

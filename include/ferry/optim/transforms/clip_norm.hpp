@@ -10,15 +10,21 @@
 
 namespace ferry::optim {
 
-/// A row's gradient whose Euclidean norm exceeds max_norm is scaled down to it: by max_norm / (norm + 1e-6), as
-/// torch.nn.utils.clip_grad_norm_ does for all gradients together. Duplicates are combined first.
+/// Limits the Euclidean norm of a row's gradient: a larger norm is scaled by max_norm / (norm + 1e-6). The
+/// formula is that of torch.nn.utils.clip_grad_norm_, applied per row. Duplicates are combined first.
 struct clip_norm {
+  /// Facts about the transform, see ferry::Transform.
+  /// @{
   static constexpr std::string_view name = "clip_norm";
+  /// @}
 
-  double max_norm = 1.0;
+  double max_norm = 1.0;  ///< largest norm, >= 0
 
+  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
+    /// Members that replace the defaults, and what they read.
+    /// @{
     static constexpr bool allows_catch_up = true;
     static constexpr bool clips_norm = true;
     Compute max_norm;
@@ -27,16 +33,20 @@ struct clip_norm {
       const Compute factor = max_norm / (Kokkos::sqrt(squares) + Compute(1e-6));
       return factor > Compute(1) ? Compute(1) : factor;
     }
+    /// @}
   };
 
+  /// The kernels' part, in the type that they compute in.
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.max_norm = static_cast<Compute>(max_norm);
     return made;
   }
+  /// No array is read.
   template <class Check>
   void for_each_array(const Check&) const {}
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_not_negative(name, "max_norm", max_norm); }
 };
 static_assert(Transform<clip_norm>);

@@ -14,30 +14,39 @@
 
 namespace ferry::optim {
 
-/// Rows that keep weights and state whatever their gradient: those with mask[row] != 0.
+/// Rows with mask[row] != 0 keep their weights and state.
 ///
-///   mask   rank-1 array of integers, one for each row of the table, where the kernels reach it; read by every step until
-///          its ticket says that it has ended
+///   mask  rank-1 array of integers, one per row of the table, in memory that the kernels reach; it must live and
+///         stay unchanged until the step that reads it has ended
 template <class T, class Space>
 class frozen_rows {
  public:
+  /// Facts about the transform, see ferry::Transform.
+  /// @{
   using memory_space = Space;
   static constexpr std::string_view name = "frozen_rows";
+  /// @}
 
+  /// Reads `mask` at every step; see above. It is not copied.
   template <class Array>
     requires ArrayLike<const Array>
   explicit frozen_rows(const Array& mask) : mask_(::ferry::detail::read_only(make_ref(mask))) {
     static_assert(std::integral<T>, "ferry: the mask of frozen_rows must be of integers.");
   }
 
+  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
+    /// Members that replace the defaults, and what they read.
+    /// @{
     const T* mask;
     std::int64_t stride;
 
     KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const { return mask[row * stride] == T(0); }
+    /// @}
   };
 
+  /// The kernels' part, in the type that they compute in.
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
@@ -45,15 +54,18 @@ class frozen_rows {
     made.stride = mask_.row_stride();
     return made;
   }
+  /// Calls check(array) for the array that the kernels read.
   template <class Check>
   void for_each_array(const Check& check) const {
     check(mask_);
   }
+  /// There is nothing to check.
   void check() const {}
 
  private:
   array_ref<const T, Space> mask_;
 };
+/// The element type and the memory space follow from the mask.
 template <class Array>
 frozen_rows(const Array&) -> frozen_rows<std::remove_const_t<typename array_traits<Array>::value_type>,
                                          typename array_traits<Array>::memory_space>;

@@ -11,29 +11,40 @@
 
 namespace ferry::optim {
 
-/// Gradients of a loss that was multiplied by `scale`, as torch.amp.GradScaler does it to keep 16-bit gradients from
-/// vanishing: they are divided by it. With nonfinite::skip a step whose gradients overflowed is left out.
+/// Divides the gradients by the factor of a scaled loss. torch.amp.GradScaler scales losses in this way to
+/// keep 16-bit gradients from underflowing. With nonfinite::skip, a step whose gradients overflowed is left
+/// out.
 struct grad_scale {
+  /// Facts about the transform, see ferry::Transform.
+  /// @{
   static constexpr std::string_view name = "grad_scale";
+  /// @}
 
-  double scale = 1.0;
+  double scale = 1.0;  ///< factor of the loss, > 0 and finite
 
+  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
+    /// Members that replace the defaults, and what they read.
+    /// @{
     static constexpr bool allows_catch_up = true;
     Compute inverse;
 
     KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g) const { return g * inverse; }
+    /// @}
   };
 
+  /// The kernels' part, in the type that they compute in.
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.inverse = static_cast<Compute>(1.0 / scale);
     return made;
   }
+  /// No array is read.
   template <class Check>
   void for_each_array(const Check&) const {}
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_option(name, "scale", scale, scale > 0.0 && ferry::detail::is_finite(scale), "> 0 and finite");
   }

@@ -10,15 +10,21 @@
 
 namespace ferry::optim {
 
-/// A row whose new weights have a Euclidean norm above `limit` is scaled down to it: by limit / (norm + 1e-7), as
-/// torch.nn.Embedding's max_norm does before a lookup.
+/// Limits the Euclidean norm of a row's new weights: a larger norm is scaled by limit / (norm + 1e-7). The
+/// formula is that of max_norm of torch.nn.Embedding, which applies it before a lookup.
 struct max_norm {
+  /// Facts about the transform, see ferry::Transform.
+  /// @{
   static constexpr std::string_view name = "max_norm";
+  /// @}
 
-  double limit = 1.0;
+  double limit = 1.0;  ///< largest norm, >= 0
 
+  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
+    /// Members that replace the defaults, and what they read.
+    /// @{
     static constexpr bool limits_norm = true;
     Compute limit;
 
@@ -26,16 +32,20 @@ struct max_norm {
       const Compute norm = Kokkos::sqrt(squares);
       return norm > limit ? limit / (norm + Compute(1e-7)) : Compute(1);
     }
+    /// @}
   };
 
+  /// The kernels' part, in the type that they compute in.
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
     made.limit = static_cast<Compute>(limit);
     return made;
   }
+  /// No array is read.
   template <class Check>
   void for_each_array(const Check&) const {}
+  /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_not_negative(name, "limit", limit); }
 };
 static_assert(Transform<max_norm>);

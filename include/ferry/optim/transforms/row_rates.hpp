@@ -15,28 +15,35 @@
 
 namespace ferry::optim {
 
-/// A learning rate for each row: what the rule changes in a row's weights is multiplied by factors[row]. For rules whose
-/// change is proportional to lr (all of torch.optim but Rprop and ASGD) that is what lr * factors[row] does, decoupled
-/// weight decay included; for the others it is what it says.
+/// A learning rate per row: the change that the rule makes to the weights of a row is multiplied by
+/// factors[row]. For rules whose change is proportional to lr (those of torch.optim except Rprop and ASGD)
+/// this equals lr * factors[row], also for decoupled weight decay.
 ///
-/// Steps that are made up for under step_count::catch_up go by the factors that the row has by then.
+/// step_count::catch_up applies missed steps with the current factors.
 ///
-///   factors   rank-1 array of numbers, one for each row of the table, where the kernels reach it; read by every step until
-///             its ticket says that it has ended
+///   factors  rank-1 array of numbers, one per row of the table, in memory that the kernels reach; it must live
+///            and stay unchanged until the step that reads it has ended
 template <class T, class Space>
 class row_rates {
  public:
+  /// Facts about the transform, see ferry::Transform.
+  /// @{
   using memory_space = Space;
   static constexpr std::string_view name = "row_rates";
+  /// @}
 
+  /// Reads `factors` at every step; see above. It is not copied.
   template <class Array>
     requires ArrayLike<const Array>
   explicit row_rates(const Array& factors) : factors_(::ferry::detail::read_only(make_ref(factors))) {
     static_assert(NumberElement<T>, "ferry: the factors of row_rates must be numbers.");
   }
 
+  /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {
+    /// Members that replace the defaults, and what they read.
+    /// @{
     static constexpr bool allows_catch_up = true;
     const T* factors;
     std::int64_t stride;
@@ -45,8 +52,10 @@ class row_rates {
                                                 std::int64_t row) const {
       return before + convert<Compute>(factors[row * stride]) * (after - before);
     }
+    /// @}
   };
 
+  /// The kernels' part, in the type that they compute in.
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
     kernel<Compute> made;
@@ -54,15 +63,18 @@ class row_rates {
     made.stride = factors_.row_stride();
     return made;
   }
+  /// Calls check(array) for the array that the kernels read.
   template <class Check>
   void for_each_array(const Check& check) const {
     check(factors_);
   }
+  /// There is nothing to check.
   void check() const {}
 
  private:
   array_ref<const T, Space> factors_;
 };
+/// The element type and the memory space follow from the factors.
 template <class Array>
 row_rates(const Array&) -> row_rates<std::remove_const_t<typename array_traits<Array>::value_type>,
                                      typename array_traits<Array>::memory_space>;
