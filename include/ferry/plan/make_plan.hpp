@@ -21,8 +21,8 @@ namespace ferry {
 
 namespace detail {
 
-/// Sorts the indices by row on `exec`; enqueued, without synchronisation. The arrays lie in `room`, which has
-/// the size that layout_of_plan says, or where it has none in a block of the engine's.
+/// Sorts the indices by row on `exec`, without synchronisation. The arrays lie in `room`, which has the size
+/// of layout_of_plan; without a room they lie in a block of the engine.
 template <class Bounds, class Exec, class Index, class Space, class RoomSpace = device_space>
 row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, std::int64_t rows,
                       const array_ref<std::byte, RoomSpace>& room = {}) {
@@ -74,7 +74,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   const auto last_bit = at.position_bits + at.key_bits;
   if (n != 0) {
-    // Indices that have to travel to the device lie where segments begin later.
+    // Indices that are copied to the device use the memory of segment_begin, which is written later.
     const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin));
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
     launch(exec, of.label("resolve"), n,
@@ -82,7 +82,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
     backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
                        at.sort_bytes);
   }
-  // The sort says in which of its buffers the result lies; the other is free now.
+  // The sort returns the buffer with the result; the other one is free now.
   plan->run_begin =
       array(reinterpret_cast<std::byte*>(keys) == workspace + at.keys[0] ? at.keys[1] : at.keys[0]);
   const kernels::sorted_keys sorted{keys, n, static_cast<std::uint64_t>(rows), at.position_bits};
@@ -151,15 +151,15 @@ void require_workspace(const Exec& exec, const Room& room, std::int64_t position
 
 /// Sorts the indices of a batch once, for every verb of that batch on tables of `rows` rows.
 ///
-///   indices
-///     rank-1 array of int32, uint32, int64 or uint64; free for reuse when the call returns, unless it lies
-///     in device, pinned or mapped memory: then when the plan's first verb has ended
-///   rows     rows of the tables that the plan is for
-///   policies one bounds policy (default bounds::check); a verb that uses the plan reports what it found
+///   exec      the execution space instance that the sort is enqueued on
+///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64; in pageable memory it may be reused when
+///             the call returns, else when the first verb with the plan has ended
+///   rows      rows of the tables that the plan is for
+///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
-/// Enqueued on `exec`; nothing waits for the device. Equal rows keep the order of their positions.
-/// Throws invalid_argument where the indices are no contiguous rank-1 array or `rows` is negative, for more than 2^31
-/// indices, and where the number of a row and that of a position do not fit into 64 bits together.
+/// Does not wait for the device. Equal rows keep the order of their positions. Throws invalid_argument where
+/// the indices are not a contiguous rank-1 array, where `rows` is negative, for more than 2^31 indices, where
+/// the bits of a row number and of a position exceed 64, and where `exec` is being captured into a graph.
 template <class Exec, class Indices, std::integral Rows, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==
            detail::flaw::none)
@@ -172,18 +172,18 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
   return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
 }
 
-/// The same in memory of the caller's, so that a steady step allocates nothing:
+/// As above, with the arrays of the plan in memory of the caller, so that a step allocates no memory for
+/// them.
 ///
-///   workspace
-///     rank-1 array of std::byte that kernels of `exec` reach (tensor<std::byte, device_space>; on a host
-///     backend also a span), of at least plan_workspace_bytes(exec, number of indices, rows) bytes and on a
-///     multiple of 16 bytes
+///   workspace  rank-1 array of std::byte that kernels of `exec` reach (tensor<std::byte, device_space>; on a
+///              host backend also a span), aligned to 16 bytes, with at least
+///              plan_workspace_bytes(exec, number of indices, rows) bytes
 ///
-/// The plan's arrays stay in the workspace, which must live until the plan and all verbs in flight that use it
-/// have ended. The next plan may take it as soon as the last of those verbs is enqueued: of any instance where the
-/// workspace is a ferry::tensor, else of the same one.
-/// Of the engine's memory the plan takes a report, and for pageable indices on their way to a device a
-/// page-locked copy. Throws invalid_argument for a workspace that is too small or misaligned.
+/// The workspace must live until the plan is destroyed and all verbs with it have ended. It may be passed to
+/// the next make_plan once the last of those verbs is enqueued: on any instance where the workspace is a
+/// ferry::tensor, else on the same instance. The library still allocates a report from a pool, and for
+/// pageable indices and a device a page-locked copy. Throws invalid_argument for a workspace that is too
+/// small or misaligned.
 template <class Exec, class Indices, std::integral Rows, class Workspace, class... Policies>
   requires(ArrayLike<std::remove_reference_t<Workspace>>&& detail::first_of(
                detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>()) ==

@@ -15,16 +15,16 @@ namespace ferry {
 
 namespace detail {
 
-/// Where the arrays of a plan lie in its block, in bytes from the block's begin. Each array starts on a
-/// multiple of 128 bytes from there, so that kernels read it in whole lines where the block is aligned so.
+/// Offsets of a plan's arrays in its block, in bytes. They are multiples of 128, so in an aligned block
+/// kernels read the arrays in whole cache lines.
 struct plan_layout {
   std::size_t row_of = 0, inverse = 0, unique_rows = 0, counts = 0, order = 0, segment_begin = 0,
               sorted_rows = 0;
-  // The sort's two buffers. Once it has run, the one that it left holds the runs.
+  // The two buffers of the sort. After it, the one without the result holds the runs.
   std::size_t keys[2] = {};
-  std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the sums
+  std::size_t sort = 0, sort_bytes = 0;  ///< scratch of the sort, then of the prefix sums
   std::size_t bytes = 0;
-  // A key is (row, position), `rows` for no row.
+  // A key is (row, position), with row = `rows` for no row.
   int position_bits = 0;
   int key_bits = 1;
 };
@@ -49,7 +49,7 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
   for (auto& buffer : made.keys) buffer = take((n + 1) * each);
   made.position_bits = n == 0 ? 0 : static_cast<int>(std::bit_width(n - 1));
   made.key_bits = std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows))));
-  // Segments and runs are counted in the two halves of 64 bits.
+  // Segments and runs are counted in one half each of 64 bits.
   if (made.position_bits > 31 || made.position_bits + made.key_bits > 64)
     throw invalid_argument(
         "ferry::make_plan: " + std::to_string(positions) + " indices into " + std::to_string(rows) +
@@ -66,10 +66,10 @@ inline constexpr std::size_t plan_workspace_alignment = 16;
 
 }  // namespace detail
 
-/// Bytes of workspace that make_plan needs for `positions` indices into tables of `rows` rows: the plan's
-/// arrays, 64 bytes for each position, and what sorting them takes. The number grows with `positions` and
-/// does not depend on the indices' values; ask for the largest batch and use one workspace for all.
-/// Throws invalid_argument for negative numbers, and for those that make_plan refuses.
+/// Size in bytes of the workspace that make_plan needs for `positions` indices into tables of `rows` rows: 64
+/// bytes per position for the plan's arrays, and the scratch memory of the sort. The size grows with
+/// `positions` and does not depend on the values of the indices, so a workspace for the largest batch serves
+/// all. Throws invalid_argument for negative numbers, and for numbers that make_plan refuses.
 template <class Exec, std::integral Positions, std::integral Rows>
 [[nodiscard]] std::size_t plan_workspace_bytes(const Exec&, Positions positions, Rows rows) {
   detail::require_execution_space<Exec>();

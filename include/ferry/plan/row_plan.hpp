@@ -23,7 +23,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Where the arrays of a plan lie unless the caller says it: where the device's scratch memory does.
+/// The memory space of a plan's arrays: Space, or the device's scratch space where Space is void.
 template <class Space>
 consteval auto plan_space_of() {
   if constexpr (std::is_void_v<Space>)
@@ -34,7 +34,7 @@ consteval auto plan_space_of() {
 template <class Space>
 using plan_space = decltype(plan_space_of<Space>());
 
-/// The record of a plan's making for those who read its arrays, which it keeps.
+/// Keeps the arrays of a plan, and records the making of the plan for their readers.
 struct plan_reads {
   access_tracker accesses;
   std::shared_ptr<plan_storage> plan;
@@ -42,41 +42,44 @@ struct plan_reads {
 
 }  // namespace detail
 
-/// The indices of a batch, sorted once, for all verbs of that batch; made by make_plan. Its bounds policy was
-/// applied when it was made. Copies share the arrays, which must be used by the execution space kind that
-/// made them.
+/// The indices of a batch, sorted once, for all verbs of that batch. Made by make_plan, which applied its
+/// bounds policy. Copies share the arrays. Only verbs of the execution space type that made a plan may use
+/// it.
 class row_plan {
  public:
+  /// A plan of no indices.
   row_plan() = default;
+  /// For make_plan.
   explicit row_plan(std::shared_ptr<plan_storage> storage) : storage_(std::move(storage)) {}
 
-  /// Number of indices that the plan was made of.
+  /// Number of indices of the batch.
   [[nodiscard]] std::int64_t positions() const { return storage_ ? storage_->positions : 0; }
-  /// Number of rows of the tables that it is for.
+  /// Number of rows of the tables that the plan is for.
   [[nodiscard]] std::int64_t rows() const { return storage_ ? storage_->rows : 0; }
-  /// Number of different rows. Blocks until the plan has been made and fetches the number: not for the hot
-  /// path.
+  /// Number of different rows. Blocks until the plan has been made, then reads the number from the device.
   [[nodiscard]] std::int64_t unique_count() const { return storage_ ? storage_->read_unique_count() : 0; }
-  /// The arrays of the plan, as arguments of verbs, as view() for kernels, and where they lie in host memory for host
-  /// code. For the indices {7, 2, 7, 5}:
+  /// The arrays of the plan, as rank-1 slices of std::int64_t: arguments of verbs, view() for kernels, and
+  /// for host code where they lie in host memory. For the indices {7, 2, 7, 5}:
   ///
   ///   order()        {1, 3, 0, 2}  the positions sorted by row, equal rows in the order of the batch
   ///   rows_sorted()  {2, 5, 7, 7}  the row of position order()[k]
-  ///   unique_rows()  {2, 5, 7}     the different rows, ascending; unique_count() of them
-  ///   segments()     {0, 1, 2, 4}  where each of these begins in order(), and the end; unique_count() + 1 of them
-  ///   inverse()      {2, 0, 2, 1}  where the row of each position is found in unique_rows()
+  ///   unique_rows()  {2, 5, 7}     the different rows, ascending; unique_count() elements
+  ///   segments()     {0, 1, 2, 4}  where each begins in order(), and the end; unique_count() + 1 elements
+  ///   inverse()      {2, 0, 2, 1}  the place in unique_rows() of the row of each position
   ///
-  /// Positions that have no row (bounds::skip, and bad ones under bounds::check, which a verb that uses the plan
-  /// reports) come last in order(), with rows() in rows_sorted() and -1 in inverse(); segments() ends before them.
+  /// Positions without a row come last in order(): those of bounds::skip, and bad ones of bounds::check,
+  /// which the verb that uses the plan reports. They have rows() in rows_sorted() and -1 in inverse();
+  /// segments() ends before them.
   ///
-  /// The arrays lie in device_space; of a plan that a host execution space made, in pageable_space; of one with a
-  /// workspace, there. `Space` names that space where it is not the usual one: order<mapped_space>(). Throws
-  /// invalid_argument where they do not lie there.
+  /// The arrays lie in device_space; for a plan made by a host execution space in pageable_space; for a plan
+  /// with a workspace in the space of the workspace. `Space` names the space where it is not the default:
+  /// order<mapped_space>(). Throws invalid_argument for a space that the arrays do not lie in.
   ///
-  /// Verbs know when the plan has been made; host code and other kernels do not: see ferry::after. A plan of a host
-  /// execution space has been made when make_plan returns. A view keeps the engine's memory of the plan, not a
-  /// workspace; it, or the plan, must live until the work that reads it has ended. unique_rows() and segments() block as
-  /// unique_count() does.
+  /// Verbs are ordered after the making of the plan. For host code and other kernels call ferry::after. A
+  /// plan of a host execution space is complete when make_plan returns. A slice keeps the library's memory of
+  /// the plan, but not a workspace. The slice or the plan must live until the work that reads it has ended.
+  /// unique_rows() and segments() block as unique_count() does.
+  /// @{
   template <class Space = void>
   [[nodiscard]] auto order() const {
     return array<Space>("order", &plan_storage::order, positions());
@@ -98,7 +101,9 @@ class row_plan {
     return array<Space>("inverse", &plan_storage::inverse, positions());
   }
 
-  /// The arrays as they are, for kernels of the user's own.
+  /// @}
+
+  /// The arrays as pointers; for the verbs.
   [[nodiscard]] const std::shared_ptr<plan_storage>& storage() const { return storage_; }
 
  private:
@@ -110,7 +115,7 @@ class row_plan {
     tensor_slice<const std::int64_t, space> made;
     if (storage_ == nullptr) return made;
     require_space<space>(name);
-    // Rows are below 2^63, so either sign reads them.
+    // Rows are below 2^63, so they may be read as signed numbers.
     const auto* data = reinterpret_cast<const std::int64_t*>((*storage_).*member);
     return tensor_slice<const std::int64_t, space>(std::string("plan::") + name, data, extents, accesses());
   }
@@ -142,6 +147,6 @@ class row_plan {
 
 }  // namespace ferry
 
-/// ferry::after takes a plan, too: what is ordered comes after the making of the plan.
+/// ferry::after takes a plan: the later work comes after the making of the plan.
 template <>
 inline constexpr bool ferry::detail::is_earlier_work<ferry::row_plan> = true;

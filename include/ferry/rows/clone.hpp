@@ -19,7 +19,7 @@ namespace ferry {
 
 namespace detail {
 
-/// The extents of an array's clone, as far as types fix them.
+/// The extents type of an array's clone.
 template <class Array>
 struct cloned_extents {
   using type = dynamic_rank;
@@ -39,19 +39,20 @@ struct cloned_extents<tensor_view<T, Space, Extents>> {
 
 }  // namespace detail
 
-/// A deep copy as a new tensor in Space, handed out by get() of the future when it has arrived:
+/// A deep copy as a new tensor in Space. get() of the future returns it once the copy has ended.
 ///
 ///   auto saved = ferry::clone<ferry::pageable_space>(exec, table, "saved");
 ///   ...
 ///   const auto weights = saved.get();
 ///
-///   array  a tensor, slice or view, or any other array that ferry::copy takes, in any memory space; strides become
-///          those of a row-major array
-///   label  of the new tensor; where there is none the array's and "::clone"
+///   array  a tensor, slice or view, or any other array that ferry::copy takes, in any memory space and with
+///          any strides; the copy is row-major
+///   label  name of the new tensor; default that of the array with "::clone" appended
 ///
-/// The tensor has the array's element type and extents, for a tensor, slice or view also those in its type. Enqueued
-/// on `exec`, as ferry::copy; the array must live until the future says that the work has ended. Throws
-/// invalid_argument for a handle without extents and where `exec` is being captured into a graph, and bad_alloc.
+/// The new tensor has the array's element type and extents; from a tensor, slice or view also its extents
+/// type. Enqueued on `exec` as ferry::copy. The array must live until the work has ended, see ferry::future.
+/// Throws invalid_argument for an empty handle and where `exec` is being captured into a graph, and
+/// bad_alloc.
 template <MemorySpace Space, class Exec, class Array>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {
@@ -74,7 +75,7 @@ template <MemorySpace Space, class Exec, class Array>
   return future<decltype(made)>(std::move(work), std::move(made));
 }
 
-/// The same in the array's own memory space; tensor::clone(exec) as well.
+/// As above, in the memory space of the array. tensor::clone(exec) calls it.
 template <class Exec, class Array>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {

@@ -21,7 +21,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Extents that lie one behind the other in memory count as one.
+/// The extents and strides of an array, with adjacent extents merged.
 template <class T, class Space>
 kernels::strided_places places_of(const array_ref<T, Space>& array) {
   kernels::strided_places made;
@@ -55,7 +55,7 @@ inline bool is_dense(const kernels::strided_places& places) {
   return places.rank == 1 && places.strides[0] == 1;
 }
 
-/// Whether an array is one block of 16-byte units.
+/// Whether an array is one aligned block of 16-byte units.
 template <class T, class Space>
 bool is_whole_units(const array_ref<T, Space>& array) {
   constexpr auto unit = static_cast<std::int64_t>(sizeof(kernels::opaque16));
@@ -63,8 +63,8 @@ bool is_whole_units(const array_ref<T, Space>& array) {
          array.size() * static_cast<std::int64_t>(sizeof(T)) % unit == 0 && unit % sizeof(T) == 0;
 }
 
-/// Contiguous pieces of two types are converted in tiles, where their addresses allow it; everything else goes
-/// element by element.
+/// Converts contiguous pieces of different element types in tiles where they are aligned; copies everything
+/// else element by element.
 template <class Exec, class To, class From>
 void launch_copy(const Exec& exec, const std::string& label, To* to, const kernels::strided_places& places_to,
                  std::int64_t first_to, const From* from, const kernels::strided_places& places_from,
@@ -94,7 +94,7 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
   const auto label = label_of("copy", "direct");
   const std::int64_t all = from.size();
   if (std::is_same_v<plain, To> && from.is_contiguous() && to.is_contiguous()) {
-    // DMA from memory that the device maps with large pages runs at a seventh of the link: a kernel moves it.
+    // DMA from mapped_space reaches a seventh of the rate of the link, so a kernel moves it.
     constexpr bool by_kernel = !is_host_exec<Exec> && (std::is_same_v<FromSpace, mapped_space> ||
                                                        std::is_same_v<ToSpace, mapped_space>);
     if constexpr (!by_kernel) {
@@ -122,8 +122,8 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
   }
 }
 
-/// Through the ring, in the element type of the destination: packed or unpacked by the host's threads on one
-/// side and by the ring's kernel on the other.
+/// Copies through the staging ring, in the element type of the destination. Host threads pack or unpack on
+/// one side, the kernel of the ring on the other.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
                  const array_ref<To, ToSpace>& to) {
@@ -179,18 +179,17 @@ void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
 
 }  // namespace detail
 
-/// to = from, element by element, converting the element type where the two differ.
+/// to = from, element by element, with conversion where the element types differ.
 ///
-///   from, to
-///     arrays of the same extents in any memory spaces, with any strides; a std::span, vector or array stands
-///     for an array of any extents with as many elements
-///   policies
-///     a path (default path::automatic)
+///   exec      the execution space instance that the copy is enqueued on
+///   from, to  arrays of equal extents in any memory spaces, with any strides; a std::span, vector or array
+///             stands for an array of any extents with the same number of elements
+///   policies  path::direct, path::staged or path::automatic (default)
 ///
-/// Enqueued on `exec`. Through the ring (path::staged, the default where pageable memory takes part with a
-/// device) the copy occupies the calling thread, and a copy to the host has ended when it returns. Operands
-/// must not overlap and must live until the ticket says that the work has ended. Throws invalid_argument for
-/// extents that differ.
+/// path::staged is the default between pageable memory and a device. It occupies the calling thread, and a
+/// copy to the host has ended when it returns. The operands must not overlap. They must live until the work
+/// has ended, see ferry::ticket. Throws invalid_argument for extents that differ, for operands that overlap,
+/// and for memory that `exec` does not reach by the path.
 template <class Exec, class From, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
                             detail::flaw_of_array<To>()) == detail::flaw::none)

@@ -21,15 +21,14 @@ namespace ferry {
 
 namespace detail {
 
-/// A table's rows as numbers, and its extents. An 8-bit table has its own.
+/// The element type and the extents of a table's rows. Specialised for 8-bit tables.
 template <class Table>
 struct gathered_rows {
   using table_for_checks = Table;
   using element = std::remove_const_t<typename traits_of<Table>::value_type>;
   static auto extents_of(const Table& table) { return make_ref(table); }
 };
-/// All bytes zero, whatever the elements are. The ticket keeps the memory until then, should what follows
-/// throw.
+/// Sets all bytes of an array to zero. The ticket keeps the memory in case the next verb throws.
 template <class Exec, class T, class Space>
 ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   using byte = unsigned char;
@@ -51,7 +50,7 @@ ticket clear(const Exec& exec, const array_ref<T, Space>& array) {
   return of.finish();
 }
 
-/// The gather into a new tensor of elements of type T.
+/// Gathers into a new tensor of elements of type T.
 template <class T, class Space, class Exec, class Table, class Indices, class... Policies>
 future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, const Indices& indices,
                                          Policies... asked) {
@@ -83,20 +82,22 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
 
 }  // namespace detail
 
-/// The rows table[indices[p]] as a new tensor in Space, handed out by get() of the future when they have
-/// arrived:
+/// The rows table[indices[p]] as a new tensor in Space. get() of the future returns it once the work has
+/// ended.
 ///
 ///   auto rows = ferry::gather<ferry::pinned_space>(exec, table, indices);
 ///   ...
 ///   const auto batch = rows.get();
 ///
-///   table    rows x width, any memory space, or a rowwise_int8_tensor, whose rows arrive as floats
-///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
-///   policies as for the gather into a batch of the caller's
+///   exec      the execution space instance that the gather is enqueued on
+///   table     rows x width in any memory space, or a rowwise_int8_tensor, whose rows are converted to float
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   policies  as for the gather into an existing batch
 ///
-/// The tensor has a row for each index, the table's element type and its extents behind the first. Positions
-/// without a row (bounds::skip) are zero. Table and indices must live until the future says that the work has
-/// ended. Throws as the other gather, and bad_alloc; get() throws out_of_range under bounds::check.
+/// The tensor has one row per index, and the element type and the extents of the table's rows. Positions
+/// without a row (bounds::skip) are zero. Table and indices must live until the work has ended, see
+/// ferry::future. Throws as the gather into an existing batch; bad_alloc; invalid_argument where `exec` is
+/// being captured into a graph. get() throws out_of_range under bounds::check.
 template <MemorySpace Space, class Exec, class Table, class Indices, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_table<Table>(),
                             detail::flaw_of_indices<Indices>()) == detail::flaw::none)
@@ -106,7 +107,7 @@ template <MemorySpace Space, class Exec, class Table, class Indices, class... Po
   return detail::gather_into_new<element, Space>(exec, table, indices, asked...);
 }
 
-/// The same with the elements converted to T on the way, as the gather into a batch of T does it:
+/// As above, with the elements converted to T:
 ///
 ///   auto rows = ferry::gather<ferry::device_space, float>(exec, table_of_half, indices);
 template <MemorySpace Space, Element T, class Exec, class Table, class Indices, class... Policies>

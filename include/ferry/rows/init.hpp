@@ -22,7 +22,8 @@ namespace ferry {
 
 namespace detail {
 
-/// Fills by `generator`, on `exec` where it reaches the memory, else on the host; blocks until done.
+/// Fills an array by `generator`, on `exec` where it reaches the memory, else on the host. Blocks until it is
+/// done.
 template <class Exec, class T, class Space, class Generator>
 void generate(const Exec& exec, const std::string& label, const array_ref<T, Space>& array,
               const Generator& generator) {
@@ -59,7 +60,7 @@ consteval void require_init() {
 template <class Array>
 using element_of = std::remove_cvref_t<decltype(*make_ref(std::declval<Array&>()).data)>;
 
-/// Whether a uniform draw of integers from [low, high) makes sense, see init::uniform.
+/// Throws where T can't hold uniform integers of [low, high), see init::uniform.
 template <class T>
 void require_integers(double low, double high) {
   constexpr auto least = static_cast<double>(std::numeric_limits<T>::min());
@@ -70,7 +71,7 @@ void require_integers(double low, double high) {
                            ") is no interval of integers that the element type holds");
 }
 
-/// Whether the integers of type T have the value, its fraction left out.
+/// Whether the integer type T holds `value` without its fraction.
 template <class T, class Value>
 bool is_held_by(const Value& value) {
   using plain = std::conditional_t<std::is_signed_v<T>, std::make_signed_t<T>, std::make_unsigned_t<T>>;
@@ -93,11 +94,14 @@ consteval void require_numbers() {
 
 }  // namespace detail
 
-/// Initial values. Each of these blocks until the array is filled, whatever its memory space. Random values
-/// are a pure function of seed and row-major position: the same bits for every number of threads, on every
-/// backend, in every memory space. Computed in double and rounded once to the element type.
+/// Initial values for an array of rows in any memory space. Each function waits for the verbs in flight on
+/// the array and blocks until the array is filled. Random values are a pure function of the seed and the
+/// row-major position: the same bits on every backend, in every memory space and for every number of threads.
+/// They are computed in double and rounded once to the element type. Throws invalid_argument for an array
+/// whose rows are strided inside.
 namespace init {
 
+/// Every element = 0, or T{} for elements that are not numbers.
 template <class Exec, class Array>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
            detail::flaw::none)
@@ -107,9 +111,9 @@ void zeros(const Exec& exec, Array&& array) {
   ferry::detail::fill(exec, make_ref(array), element{});
 }
 
-/// Every element = `value`, which is one of the array's elements, or a number where they are numbers: floating-point
-/// elements take the nearest, integers what is left of it without its fraction. Throws invalid_argument where integer
-/// elements can't hold it.
+/// Every element = `value`, which has the element type or, for elements that are numbers, is a number.
+/// Floating-point elements take the nearest number, integers drop the fraction. Throws invalid_argument where
+/// integer elements can't hold the value.
 template <class Exec, class Array, class Value>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
            detail::flaw::none)
@@ -125,9 +129,10 @@ void constant(const Exec& exec, Array&& array, const Value& value) {
   ferry::detail::fill(exec, make_ref(array), convert<element>(value));
 }
 
-/// Uniform in [low, high); for integers, each integer in it is as likely. Throws invalid_argument unless
-/// low <= high and the interval's length is finite, and for integers where the interval holds none, passes
-/// the type's range, or has more than 2^53 of them. low == high gives that value.
+/// Uniform numbers of [low, high); integer elements take each integer of it with equal probability. low ==
+/// high gives that value. Throws invalid_argument unless low <= high and the length is finite; for integer
+/// elements also where the interval holds no integer, exceeds the range of the type, or holds more than 2^53
+/// integers.
 template <class Exec, class Array>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
            detail::flaw::none)
@@ -148,8 +153,8 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
                           kernels::uniform_value<element>{low, high, seed});
 }
 
-/// Normal with the given mean and standard deviation; integers are rounded to nearest and held in the type's
-/// range. Throws invalid_argument for a negative deviation.
+/// Normal numbers with the given mean and standard deviation; integer elements round to nearest and clamp to
+/// the range of the type. Throws invalid_argument for a negative deviation.
 template <class Exec, class Array>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
            detail::flaw::none)
@@ -164,8 +169,9 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
                           kernels::normal_value<element>{mean, deviation, seed});
 }
 
-/// array(row, column) = function(row, column); the function must be callable where the array is filled: on
-/// the device for device, pinned and mapped space, on the host for pageable space.
+/// array(row, column) = function(row, column), for std::int64_t row and column. Kernels of `exec` call the
+/// function where they reach the array's memory space; for pageable_space and a device instance the host
+/// calls it.
 template <class Exec, class Array, class Function>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<Array>()) ==
            detail::flaw::none)

@@ -8,21 +8,21 @@
 
 namespace ferry {
 
-/// table[indices[p]] = values[p] for each position p, converting the element type where the two differ.
+/// table[indices[p]] = values[p] for each position p, with conversion where the element types differ.
 ///
-///   table    rows x width, any memory space
-///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
-///   values   one row for each index; must not overlap the table
-///   policies
-///     a path (default path::automatic), a bounds policy (default bounds::check; a plan has its own), and
-///     a duplicates policy (default duplicates::last; sum and mean replace the row by the combined
-///            value)
+///   exec      the execution space instance that the work is enqueued on
+///   table     rows x width, any memory space
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   values    one row per index; must not overlap the table
+///   policies  path        default path::automatic
+///             bounds      default bounds::check; a plan has its own
+///             duplicates  default duplicates::last; sum and mean replace the row by the combined value
 ///
-/// Enqueued on `exec`; path::staged occupies the calling thread. The result does not depend on the backend or
-/// on the number of threads. Operands must live until the ticket says that the work has ended, except indices
-/// in pageable memory, which are free when the call returns. Throws invalid_argument for shapes that do not
-/// fit. ticket::wait() throws out_of_range under bounds::check and invalid_argument under duplicates::reject;
-/// the table is then as it was.
+/// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
+/// result does not depend on the backend or on the number of threads. The operands must live until the work
+/// has ended, see ferry::ticket; indices in pageable memory may be reused when the call returns. Throws
+/// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check and
+/// invalid_argument under duplicates::reject; the table is then unchanged.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(

@@ -10,15 +10,17 @@ namespace ferry {
 
 /// table[r] += the combined values of all positions that name row r.
 ///
-///   table    rows x width of numbers, any memory space
-///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
-///   values   one row for each index; must not overlap the table
-///   policies
-///     a path (default path::automatic), a bounds policy (default bounds::check; a plan has its own), and
-///     a duplicates policy (default duplicates::sum)
+///   exec      the execution space instance that the work is enqueued on
+///   table     rows x width of numbers, any memory space
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   values    one row of numbers per index; must not overlap the table
+///   policies  path        default path::automatic; not path::cooperative
+///             bounds      default bounds::check; a plan has its own
+///             duplicates  default duplicates::sum
 ///
-/// Values are added in the order of their positions in the accumulation type, and the sum once to the table:
-/// the same bits on every backend for any number of threads. Otherwise as scatter, errors included.
+/// Values are summed in the order of their positions, in the accumulation type, and the sum is added to the
+/// table once: the same bits on every backend and for every number of threads. Ordering, lifetimes and errors
+/// are those of scatter.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(

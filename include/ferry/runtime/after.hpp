@@ -46,19 +46,21 @@ void follow(const Exec& exec, const Earlier& earlier) {
 
 }  // namespace detail
 
-/// Orders all later work of `exec`, kernels that are not ferry's included, after earlier work, of one or several of
+/// Orders all later work of `exec` after earlier work, also of kernels that are not ferry's.
 ///
-///   an execution space instance  all that it has been given so far, kernels that are not ferry's included
-///   a ticket or a future         that verb; its errors stay for wait()
-///   a row_plan                   the making of the plan
+///   exec     the execution space instance that comes later
+///   earlier  one or several of
+///            an execution space instance  all work enqueued on it so far, also that of other libraries
+///            a ticket or a future         its verb; errors are still thrown by its wait()
+///            a row_plan                   the making of the plan
 ///
-/// Between instances of a device nothing blocks: the later one waits on the device. Where one of the two is an
-/// instance of a host execution space the calling thread waits, and the earlier work has ended when the call returns.
-/// An instance comes after itself anyway. The ticket of a captured verb stands for the launches of its graph that its
-/// instance has been given so far.
+/// Between device instances nothing blocks: `exec` waits on the device. Where one of the two is an instance
+/// of a host execution space, the calling thread waits, and the earlier work has ended when the call returns.
+/// An instance is always ordered after itself. The ticket of a captured verb stands for the launches of its
+/// graph so far.
 ///
-/// Throws invalid_argument, with nothing ordered, where an instance is being captured into a graph: order inside of
-/// one is the graph's own; and where a ticket is one of a verb whose capture goes on.
+/// Throws invalid_argument, with nothing ordered, where an instance is being captured into a graph, whose
+/// order is its own, and where the capture of a ticket's verb has not ended.
 template <class Exec, class... Earlier>
 void after(const Exec& exec, const Earlier&... earlier) {
   static_assert(

@@ -9,19 +9,21 @@
 
 namespace ferry {
 
-/// The result of a verb in flight, which is only to be had once the work has ended: a ticket together with what
-/// the verb writes to. Move-only. Destroyed without get(), it waits, then frees the result.
+/// The result of a verb in flight, available once the work has ended: a ticket together with the array that
+/// the verb writes. Move-only. Without get(), the destructor waits, then frees the result.
 template <class Result>
 class future {
  public:
-  /// Of nothing: get() throws.
+  /// A future of nothing: get() throws.
   future() = default;
+  /// The future of `result`, which is complete once `work` has ended.
   future(ticket work, Result result) : result_(std::move(result)), work_(std::move(work)) {}
+  /// Takes the work and the result of `other`, whose get() then throws.
   future(future&& other) noexcept
       : result_(std::exchange(other.result_, std::nullopt)),
         failure_(std::exchange(other.failure_, nullptr)),
         work_(std::move(other.work_)) {}
-  /// Waits for the work that it stood for before.
+  /// Waits for the previous work, then takes that of `other`.
   future& operator=(future&& other) noexcept {
     if (this == &other) return *this;
     work_ = std::move(other.work_);
@@ -33,7 +35,7 @@ class future {
   future& operator=(const future&) = delete;
   ~future() = default;
 
-  /// Blocks until the work has ended. Throws what ticket::wait() throws, every time it is called.
+  /// Blocks until the work has ended. Throws what ticket::wait() throws, at every call.
   void wait() {
     if (failure_ == nullptr) {
       try {
@@ -45,10 +47,11 @@ class future {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
   }
 
-  /// Whether wait() would return, or throw, at once. Never blocks.
+  /// Whether wait() would return or throw without blocking. Never blocks.
   [[nodiscard]] bool ready() const { return work_.ready(); }
 
-  /// Orders all later work of `exec` behind the verb, see ticket::then.
+  /// Orders all later work of `exec` after the verb, see ticket::then.
+  /// @{
   template <class Exec>
   future& then(const Exec& exec) {
     work_.then(exec);
@@ -59,9 +62,10 @@ class future {
     work_.then(exec);
     return *this;
   }
+  /// @}
 
-  /// Waits, and hands the result out. Throws what wait() throws; the result is then not to be had, as it is not
-  /// whole. A second call throws invalid_argument.
+  /// Blocks until the work has ended, then returns the result. Throws what wait() throws; an incomplete
+  /// result is never returned. A second call throws invalid_argument.
   [[nodiscard]] Result get() {
     wait();
     if (!result_.has_value())
@@ -75,7 +79,7 @@ class future {
  private:
   std::optional<Result> result_;
   std::exception_ptr failure_;
-  ticket work_;  // behind the result: it waits before that is freed
+  ticket work_;  // after the result: it waits before the result is freed
 };
 
 }  // namespace ferry

@@ -10,20 +10,23 @@
 
 namespace ferry {
 
-/// Handle of work in flight. Waits in its destructor unless it was waited for or detached; an error found
-/// there can't be thrown and goes to stderr.
+/// Handle of work in flight. Move-only. The destructor waits unless wait() or detach() was called; it prints
+/// an error to stderr, because it can't throw.
 ///
-/// Of a verb that was captured into a graph it stands for all launches of that graph: wait() may be called
-/// after each, and destruction neither waits nor tells what was found.
+/// The ticket of a verb that was captured into a graph stands for all launches of that graph. wait() may be
+/// called after each launch. The destructor neither waits nor reports errors.
 ///
-/// The verbs are [[nodiscard]] rather than this class: nvcc takes the class' attribute for a warning at every
-/// assignment and at every then().
+/// The verbs are [[nodiscard]] instead of this class: nvcc would warn at every assignment and at every
+/// then().
 class ticket {
  public:
-  /// Of work that has ended without findings.
+  /// A ticket of work that has ended without an error.
   ticket() = default;
+  /// For the verbs.
   explicit ticket(detail::ticket_state_handle state) : state_(std::move(state)) {}
+  /// Takes the work of the other ticket.
   ticket(ticket&&) noexcept = default;
+  /// Waits for the previous work as the destructor does, then takes that of `other`.
   ticket& operator=(ticket&& other) noexcept {
     if (this != &other) {
       end();
@@ -35,12 +38,14 @@ class ticket {
   ticket& operator=(const ticket&) = delete;
   ~ticket() { end(); }
 
-  /// Blocks until the verb's work has ended; then its outputs may be read on the host, where they lie there,
-  /// and its operands freed. Throws what the kernels found: out_of_range for bad indices under bounds::check,
-  /// invalid_argument for repeated rows under duplicates::reject. A second call does nothing.
+  /// Blocks until the work of the verb has ended. Then the host may read outputs in host memory, and the
+  /// operands may be freed. Throws the errors that kernels found: out_of_range for bad indices under
+  /// bounds::check, invalid_argument for repeated rows under duplicates::reject and for gradients under
+  /// nonfinite::reject; device_error where the device failed. A second call does nothing.
   ///
-  /// Of a captured verb: waits for all that the instance has been given so far, so launch the graph there, and
-  /// throws what was found since the last call. Throws invalid_argument while the capture goes on.
+  /// For a captured verb it waits for all work enqueued on the instance so far, so launch the graph on that
+  /// instance. It throws the errors found since the last call, and invalid_argument before the capture has
+  /// ended.
   void wait() {
     if (state_ == nullptr) return;
     if (state_->mark) {
@@ -58,17 +63,18 @@ class ticket {
     }
   }
 
-  /// Whether wait() would return at once. Never blocks.
+  /// Whether wait() would return without blocking. Never blocks.
   [[nodiscard]] bool ready() const {
     if (state_ == nullptr) return true;
     const event_handle done = point();
     return done == nullptr || done->ready();
   }
 
-  /// Orders all later work of `exec` behind this verb. A device instance waits on the device; a host
-  /// execution space, whose kernels run in the calling thread's order, waits here. The ticket keeps its
-  /// errors for wait(). Needed for arrays that are no ferry::tensor: of tensors the verbs know themselves what
-  /// is in flight.
+  /// Orders all later work of `exec` after this verb. A device instance waits on the device. For a host
+  /// execution space, whose kernels run in the order of the calling thread, the call blocks. Errors are still
+  /// thrown by wait(). Needed for arrays that are not a ferry::tensor; tensors record their reads and writes
+  /// in flight.
+  /// @{
   template <class Exec>
   ticket& then(const Exec& exec) {
     static_cast<const ticket&>(*this).then(exec);
@@ -80,22 +86,23 @@ class ticket {
     if (const event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
     return *this;
   }
+  /// @}
 
-  /// Gives up the handle: the work goes on, its resources are kept until it ends, its findings
-  /// are dropped; a step that found bad indices then stays counted. What a captured verb uses is kept by its
-  /// graph.
+  /// Gives up the handle and never blocks, except inside of Kokkos::finalize. The work continues, and its
+  /// scratch memory is kept until it ends. Its errors are not reported; a step with bad indices then stays
+  /// counted. The graph of a captured verb keeps what the verb uses.
   void detach() {
     if (state_ == nullptr) return;
     auto state = std::move(state_);
     if (state->mark || state->resources.empty() || state->done == nullptr || state->done->ready()) return;
-    // Memory that notes its own uses goes back at once, a plan's with it; nobody will ask what was found.
+    // Memory with a record of its uses is returned at once, also a plan's. Nobody reads the findings.
     state->memory.clear();
     state->sources = {};
     state->earlier.clear();
     if (const auto keeper = state->keeper.lock())
       keeper->keep(std::move(state));
     else if (!state->has_outlived_kokkos())
-      state->done->wait();  // in a hook of finalize's, after the engine has gone
+      state->done->wait();  // in a finalize hook, after the engine was destroyed
   }
 
  private:
