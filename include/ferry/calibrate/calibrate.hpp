@@ -14,12 +14,13 @@
 
 namespace ferry {
 
+/// Limits of ferry::calibrate.
 struct calibration_options {
-  double max_seconds = 4.0;  ///< after that no further reading is begun; what is missing keeps its default
-  /// Of host memory, and half as much of device memory. Never more than a quarter of what is free. More shows the
-  /// device's reach of small pages where it is beyond four GiB.
+  double max_seconds = 4.0;  ///< after this time no reading is begun; missing readings keep their defaults
+  /// Most bytes of host memory; of device memory it is half as much. A quarter of the free memory is never
+  /// exceeded. More bytes are needed to measure a reach of small pages above 4 GiB.
   std::size_t max_bytes = std::size_t{1} << 32;
-  bool save = true;  ///< to the file that current_profile reads
+  bool save = true;  ///< whether to write the file that current_profile reads
 };
 
 namespace detail {
@@ -32,13 +33,17 @@ inline std::size_t quarter_of_free_memory() {
 
 }  // namespace detail
 
-/// Measures the machine that `exec` runs on, by calls of the verbs themselves, makes the result current_profile, and
-/// writes it to the file that later programs read. Blocks, for max_seconds and little more; nothing else should use
-/// the device, the link or the cores meanwhile. Readings for which time or memory did not suffice keep their
-/// defaults; bits of `measured` name those that were taken. Throws io_error where FERRY_PROFILE names a file that
-/// can't be written, with the readings in use, and before anything is measured where it names what is no regular file
-/// (a device, a pipe, a folder, a symbolic link): that stays as it is. A cache that can't be written is passed over, see
-/// profile_origin.
+/// Measures the machine that `exec` runs on by calling the verbs. The result becomes current_profile and is
+/// written to the file that later programs read.
+///
+/// Blocks for max_seconds or slightly longer. Nothing else should use the device, the link or the cores in
+/// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` tell
+/// which were taken.
+///
+/// Throws io_error where FERRY_PROFILE names a file that can't be written; the readings are then in use.
+/// Where it names something other than a regular file (a device, a pipe, a folder, a symbolic link), io_error
+/// is thrown before the measurement and the file is left alone. A cache file that can't be written is not an
+/// error, see profile_origin.
 template <class Exec>
 machine_profile calibrate(const Exec& exec, const calibration_options& options = {}) {
   detail::require_execution_space<Exec>();

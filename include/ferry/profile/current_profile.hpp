@@ -33,7 +33,7 @@ machine_identity identity_of(const Exec& exec) {
   return made;
 }
 
-/// Whose readings the defaults are, as the start of a sentence about why they are in use.
+/// The origin of the defaults, as the start of a sentence that says why they are in use.
 template <class Exec>
 std::string origin_of_defaults(const Exec& exec) {
   constexpr const char* machine = "defaults (readings of one H200 behind PCIe 5 x16 with 16 cores, ";
@@ -46,7 +46,8 @@ std::string origin_of_defaults(const Exec& exec) {
 
 }  // namespace detail
 
-/// What current_profile is while nothing is known of the machine: of a host execution space, by its number of threads.
+/// The profile of an unknown machine: the defaults of machine_profile, for a host execution space scaled by
+/// its number of threads.
 template <class Exec>
 [[nodiscard]] machine_profile default_profile(const Exec& exec) {
   if constexpr (detail::is_host_exec<Exec>)
@@ -62,8 +63,8 @@ struct known_profile {
   std::string origin;  ///< a sentence's end: "read from ..."
 };
 
-/// The file's profile, else the defaults and why. A cache that can't be used is passed over; a file that the user
-/// names and that is no profile is an error.
+/// The profile of the file, or the defaults with the reason. An unusable cache file is ignored. A file that
+/// FERRY_PROFILE names must be a profile.
 template <class Exec>
 known_profile load_profile(const Exec& exec) {
   known_profile made{default_profile(exec), origin_of_defaults(exec) + ": "};
@@ -91,7 +92,8 @@ known_profile load_profile(const Exec& exec) {
   return made;
 }
 
-/// The profile that one backend's verbs use. Loaded by the first call that needs it, gone with Kokkos::finalize.
+/// The profile that the verbs of one backend use. The first call that needs it loads it; Kokkos::finalize
+/// ends it.
 template <class Exec>
 class profile_holder {
  public:
@@ -107,7 +109,7 @@ class profile_holder {
     const std::lock_guard lock(home->guard);
     home->known = std::move(made);
   }
-  /// Back to what the files say, at the next use.
+  /// Forgets the profile; the next use reads the file again.
   static void forget() {
     const auto home = until_finalize<residence>();
     const std::lock_guard lock(home->guard);
@@ -128,7 +130,7 @@ inline void require_usable(const machine_profile& profile) {
                              number_text(profile.*field.member));
 }
 
-/// path::automatic's choice. Where there is but one way the profile isn't looked at.
+/// The choice of path::automatic. A single candidate is taken without the profile.
 template <class Exec>
 path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candidates) {
   if (candidates.size() == 1)
@@ -139,26 +141,27 @@ path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candi
 
 }  // namespace detail
 
-/// What path::automatic knows of the machine that `exec` runs on: what ferry::calibrate measured in this program or
-/// has left in a file, else default_profile(exec). The file is $FERRY_PROFILE, else
-/// ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; it is read once, by the first call that needs it.
-/// A file of another device, driver, number of host threads or version of ferry is not used. Throws io_error where
-/// FERRY_PROFILE names a file that can't be read or is no profile; a file that does not exist is not an error, since
-/// calibrate is to write it. Thread-safe.
+/// The profile that path::automatic uses for the machine of `exec`: the one that ferry::calibrate measured in
+/// this program, else the one in the profile file, else default_profile(exec).
+///
+/// The profile file is `$FERRY_PROFILE`, else `${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json`.
+/// The first call that needs it reads it, once. A file of another device, driver, number of host threads or
+/// version of ferry is not used. Throws io_error where FERRY_PROFILE names a file that can't be read or is
+/// not a profile. A missing file is not an error. Thread-safe.
 template <class Exec>
 [[nodiscard]] machine_profile current_profile(const Exec& exec) {
   return detail::profile_holder<Exec>::get(exec)->profile;
 }
 
-/// Where current_profile comes from, and why not from the file: "defaults (...): ... is of driver
-/// ...".
+/// The origin of current_profile as text; for the defaults, also why the file was not used. Throws io_error
+/// as current_profile. Thread-safe.
 template <class Exec>
 [[nodiscard]] std::string profile_origin(const Exec& exec) {
   return detail::profile_holder<Exec>::get(exec)->origin;
 }
 
-/// Replaces the profile for every later verb of this program. Throws invalid_argument for rates that are not
-/// positive. Thread-safe.
+/// Replaces the profile for all later verbs of this program. Throws invalid_argument, naming the number, for
+/// one that is not finite, is negative, or is zero where it divides. Thread-safe.
 template <class Exec>
 void use_profile(const Exec&, const machine_profile& profile) {
   detail::require_usable(profile);

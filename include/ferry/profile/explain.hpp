@@ -16,29 +16,31 @@
 
 namespace ferry {
 
+/// Further facts about the call that ferry::explain is asked for.
 struct explain_options {
-  bool planned = false;  ///< the verb is given a row_plan
+  bool planned = false;  ///< whether the verb is given a row_plan
 };
 
 namespace detail {
 
-/// The space of a batch that kernels of Exec reach and that is usual there.
+/// The default memory space of a batch: one that kernels of Exec reach.
 template <class Exec>
 using usual_batch_space =
     std::conditional_t<may_dereference<Exec, device_space>(), device_space, pageable_space>;
 
 }  // namespace detail
 
-/// Which path path::automatic takes for `n` rows of `table`, and why: what the machine's profile predicts for each of
-/// the paths in question. Nothing is moved, the table's rows are not read.
+/// The path that path::automatic takes for `n` rows of `table`, with the profile's prediction for each
+/// possible path. Nothing is moved, and the rows of the table are not read.
 ///
 ///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
-///   table       anything that a verb takes as table
+///   table       any table that the verb takes
 ///   n           rows of the batch
-///   BatchSpace  where the batch lies; default device_space
-///   exec        the execution space that the verb would be given
+///   BatchSpace  memory space of the batch; default device_space where `exec` reaches it, else pageable_space
+///   exec        the execution space instance of the call
+///   options     see explain_options
 ///
-/// Throws invalid_argument for a negative n or strided rows, and io_error as current_profile does.
+/// Throws invalid_argument for a negative n or strided rows, and io_error as current_profile.
 template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExecutionSpace>
 [[nodiscard]] explanation explain(verb what, const Table& table, std::int64_t n, const Exec& exec = Exec(),
                                   const explain_options& options = {}) {

@@ -12,22 +12,23 @@
 
 namespace ferry {
 
-/// Why path::automatic takes the path that it takes; see ferry::explain.
+/// Why path::automatic takes a path; see ferry::explain.
 struct explanation {
+  /// A path that can serve the call.
   struct candidate {
-    path_kind path = path_kind::direct;
-    double seconds = 0;   ///< predicted, from the call to the end of its wait()
-    double gb_per_s = 0;  ///< the batch's bytes in that time
-    bool picked = false;
-    std::string reason;  ///< one sentence: what takes the time
+    path_kind path = path_kind::direct;  ///< the path
+    double seconds = 0;                  ///< predicted, from the call to the end of its wait()
+    double gb_per_s = 0;                 ///< bytes of the batch per predicted time, in 1e9 bytes per second
+    bool picked = false;                 ///< whether path::automatic takes it
+    std::string reason;                  ///< one sentence: what limits it
   };
 
-  std::string call;     ///< the call in words
-  std::string profile;  ///< where the numbers come from, see ferry::profile_origin
-  path_kind picked = path_kind::direct;
-  std::vector<candidate> candidates;
+  std::string call;                      ///< the call in words
+  std::string profile;                   ///< where the numbers come from, see ferry::profile_origin
+  path_kind picked = path_kind::direct;  ///< the path that path::automatic takes
+  std::vector<candidate> candidates;     ///< the picked path first, then by predicted time
 
-  /// A table, one line for each candidate; the picked one has a star.
+  /// A table with one line per candidate; a star marks the picked one.
   [[nodiscard]] std::string to_string() const {
     std::string text = call + "\n";
     for (const auto& one : candidates) {
@@ -102,7 +103,7 @@ inline explanation explain_choice(const machine_profile& profile, const move_fac
     line.reason += ".";
     made.candidates.push_back(std::move(line));
   }
-  // Fastest first, but the picked one before all others.
+  // The picked one first, then the fastest.
   std::stable_sort(made.candidates.begin(), made.candidates.end(), [](const auto& a, const auto& b) {
     return a.picked != b.picked ? a.picked : a.seconds < b.seconds;
   });
