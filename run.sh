@@ -297,7 +297,7 @@ command_demo() {
 
 command_test() {
   [ $# -eq 0 ] || die "test takes no arguments"
-  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base
+  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen
   install_dependencies "$preset" "${backend_options[@]}"
   local options=()
   if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=nvcc); fi
