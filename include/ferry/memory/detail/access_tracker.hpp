@@ -9,22 +9,22 @@
 
 namespace ferry {
 
-/// The reads and writes of a tensor that are still in flight, so that later work comes after just these:
-/// readers after writes, writers after both. Kept by the tensor, filled in by the verbs. Thread-safe.
+/// The reads and writes of a tensor in flight. Verbs record them and order later work: reads after writes,
+/// writes after both. Thread-safe.
 class access_tracker {
  public:
-  /// Work of instance `who` until `done` reads the tensor.
+  /// Records that work of instance `who` reads the tensor until `done`.
   void add_read(event_handle done, instance_id who) {
     const std::lock_guard lock(guard_);
     reads_.add(std::move(done), who);
   }
-  /// Work of instance `who` until `done` writes to the tensor.
+  /// Records that work of instance `who` writes the tensor until `done`.
   void add_write(event_handle done, instance_id who) {
     const std::lock_guard lock(guard_);
     writes_.add(std::move(done), who);
   }
 
-  /// The same in two steps: promise() before the work is enqueued, then either note(), which can't fail, or
+  /// Records work in two steps: promise() before it is enqueued, then note(), which can't fail, or
   /// withdraw().
   void promise(bool writes) {
     const std::lock_guard lock(guard_);
@@ -39,12 +39,13 @@ class access_tracker {
     (writes ? writes_ : reads_).withdraw();
   }
 
-  /// Appends what a read by instance `who` must be ordered after; its own work needs no order.
+  /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in
+  /// order.
   void before_read(instance_id who, std::vector<event_handle>& to) const {
     const std::lock_guard lock(guard_);
     writes_.others(who, to);
   }
-  /// Appends what a write by instance `who` must be ordered after.
+  /// Appends the events that a write by instance `who` must come after.
   void before_write(instance_id who, std::vector<event_handle>& to) const {
     const std::lock_guard lock(guard_);
     writes_.others(who, to);
@@ -62,8 +63,8 @@ class access_tracker {
     return found;
   }
 
-  /// Blocks until the host may read the tensor: until all writes noted so far have ended. They stay noted
-  /// until then, so that each of several threads waits.
+  /// Blocks until all writes recorded so far have ended, so that the host may read the tensor. They stay
+  /// recorded until then, so several threads can wait.
   void wait_for_writes() {
     std::vector<event_handle> found;
     {
@@ -74,7 +75,7 @@ class access_tracker {
     const std::lock_guard lock(guard_);
     writes_.drop(found);
   }
-  /// Blocks until the host may write to the tensor.
+  /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
   void wait_for_all() {
     std::vector<event_handle> found;
     {

@@ -13,16 +13,16 @@
 
 namespace ferry {
 
-/// Owning, move-only block of bytes in one memory space. Holds exactly the asked number of bytes. Counted in
-/// memory_statistics, reported to allocation_progress and to Kokkos Tools.
-/// Throws budget_exceeded, and bad_alloc where the memory can't be had even after the pools gave up their idle
-/// blocks; both name space, label and size, and what is held.
+/// Owning, move-only block of exactly the requested bytes in one memory space. Counted in memory_statistics,
+/// reported to allocation_progress and to Kokkos Tools. Throws budget_exceeded, and bad_alloc where the
+/// memory is not available even after the pools freed their idle blocks. Both name the space, the label, the
+/// size and the bytes held.
 template <MemorySpace Space>
 class allocation {
  public:
   allocation() = default;
 
-  // Delegates so that the destructor runs where the rest throws.
+  // Delegates, so the destructor runs where the rest throws.
   allocation(std::string label, std::size_t bytes) : allocation() {
     static_assert(
         requires { sizeof(device_backend<Space>); },
@@ -60,7 +60,7 @@ class allocation {
   [[nodiscard]] void* data() const noexcept { return block_.data; }
   [[nodiscard]] std::size_t bytes() const noexcept { return block_.bytes; }
 
-  /// How the bytes were obtained, in words: names the calls and the fallback that was taken, if one was.
+  /// How the memory was obtained: the calls, and the fallback if one was taken.
   [[nodiscard]] std::string describe() const {
     return std::string(Space::name) + ": " + device_backend<Space>::describe(Space{}, block_);
   }
@@ -81,7 +81,7 @@ class allocation {
   void release() noexcept {
     if (block_.data == nullptr) return;
     detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
-    // The addresses may be somebody else's as soon as they are free, the budget only then.
+    // Others may get the addresses at once, and the budget only after the memory is free.
     pages_ = {};
     device_backend<Space>::deallocate(Space{}, block_);
     charge_ = {};

@@ -6,20 +6,19 @@
 
 namespace ferry {
 
-/// The backend that provides the four memory spaces; ferry.hpp defines it. Always named through a template
-/// parameter
-/// (`device_backend<Space>`), so that headers which only pass it on need no backend. backends/README.md lists
-/// what a backend must have.
+/// The backend that provides the four memory spaces; ferry.hpp defines it. Headers name it through a template
+/// parameter (`device_backend<Space>`), so they need no backend to compile. backends/README.md lists its
+/// members.
 template <class Dependent>
 struct device_backend;
 
-/// What a backend hands out for one request.
+/// A block of memory from a backend.
 struct memory_block {
   void* data = nullptr;
   std::size_t bytes = 0;
-  /// Backend's own note of how the block was made; handed back on release.
+  /// How the backend made the block; passed back to it on release.
   int provenance = 0;
-  /// Backend's own note of where the pages were asked to be; 0 where the system decides.
+  /// Which NUMA placement the backend requested; 0 for the default of the system.
   int placement = 0;
 };
 

@@ -15,10 +15,10 @@
 
 namespace ferry {
 
-/// Scratch memory of one space, kept for the next taker. A block goes back to the cache when the last owner
-/// of its lease drops it: after the work that used it has ended (tickets own the leases of their verb), or
-/// before, by release_behind. What lies in the cache can be given back to the system by ferry::trim, and is
-/// where memory or the space's budget is short. Thread-safe.
+/// A cache of scratch memory of one space. A block returns to the cache when the last owner of its lease
+/// drops it: after the work that used it (tickets own the leases of their verb), or earlier, by
+/// release_behind. Idle blocks return to the system by ferry::trim, and when memory or the budget of the
+/// space is short. Thread-safe.
 template <MemorySpace Space>
 class block_cache {
   using shelf = detail::block_shelf<Space>;
@@ -26,8 +26,8 @@ class block_cache {
  public:
   using lease = std::shared_ptr<void>;
 
-  /// So many blocks of about one size may be in flight before a taker is ordered after one of them rather than given
-  /// another one. Up to there, instances stay independent of each other.
+  /// In-flight limit per block size. Below it, a taker gets a new block, so instances stay independent. At
+  /// the limit, a block is reused, and its taker is ordered after the work that uses it.
   static constexpr std::size_t in_flight_limit = 8;
 
   explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
@@ -39,36 +39,34 @@ class block_cache {
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
-  /// Waits for the work in flight behind idle blocks. Leases that are still out free their memory themselves
-  /// when they end.
+  /// Waits for the work that uses idle blocks. Leases that live longer free their memory themselves.
   ~block_cache() { shelf_->close(); }
 
-  /// At least `bytes` bytes that no work uses any more, so that the host may write to them. Waits only where
+  /// At least `bytes` bytes that no work uses, so the host may write to them. Waits only where
   /// in_flight_limit blocks of this size are in flight.
   [[nodiscard]] lease take(std::size_t bytes) {
     return hand_out(bytes, nullptr, [](event& before) { before.wait(); });
   }
 
-  /// At least `bytes` bytes for work of instance `who` alone, which may still be used by earlier work: of `who`,
-  /// whose order they are then in, or, where in_flight_limit blocks of this size are in flight, of other
-  /// instances; order_after(event&) is called for each of these and must order all later work of `who` after
-  /// the event. Never waits by itself.
+  /// At least `bytes` bytes for work of instance `who` only. Earlier work of `who` may still use them. At
+  /// in_flight_limit, work of other instances may too: order_after(event&) is called for each of these and
+  /// must order all later work of `who` after the event. Never waits itself.
   template <class OrderAfter>
   [[nodiscard]] lease take(std::size_t bytes, instance_id who, OrderAfter&& order_after) {
     return hand_out(bytes, &who, order_after);
   }
 
-  /// The size of the block that is made where none fits: eight sizes to each power of two, from 4096 bytes on. So
-  /// at most an eighth is wasted beyond that, and batches of nearly equal size share blocks.
+  /// Size of a new block: one of eight sizes per power of two, at least 4096 bytes. So at most an eighth is
+  /// unused above that, and batches of similar sizes share blocks.
   [[nodiscard]] static constexpr std::size_t block_bytes(std::size_t bytes) {
     constexpr std::size_t smallest = 4096;
     if (bytes <= smallest) return smallest;
     const std::size_t step = std::bit_floor(bytes) / 8;
     const std::size_t size = (bytes + step - 1) / step * step;
-    return size < bytes ? bytes : size;  // no block is that large; the allocation will say so
+    return size < bytes ? bytes : size;  // overflow: the allocation will throw
   }
 
-  /// The largest block that is handed out where one lies in the cache: up to another eighth.
+  /// Size of the largest cached block that may be reused: up to an eighth above block_bytes.
   [[nodiscard]] static constexpr std::size_t largest_reused(std::size_t bytes) {
     const std::size_t size = block_bytes(bytes);
     return size + size / 8 < size ? size : size + size / 8;
@@ -121,7 +119,7 @@ class block_cache {
   std::shared_ptr<loan> lend(typename shelf::node block, const instance_id* who) {
     try {
       return std::allocate_shared<loan>(detail::node_allocator<loan>(nodes_), shelf_, std::move(block), who);
-    } catch (...) {  // no memory for the loan itself: work in flight may still use the block
+    } catch (...) {  // no memory for the loan: work in flight may still use the block
       shelf_->put(std::move(block));
       throw;
     }

@@ -12,14 +12,14 @@ namespace ferry {
 
 namespace detail {
 
-/// Work that uses a block until `done`.
+/// Work of instance `who` that uses a block until `done`.
 struct block_use {
   event_handle done;
   instance_id who = 0;
 };
 
-/// A block on loan. It goes back to its pool when it is destroyed, together with the uses that may not have
-/// ended. Thread-safe: verbs of several threads may share a block.
+/// A block in use. Its destructor returns it to its pool, with the uses that may still be in flight.
+/// Thread-safe: verbs of several threads may share a block.
 class block_loan {
  public:
   block_loan() = default;
@@ -27,8 +27,8 @@ class block_loan {
   block_loan& operator=(const block_loan&) = delete;
   virtual ~block_loan() = default;
 
-  /// Makes room for a use that used_as_promised() will note: taken before work is enqueued, so that noting it
-  /// can't fail afterwards. withdraw() gives the room back.
+  /// Reserves memory for a use before its work is enqueued, so that used_as_promised() can't fail. withdraw()
+  /// cancels the reservation.
   void promise() {
     const std::lock_guard lock(guard_);
     make_room();
@@ -38,8 +38,8 @@ class block_loan {
     const std::lock_guard lock(guard_);
     --promised_;
   }
-  /// `done` is an event of instance `who` after all of its uses so far; null where they have ended. The taker's
-  /// comes after the inherited uses as well, because the taker was ordered after them.
+  /// Records `done`, an event of instance `who` after all of its uses so far; null where they have ended. An
+  /// event of the taker also comes after the inherited uses, because the taker was ordered after them.
   void used_as_promised(event_handle done, instance_id who) noexcept {
     const std::lock_guard lock(guard_);
     --promised_;
@@ -52,13 +52,13 @@ class block_loan {
   }
 
  protected:
-  std::vector<block_use> inherited;  ///< from before this loan
+  std::vector<block_use> inherited;  ///< of earlier loans
   std::vector<block_use> uses;       ///< of this loan
   instance_id taker = 0;
   bool ordered = false;  ///< whether `taker` is known
 
  private:
-  // The uses join the inherited ones when the loan ends, which must not fail either.
+  // At its end, the loan appends the uses to the inherited ones, which must not fail.
   void make_room() {
     uses.reserve(uses.size() + promised_ + 1);
     inherited.reserve(inherited.size() + uses.size() + promised_ + 1);
@@ -73,13 +73,13 @@ class block_loan {
   std::size_t promised_ = 0;
 };
 
-/// The deleter of a lease, by which a lease is told from other resources.
+/// The deleter of a lease. It distinguishes leases from other resources.
 struct block_return {
   std::shared_ptr<block_loan> loan;
   void operator()(void*) noexcept { loan.reset(); }
 };
 
-/// The loan of a lease; null where `resource` is no lease of a block_cache.
+/// The loan of a lease, or null where `resource` is not a lease of a block_cache.
 inline block_loan* loan_of(const std::shared_ptr<void>& resource) noexcept {
   const auto* lease = std::get_deleter<block_return>(resource);
   return lease == nullptr ? nullptr : lease->loan.get();
@@ -87,9 +87,9 @@ inline block_loan* loan_of(const std::shared_ptr<void>& resource) noexcept {
 
 }  // namespace detail
 
-/// Notes that work of instance `who` uses the block of a lease until `done`; null where it has ended. When its
-/// last owner drops it, the block goes back to its cache at once, and from there to others as
-/// block_cache::take says. False, and nothing is done, where `resource` is no such lease.
+/// Records that work of instance `who` uses the block of a lease until `done`; null where it has ended. When
+/// the last owner drops the lease, the block returns to its cache at once, and others get it as in
+/// block_cache::take. Does nothing and returns false where `resource` is not such a lease.
 inline bool note_use(const std::shared_ptr<void>& resource, event_handle done, instance_id who) {
   detail::block_loan* const loan = detail::loan_of(resource);
   if (loan == nullptr) return false;
@@ -97,10 +97,10 @@ inline bool note_use(const std::shared_ptr<void>& resource, event_handle done, i
   return true;
 }
 
-/// Lets go of a lease of a block_cache while work of instance `who` still uses the block: it goes back to its
-/// cache at once, and from there to others as block_cache::take says. `done` is an event behind that work;
-/// null where it has ended. Copies of the lease keep the block until the last of them is gone.
-/// False, and nothing is done, where `resource` is no such lease. Not for several threads on one lease.
+/// Returns a lease of a block_cache while work of instance `who` still uses the block. Others get the block
+/// as in block_cache::take. `done` is an event after that work, null where it has ended. Copies of the lease
+/// keep the block until the last one is dropped. Does nothing and returns false where `resource` is not such
+/// a lease. Not for several threads on one lease.
 inline bool release_behind(std::shared_ptr<void>& resource, event_handle done, instance_id who) {
   if (!note_use(resource, std::move(done), who)) return false;
   resource.reset();

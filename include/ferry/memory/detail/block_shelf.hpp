@@ -16,27 +16,27 @@
 
 namespace ferry::detail {
 
-/// A block that nobody has on loan, and the work that may still use it.
+/// An idle block, and the work that may still use it.
 template <MemorySpace Space>
 struct shelved_block {
   allocation<Space> memory;
   std::vector<block_use> uses;
   std::vector<block_use> spare;  ///< empty; keeps its capacity for the next loan
 
-  /// Whether all work of others has ended; `who` is null for a taker without an order of its own. Forgets
-  /// what has ended.
+  /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
+  /// the uses that have ended.
   bool is_free_for(const instance_id* who) {
     std::erase_if(uses, [who](const block_use& use) {
       return (who == nullptr || use.who != *who) && has_ended(*use.done);
     });
     return is_own_of(who);
   }
-  /// The same without asking the events.
+  /// Whether only work of `who` uses the block, without event queries.
   [[nodiscard]] bool is_own_of(const instance_id* who) const {
     return std::all_of(uses.begin(), uses.end(),
                        [who](const block_use& use) { return who != nullptr && use.who == *who; });
   }
-  /// Work that failed has ended too; whoever waits for it hears of that.
+  /// Waits for all uses. Failed work has ended too; its error is thrown to those who wait for it.
   void end() noexcept {
     for (const auto& use : uses) try {
         use.done->wait();
@@ -46,13 +46,13 @@ struct shelved_block {
   }
 };
 
-/// The blocks of a block_cache that are not on loan, by size. Shared with the loans, which may outlive the cache.
-/// Thread-safe. Frees no memory and waits for nothing under its lock.
+/// The idle blocks of a block_cache, by size. Shared with the loans, which may outlive the cache.
+/// Thread-safe. Frees no memory and does not wait while it holds its lock.
 template <MemorySpace Space>
 class block_shelf final : public idle_memory {
  public:
   using block = shelved_block<Space>;
-  /// A block outside of the shelf, in the node that brings it back: putting it back can't fail.
+  /// A block outside of the shelf. It keeps its map node, so returning it can't fail.
   using node = typename std::multimap<std::size_t, block>::node_type;
 
   [[nodiscard]] static node node_of(allocation<Space> memory) {
@@ -63,9 +63,9 @@ class block_shelf final : public idle_memory {
     return one.extract(at);
   }
 
-  /// A block of [least, most] bytes that is free for the taker, or an empty node: its own first, because that
-  /// asks no event and leaves the others to others. Else, where `limit` blocks of such sizes are in flight,
-  /// the smallest, of equal ones the first to come back: the taker has to get behind its uses.
+  /// A block of [least, most] bytes that is free for the taker, or an empty node. The taker's own blocks are
+  /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
+  /// them, and of equal ones the first returned; the taker must then be ordered after its uses.
   [[nodiscard]] node take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit) {
     const std::lock_guard lock(guard_);
     const auto first = blocks_.lower_bound(least);
@@ -82,7 +82,7 @@ class block_shelf final : public idle_memory {
     return remove(found);
   }
 
-  /// After close(), waits for the block's work and frees it.
+  /// Returns a block. After close() it waits for the work on the block and frees it.
   void put(node back) noexcept {
     {
       const std::lock_guard lock(guard_);
@@ -111,7 +111,7 @@ class block_shelf final : public idle_memory {
     return idle_bytes_;
   }
 
-  /// Largest blocks first.
+  /// Frees the largest blocks first.
   std::size_t trim(std::size_t enough, in_flight effort) override {
     std::multimap<std::size_t, block> dying;
     std::size_t freed = 0;

@@ -5,8 +5,8 @@
 
 namespace ferry {
 
-/// A point in the work of an execution space instance. Backends derive from it; a null pointer stands for
-/// work that has already ended.
+/// A point in the work of an execution space instance. Backends derive from it. A null pointer stands for
+/// work that has ended.
 class event {
  public:
   event() = default;
@@ -16,14 +16,14 @@ class event {
 
   /// Blocks the calling thread until the work before this point has ended.
   virtual void wait() = 0;
-  /// Never blocks.
+  /// Whether that work has ended. Never blocks.
   [[nodiscard]] virtual bool ready() = 0;
 };
 
 using event_handle = std::shared_ptr<event>;
 
 namespace detail {
-/// A device that can't answer says so to whoever waits; its work counts as not ended.
+/// Whether work has ended; false where the query fails. A wait will throw the failure.
 inline bool has_ended(event& work) noexcept {
   try {
     return work.ready();
@@ -33,9 +33,9 @@ inline bool has_ended(event& work) noexcept {
 }
 }  // namespace detail
 
-/// Which execution space instance work belongs to; two with one id do their work in the order in which it is
-/// enqueued. A value must not stand for another instance while work of the first is in flight: a stream's
-/// number will do, its address may come back too early.
+/// Identifies an execution space instance. Work of equal ids runs in the order in which it is enqueued. An id
+/// must not be reused while work of its instance is in flight: a stream's number is suitable, its address is
+/// not.
 using instance_id = std::uint64_t;
 
 }  // namespace ferry

@@ -4,10 +4,10 @@
 
 namespace ferry::detail {
 
-/// What to do about blocks whose last user's work has not ended yet.
+/// What to do with blocks that work in flight still uses.
 enum class in_flight { skip, wait };
 
-/// What a pool offers to those who need memory: the blocks that nobody has on loan. Thread-safe.
+/// The idle blocks of a pool, as a source of memory for others. Thread-safe.
 class idle_memory {
  public:
   idle_memory() = default;
@@ -17,7 +17,8 @@ class idle_memory {
 
   [[nodiscard]] virtual std::size_t idle_bytes() const = 0;
 
-  /// Gives blocks back to the system until `enough` bytes are free or none is left; returns the bytes freed.
+  /// Returns blocks to the system until `enough` bytes are freed or none is left. The result is the bytes
+  /// freed.
   virtual std::size_t trim(std::size_t enough, in_flight effort) = 0;
 };
 

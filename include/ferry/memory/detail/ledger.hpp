@@ -15,13 +15,13 @@
 
 namespace ferry::detail {
 
-/// Bytes and allocations, of a space or of one label in it.
+/// Bytes and allocations of a space, or of one label in it.
 struct memory_counts {
   std::size_t current = 0;
   std::size_t peak = 0;
   std::size_t count = 0;
   std::size_t total_count = 0;
-  /// Allocations that are being made; they keep the label's account open.
+  /// Allocations in progress; they keep the account of the label.
   std::size_t claims = 0;
 
   void add(std::size_t bytes) noexcept {
@@ -37,20 +37,21 @@ struct memory_counts {
   [[nodiscard]] bool is_idle() const noexcept { return count == 0 && claims == 0; }
 };
 
-/// One memory space's books: what is allocated, under which labels, up to which budget, and the pools whose idle
-/// blocks can be given back. An allocation is claimed before it is made, so that several threads together
-/// stay inside of the budget, and settled once it is there, so that a failure leaves no trace in the peak.
-/// Thread-safe; never allocates or frees a block under its lock.
+/// The accounts of one memory space: allocated bytes by label, the budget, and the pools with idle blocks. An
+/// allocation is claimed before it is made, so that all threads together stay inside of the budget. It is
+/// settled afterwards, so that a failure does not raise the peak. Thread-safe. Never allocates or frees a
+/// block while it holds its lock.
 class ledger {
  public:
   using account = std::pair<const std::string, memory_counts>;
 
-  /// Labels without live allocations are remembered up to this number, for their peaks.
+  /// Most labels without live allocations that are kept for their peaks.
   static constexpr std::size_t idle_labels = 256;
 
   explicit ledger(std::string_view space) : space_(space) {}
 
-  /// Gives idle blocks back where the budget asks for it, then throws budget_exceeded.
+  /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded where that is not
+  /// enough.
   account& claim(const std::string& label, std::size_t bytes) {
     for (;;) {
       std::size_t missing = 0;
@@ -105,7 +106,8 @@ class ledger {
       if (freed < enough) freed += pool->trim(enough - freed, effort);
     return freed;
   }
-  /// Frees idle blocks, and waits for those in flight only where there are no others. Whether there were any.
+  /// Frees idle blocks. Waits for blocks in flight only where there are no others. Returns whether any were
+  /// freed.
   bool make_room(std::size_t bytes) {
     return trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0;
   }
@@ -133,7 +135,7 @@ class ledger {
     for (auto& [label, counts] : accounts_) counts.peak = counts.current;
   }
 
-  /// For error messages.
+  /// The bytes held, for error messages.
   [[nodiscard]] std::string holdings() const {
     return std::to_string(counts().current) + " bytes of " + std::string(space_) + " are held, " +
            std::to_string(idle_bytes()) + " of them idle in pools";
@@ -154,11 +156,11 @@ class ledger {
     return alive;
   }
 
-  /// An account that nothing is left of, if so.
+  /// Drops an account without allocations, or keeps it for its peak.
   void rest(account& of) noexcept {
     if (!of.second.is_idle()) return;
     if (of.second.total_count == 0)
-      accounts_.erase(accounts_.find(of.first));  // a claim that came to nothing
+      accounts_.erase(accounts_.find(of.first));  // a claim without an allocation
     else if (++idle_accounts_ > idle_labels)
       forget_idle();
   }

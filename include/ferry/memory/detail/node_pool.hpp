@@ -8,8 +8,8 @@
 
 namespace ferry::detail {
 
-/// Memory for the small objects that each verb makes, control blocks of its leases among them. What comes back
-/// is kept for the next verb, so that a steady loop leaves the heap alone. Thread-safe.
+/// Memory for the small objects of a verb, such as the control blocks of its leases. Returned memory is kept
+/// for the next verb, so a steady loop does not use the heap. Thread-safe.
 class node_pool {
  public:
   node_pool() = default;
@@ -51,7 +51,7 @@ class node_pool {
   free_node* free_[classes] = {};
 };
 
-/// A standard allocator over a node_pool, which it keeps alive.
+/// A standard allocator that shares a node_pool.
 template <class T>
 class node_allocator {
   static_assert(alignof(T) <= alignof(std::max_align_t));

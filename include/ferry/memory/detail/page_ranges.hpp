@@ -12,7 +12,7 @@
 
 namespace ferry::detail {
 
-/// The page-locked ranges of this process that ferry knows of: its own tables and adopted memory. Thread-safe.
+/// The page-locked ranges that ferry knows of: its own tables and adopted memory. Thread-safe.
 class page_ranges {
  public:
   struct range {
@@ -21,17 +21,17 @@ class page_ranges {
   };
   using entry = std::multimap<std::uintptr_t, range>::iterator;
 
-  /// Memory of ferry's own: it is fresh from the system, so it is not looked at.
+  /// Adds memory of ferry. It is new from the system, so it can't overlap.
   entry add(const std::string& label, const void* data, std::size_t bytes) {
     const std::lock_guard lock(guard_);
     return insert(label, data, bytes);
   }
 
-  /// Memory of the user's. Throws invalid_argument where a byte of it is in a range already.
+  /// Adds memory of the user. Throws invalid_argument where it overlaps a known range.
   entry add_adopted(const std::string& label, const void* data, std::size_t bytes) {
     const auto begin = reinterpret_cast<std::uintptr_t>(data);
     const std::lock_guard lock(guard_);
-    // Few ranges are live at a time, and they may overlap: all of them are looked at.
+    // All ranges are compared: there are few, and they may overlap each other.
     for (const auto& [there, other] : ranges_)
       if (begin < other.end && there < begin + bytes)
         throw invalid_argument("ferry::adopt: " + text(label, begin, begin + bytes) + " overlap " +

@@ -10,22 +10,22 @@
 
 namespace ferry::detail {
 
-/// What a process has once, by name; see process_wide.
+/// The objects that exist once in a process, by name; see process_wide.
 struct process_objects {
   std::mutex guard;
   std::map<std::string, void*> made;
 };
 
-/// One for all libraries of a process, also for those that are compiled with -fvisibility=hidden. This and process_objects
-/// are what libraries with different versions of ferry share, so neither may change.
+/// One object for all libraries of a process, also for those compiled with -fvisibility=hidden. Libraries
+/// with different versions of ferry share it and process_objects, so neither may change.
 FERRY_SHARED inline process_objects& objects_of_process() {
-  // Never destroyed: objects with static storage may allocate after any other static has gone.
+  // Never destroyed: objects with static storage may allocate after the destruction of any other.
   static process_objects& one = *new process_objects;
   return one;
 }
 
-/// The one T of the process, made at its first use and never destroyed. Libraries with another version of ferry have
-/// their own. Thread-safe. Keep the reference: this looks for the name.
+/// The only T of the process, made at its first use and never destroyed. Libraries with another version of
+/// ferry have another one. Thread-safe. Keep the reference, because each call looks the name up.
 template <class T>
 T& process_wide() {
   std::string name = typeid(T).name();

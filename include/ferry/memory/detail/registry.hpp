@@ -17,8 +17,8 @@
 
 namespace ferry::detail {
 
-/// The books of all memory spaces. Every live allocation holds a share, so that one that outlives
-/// Kokkos::finalize signs off where it signed on.
+/// The accounts of all memory spaces. Every live allocation shares it, so one that outlives Kokkos::finalize
+/// still closes its own account.
 class memory_registry {
  public:
   static std::shared_ptr<memory_registry> get() { return until_finalize<memory_registry>(); }
@@ -33,7 +33,7 @@ class memory_registry {
   }
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
-  /// Of all spaces.
+  /// Frees idle blocks of all spaces.
   std::size_t trim(in_flight effort) {
     std::vector<ledger*> all;
     {
@@ -51,11 +51,11 @@ class memory_registry {
   page_ranges pages_;
 };
 
-/// One allocation's entry in the books of its space, for as long as it lives.
+/// An allocation's entry in the accounts of its space, for its lifetime.
 class memory_charge {
  public:
   memory_charge() = default;
-  /// Claims the bytes; throws budget_exceeded. Counts nothing before settle().
+  /// Claims the bytes, or throws budget_exceeded. They count in the statistics after settle().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
       : registry_(memory_registry::get()),
         ledger_(&registry_->of(space)),
@@ -79,12 +79,12 @@ class memory_charge {
   }
   ~memory_charge() { end(); }
 
-  /// The memory is there.
+  /// Records that the memory was allocated.
   void settle() noexcept {
     ledger_->settle(*account_, bytes_);
     settled_ = true;
   }
-  /// The space's books.
+  /// The accounts of the space.
   [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
 
  private:
@@ -104,7 +104,7 @@ class memory_charge {
   bool settled_ = false;
 };
 
-/// One page-locked range's entry in the registry, for as long as it lives.
+/// A page-locked range's entry in the registry, for its lifetime.
 class page_lock_note {
  public:
   struct adopted {};
@@ -112,7 +112,7 @@ class page_lock_note {
   page_lock_note() = default;
   page_lock_note(const std::string& label, const void* data, std::size_t bytes)
       : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
-  /// Throws invalid_argument where the range overlaps another one.
+  /// For adopted memory. Throws invalid_argument where the range overlaps another one.
   page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
       : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
   page_lock_note(page_lock_note&& other) noexcept : registry_(std::move(other.registry_)), at_(other.at_) {}

@@ -9,8 +9,8 @@
 
 namespace ferry::detail {
 
-/// ferry allocates and copies through its backends, which Kokkos Tools can't see; these calls report both.
-/// The strings are only made while a tool listens.
+/// ferry allocates and copies through its backends, which Kokkos Tools can't observe. These functions report
+/// both. Strings are made only while a tool is loaded.
 inline Kokkos::Tools::SpaceHandle tools_space(std::string_view name) {
   return Kokkos::Tools::make_space_handle(std::string("ferry::").append(name).c_str());
 }
@@ -31,7 +31,7 @@ inline void report_deallocation(std::string_view space, std::string_view label, 
                                   static_cast<std::uint64_t>(bytes));
 }
 
-/// Brackets work of host threads that are not Kokkos' own, as a kernel of the host.
+/// Reports work of ferry's host threads as a kernel of the host, for its lifetime.
 class kernel_region {
  public:
   explicit kernel_region(const std::string& label) : listened_(tools_listen()) {
@@ -50,7 +50,7 @@ class kernel_region {
   std::uint64_t id_ = 0;
 };
 
-/// Brackets one transfer between two spaces.
+/// Reports one transfer between two spaces, for its lifetime.
 class transfer_region {
  public:
   transfer_region(std::string_view to, const void* to_data, std::string_view from, const void* from_data,

@@ -11,8 +11,8 @@
 
 namespace ferry::detail {
 
-/// The one hook by which everything of ferry's leaves with Kokkos::finalize, the latest arrival first. Kokkos
-/// keeps its hooks without a lock, so nothing else of ferry's pushes one. Thread-safe.
+/// The only Kokkos::finalize hook of ferry. It releases ferry's objects, the latest first. Kokkos does not
+/// lock its list of hooks, so ferry pushes no other. Thread-safe.
 class finalize_list {
  public:
   static finalize_list& get() {
@@ -20,11 +20,10 @@ class finalize_list {
     return one;
   }
 
-  /// Calls leave() when Kokkos is finalized. Only while Kokkos is initialized.
+  /// Calls leave() at Kokkos::finalize. Only while Kokkos is initialized.
   void add(void (*leave)()) {
     const std::lock_guard lock(guard_);
-    // A hook of somebody else's that uses ferry after ours: Kokkos can't take another hook then, so what is made
-    // there stays.
+    // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
     if (has_run_) return;
     if (!hooked_) {
       Kokkos::push_finalize_hook([] { get().run(); });
@@ -56,7 +55,7 @@ class finalize_list {
   bool has_run_ = false;
 };
 
-/// Where the one T of the process lives.
+/// The place of the only T of the process.
 template <class T>
 struct residence {
   std::mutex guard;
@@ -67,7 +66,7 @@ struct residence {
     static residence& one = process_wide<residence>();
     return one;
   }
-  /// Lets go of the T, as Kokkos::finalize does.
+  /// Releases the T; called by Kokkos::finalize.
   static void leave() {
     std::shared_ptr<T> last;  // destroyed after the lock is released
     residence& home = get();
@@ -77,9 +76,9 @@ struct residence {
   }
 };
 
-/// The one T of the process, shared by its libraries: made at its first use, let go of by Kokkos::finalize. Who still holds it then keeps
-/// it alive; a use after that makes a new one. May be called before Kokkos::initialize: the first call after it
-/// enters the T in the list. Thread-safe.
+/// The only T of the process, shared by its libraries. Made at its first use, released by Kokkos::finalize.
+/// Other owners keep it alive; a later use makes a new one. May be called before Kokkos::initialize; the
+/// first call after it adds the T to the finalize_list. Thread-safe.
 template <class T>
 std::shared_ptr<T> until_finalize() {
   residence<T>& home = residence<T>::get();

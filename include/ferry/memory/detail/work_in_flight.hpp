@@ -9,19 +9,19 @@
 
 namespace ferry {
 
-/// The enqueued work that uses something: the latest point of each instance, since an instance does its work
-/// in order. What has ended is dropped when work is added, so this holds no more points than there are
-/// instances at work. Not thread-safe: its owners lock.
+/// The enqueued work that uses an object: the latest point per instance, because the work of an instance runs
+/// in order. Adding work drops the points that have ended, so there is at most one point per active instance.
+/// Not thread-safe: the owner locks.
 class work_in_flight {
  public:
-  /// The work of instance `who` until `done`; null has already ended.
+  /// Adds the work of instance `who` until `done`; null stands for work that has ended.
   void add(event_handle done, instance_id who) {
     promise();
     add_promised(std::move(done), who);
   }
 
-  /// Makes room for a point that add_promised() will bring: taken before work is enqueued, so that noting the
-  /// work can't fail afterwards. withdraw() gives the room back.
+  /// Reserves memory for a point before its work is enqueued, so that add_promised() can't fail. withdraw()
+  /// cancels the reservation.
   void promise() {
     points_.reserve(points_.size() + promised_ + 1);
     ++promised_;
@@ -35,7 +35,7 @@ class work_in_flight {
     points_.push_back({std::move(done), who});
   }
 
-  /// Appends the points that work of instance `who` does not come after by itself.
+  /// Appends the points of other instances than `who`.
   void others(instance_id who, std::vector<event_handle>& to) const {
     for (const auto& each : points_)
       if (each.who != who) to.push_back(each.done);
@@ -44,7 +44,7 @@ class work_in_flight {
   void all(std::vector<event_handle>& to) const {
     for (const auto& each : points_) to.push_back(each.done);
   }
-  /// Drops points that somebody has waited for.
+  /// Drops points that were waited for.
   void drop(const std::vector<event_handle>& waited) noexcept {
     std::erase_if(points_, [&waited](const point& each) {
       return std::find(waited.begin(), waited.end(), each.done) != waited.end();

@@ -11,8 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-/// What the types of a verb's arguments may be wrong about, found before anything is made of them: the verbs are
-/// constrained to arguments without a flaw, and their overloads in refusals.hpp say the flaw in a sentence.
+/// Flaws in the types of a verb's arguments, found before they are used. Verbs are constrained to arguments
+/// without a flaw. Their overloads in refusals.hpp report a flaw in one sentence.
 namespace ferry::detail {
 
 template <class T>
@@ -51,7 +51,7 @@ enum class flaw {
   braced_indices
 };
 
-/// The first of them that is one.
+/// The first flaw of a list that is not none.
 template <class... Flaws>
 consteval flaw first_of(Flaws... flaws) {
   flaw first = flaw::none;
@@ -68,7 +68,7 @@ consteval flaw flaw_of_array() {
   if (!AnArray<Array>) return flaw::no_array;
   return holds_elements<Array>() ? flaw::none : flaw::no_elements;
 }
-/// An 8-bit table is one of arrays of its own.
+/// An 8-bit table is a table too.
 template <class Table>
 consteval flaw flaw_of_table() {
   return is_codes<std::remove_cvref_t<Table>> ? flaw::none : flaw_of_array<Table>();
@@ -84,7 +84,7 @@ consteval flaw flaw_of_row_verb() {
                   flaw_of_array<Batch>());
 }
 
-/// Type Position of a list, void where the list is shorter.
+/// The type at Position of a list, void beyond its end.
 template <std::size_t Position, class... Types>
 consteval auto type_at() {
   if constexpr (Position < sizeof...(Types))
@@ -98,8 +98,8 @@ using at_t = typename decltype(type_at<Position, Types...>())::type;
 template <class T>
 inline constexpr bool is_table_argument = AnArray<T> || is_codes<T>;
 
-/// The flaws of whole argument lists. Only what is meant for the verb beyond doubt counts as one: a list that begins without an
-/// execution space must go on with what the verb takes.
+/// The flaws of whole argument lists. A missing execution space is a flaw only where the rest of the list
+/// fits the verb.
 template <class... A>
 consteval flaw flaw_of_gather() {
   using first = at_t<0, A...>;
@@ -175,7 +175,7 @@ consteval flaw flaw_of_make_plan() {
   return flaw::none;
 }
 
-/// Of quantize and dequantize, which take an array and an 8-bit table.
+/// For quantize and dequantize, which take an array and an 8-bit table.
 template <class... A>
 consteval flaw flaw_of_conversion() {
   using first = at_t<0, A...>;
@@ -215,7 +215,7 @@ consteval flaw flaw_of_init() {
   return flaw::none;
 }
 
-/// Who refuses: a compiler gives a sentence once for each verb and list of arguments.
+/// The verb that refuses. A compiler prints a message once per verb and list of arguments.
 enum class refusing {
   gather,
   scatter,
@@ -234,7 +234,7 @@ enum class refusing {
   others
 };
 
-/// One sentence, the first thing that the compiler has to say.
+/// Fails with one sentence, which is the first message of the compiler.
 template <flaw Found, refusing Verb, class... Arguments>
 consteval void say() {
   static_assert(

@@ -9,8 +9,8 @@
 #include <type_traits>
 #include <utility>
 
-/// What every verb asks of an execution space and of an array. Types are checked by static_asserts that are sentences, one
-/// after the other, since nvcc does not explain concepts.
+/// Requirements of all verbs on execution spaces and arrays. static_asserts with sentences check the types,
+/// because nvcc does not explain concepts.
 namespace ferry::detail {
 
 template <class Exec>

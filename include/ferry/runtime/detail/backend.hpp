@@ -8,20 +8,20 @@
 
 namespace ferry {
 
-/// What a backend runs on, as the system names it; measured profiles are valid for these.
+/// The names of a backend's device and driver. A measured profile is valid for these.
 struct device_id {
   std::string device;
   std::string driver;
 };
 
-/// The backend that runs the kernels of an execution space; specialised in backends/.
+/// The backend of an execution space; specialised in backends/.
 template <class Exec>
 struct execution_backend;
 
 namespace detail {
 
-/// Stands for an execution space where work of the host runs in the calling thread, one of several that work
-/// on different slots of a ring.
+/// Stands for an execution space whose work runs in the calling thread. The threads that work on different
+/// slots of a ring use it.
 struct caller_thread {
   void fence(const std::string&) const {}
 };
@@ -31,12 +31,12 @@ inline constexpr bool is_host_exec = HostExecutionSpace<Exec>;
 template <>
 inline constexpr bool is_host_exec<caller_thread> = true;
 
-/// Whether device_space is memory that host code reaches too: so on a host backend.
+/// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;
 
-/// Whether kernels of Exec may dereference Space. For pageable memory under a device that is only known at
-/// run time, see execution_backend::reaches_pageable.
+/// Whether kernels of Exec may dereference Space. For pageable memory and a device this is known at run time
+/// only, see execution_backend::reaches_pageable.
 template <class Exec, class Space>
 consteval bool may_dereference() {
   if constexpr (is_host_exec<Exec>)

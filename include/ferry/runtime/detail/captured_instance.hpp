@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// An instance that a captured verb's ticket asks for its progress, for as long as the engine lives.
+/// The instance of a captured verb, which its ticket queries for progress until the engine is destroyed.
 template <class Exec>
 class captured_instance final : public kept_instance {
  public:
@@ -20,7 +20,7 @@ class captured_instance final : public kept_instance {
     const std::lock_guard lock(guard_);
     exec_.reset();
   }
-  /// The point that the instance has reached; null where Kokkos was finalized, so that all work has ended.
+  /// The end of the work enqueued so far; null after Kokkos::finalize, when all work has ended.
   event_handle mark(engine<execution_backend<Exec>>& home, const char* verb) {
     const std::lock_guard lock(guard_);
     if (!exec_) return nullptr;

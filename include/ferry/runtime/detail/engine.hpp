@@ -21,11 +21,12 @@ namespace ferry {
 
 namespace detail {
 
-/// What graphs have let go of, in threads that must not call the device's functions, until a verb drops it.
-/// Thread-safe.
+/// Resources that graphs released, kept until a verb drops them: graphs release them in threads that must not
+/// call the device's runtime. Thread-safe.
 class graph_resources {
  public:
-  /// Where the engine has gone so has the device: the process is about to end, and nothing may be freed here.
+  /// After the engine is destroyed, nothing may be freed here: the device may be gone, and the process is
+  /// about to end.
   void put(std::shared_ptr<void>* dropped) noexcept {
     try {
       const std::lock_guard lock(guard_);
@@ -33,7 +34,7 @@ class graph_resources {
         content_.push_back(std::move(*dropped));
         delete dropped;
       }
-    } catch (...) {  // no memory for the list: kept for good rather than freed in this thread
+    } catch (...) {  // no memory for the list: leaked, because this thread must not free it
     }
   }
   [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept {
@@ -56,7 +57,7 @@ class graph_resources {
   bool open_ = true;
 };
 
-/// An execution space instance for objects that may outlive Kokkos, which no instance may. Thread-safe.
+/// Holds an execution space instance for objects that may outlive Kokkos; instances may not. Thread-safe.
 class kept_instance {
  public:
   virtual ~kept_instance() = default;
@@ -65,8 +66,8 @@ class kept_instance {
 
 }  // namespace detail
 
-/// What the verbs of one backend share: scratch memory, events, reports, and the work that nobody waits for.
-/// Made by the first verb, gone with Kokkos::finalize. Thread-safe.
+/// The resources that the verbs of one backend share: scratch memory, events, reports, and detached work.
+/// Made by the first verb, destroyed by Kokkos::finalize. Thread-safe.
 template <class Backend>
 class engine final : public detail::ticket_state_keeper {
  public:
@@ -82,9 +83,9 @@ class engine final : public detail::ticket_state_keeper {
       if (const auto alive = each.lock()) alive->drop();
   }
 
-  /// For work of any instance, or of the host.
+  /// Scratch memory for work of any instance, or of the host.
   [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes) { return device_.take(bytes); }
-  /// For kernels of instance `who` alone: see block_cache::take.
+  /// Scratch memory for kernels of instance `who` only, see block_cache::take.
   template <class OrderAfter>
   [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes, instance_id who,
                                                      OrderAfter&& order_after) {
@@ -93,35 +94,35 @@ class engine final : public detail::ticket_state_keeper {
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
   [[nodiscard]] detail::ticket_state_handle take_ticket_state() { return states_->take(); }
-  /// For the small objects of verbs.
+  /// Memory for the small objects of verbs.
   [[nodiscard]] const std::shared_ptr<detail::node_pool>& nodes() const { return nodes_; }
 
   [[nodiscard]] side_stream_pool& side_streams() { return side_streams_; }
   [[nodiscard]] const std::shared_ptr<detail::graph_resources>& dropped() const { return drop_box_; }
 
-  /// The point in the work of `exec` that is reached now; null where it has been reached already.
+  /// The end of the work enqueued on `exec` so far; null where it has ended.
   template <class Exec>
   [[nodiscard]] event_handle record(const Exec& exec) {
     return Backend::record(exec, events_);
   }
-  /// An event to record later, where nothing may fail: null on backends without events.
+  /// An event to record later without failure; null on backends without events.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<typename Backend::native_event> event_to_record(const Exec& exec) {
     return Backend::take_event(exec, events_);
   }
 
-  /// Held from record() until what it recorded is noted, so that of two threads that share an instance the later
-  /// point is noted last.
+  /// Held from record() until the event is noted, so that two threads that share an instance note their
+  /// events in order.
   [[nodiscard]] std::unique_lock<std::mutex> lock_order() { return std::unique_lock(order_guard_); }
 
-  /// Dropped when the engine goes, if it lives until then.
+  /// Drops `instance` when the engine is destroyed, if it still lives.
   void watch(std::weak_ptr<detail::kept_instance> instance) {
     const std::lock_guard lock(guard_);
     std::erase_if(instances_, [](const auto& gone) { return gone.expired(); });
     instances_.push_back(std::move(instance));
   }
 
-  /// Keeps `work`, whose end is a point of instance work.who.
+  /// Keeps `work` until it has ended. Its end is a point of instance work.who.
   void keep(detail::ticket_state_handle work) noexcept override {
     {
       const std::lock_guard lock(guard_);
@@ -133,11 +134,11 @@ class engine final : public detail::ticket_state_keeper {
         return;
       }
     }
-    wait_out(*work);  // no memory to remember it
+    wait_out(*work);  // no memory to keep it
   }
 
-  /// Lets go of what detached work no longer needs; every verb does this once. Asks the device about one point
-  /// of each instance beyond those that have been reached.
+  /// Releases the resources of detached work that has ended; every verb calls it once. Queries at most one
+  /// event per instance that has not been reached.
   void reap() {
     const auto dropped = drop_box_->empty();
     drop_all(&engine::has_ended);
@@ -152,7 +153,7 @@ class engine final : public detail::ticket_state_keeper {
   };
   static constexpr std::size_t many = 8;
 
-  /// Null where there is no memory for it.
+  /// The list of an instance; null where there is no memory for it.
   detached_tickets* detached_of(instance_id who) noexcept {
     for (auto& each : detached_)
       if (each.who == who) return &each;

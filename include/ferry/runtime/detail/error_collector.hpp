@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// What a verb's findings come to once its work has ended: an error, or null.
+/// The error that a verb's kernels found, once its work has ended; null for none.
 template <class Backend>
 std::exception_ptr find_error(ticket_state& of) {
   const finding_sources& from = of.sources;
@@ -22,7 +22,7 @@ std::exception_ptr find_error(ticket_state& of) {
   const auto error_of = [&](const index_report& found, bool signed_indices) {
     return found_error(found, from.verb, from.table, from.values, from.width, from.positions, signed_indices);
   };
-  // The gravest first, whoever found it.
+  // The most severe error comes first.
   if (by_host.out_of_range != 0) return error_of(by_host, from.signed_indices);
   if (by_plan.out_of_range != 0) return error_of(by_plan, from.plan->signed_indices);
   if (by_device.out_of_range != 0) return error_of(by_device, from.signed_indices);

@@ -10,10 +10,10 @@
 
 namespace ferry {
 
-/// Events of one backend, made once and recorded again and again. A lease comes back when its last owner
-/// drops it, which may be before the recorded work has ended: recording an event anew does not touch those
-/// that already wait for it on a device. Made by `Batch` at a time: more than the verbs that a device's queue
-/// holds, so that a host that runs ahead of its device makes none later. Thread-safe.
+/// Reusable events of one backend. A lease returns when its last owner drops it, also before the recorded
+/// work has ended: recording an event again does not affect earlier waits on a device. Events are made in
+/// batches of `Batch`, more than a device's queue holds, so a host that runs ahead of the device makes no
+/// further ones. Thread-safe.
 template <class NativeEvent, std::size_t Batch = 1024>
 class event_pool {
   struct shelf {
@@ -30,7 +30,7 @@ class event_pool {
       : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
   event_pool(const event_pool&) = delete;
   event_pool& operator=(const event_pool&) = delete;
-  /// Events that are still out destroy themselves when they are dropped.
+  /// Events in use are destroyed when their owners drop them.
   ~event_pool() {
     std::vector<std::unique_ptr<NativeEvent>> dying;
     const std::lock_guard lock(shelf_->guard);

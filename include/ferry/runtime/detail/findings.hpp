@@ -10,14 +10,14 @@
 
 namespace ferry::detail {
 
-/// What the host's share of a verb finds wrong with a batch.
+/// Errors in a batch that the host part of a verb finds.
 struct host_findings {
   index_report report;
   unsigned int raised = 0;
 };
 
-/// The error that a report stands for. `of` is what the indices are rows of, `width` elements wide, and `batch` the
-/// rows of the batch, where the verb looked at them.
+/// The error of a report. `of` is the table, with rows of `width` elements. `batch` are the rows of the
+/// batch, where the verb scanned them.
 inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
                                       const array_note& of, const array_note& batch, std::int64_t width,
                                       std::int64_t positions, bool signed_indices) {

@@ -6,8 +6,8 @@
 
 namespace ferry::detail {
 
-/// Where the host's share of a verb runs: on the given instance if that is the host's, else on the default
-/// one.
+/// The instance for the host part of a verb: `exec` where it is a host instance, else the default host
+/// instance.
 template <class Exec>
 auto host_side(const Exec& exec) {
   if constexpr (is_host_exec<Exec>)

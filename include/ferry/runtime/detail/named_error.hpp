@@ -7,7 +7,7 @@
 
 namespace ferry::detail {
 
-/// What take() gives; where the memory is not to be had, the exception says which verb wanted it.
+/// Returns take(). Adds the name of the verb to its bad_alloc or budget_exceeded.
 template <class Take>
 std::shared_ptr<void> with_verb_in_error(const char* verb, const Take& take) {
   const auto with_verb = [verb](const error& failed) {

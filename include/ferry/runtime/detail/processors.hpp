@@ -12,12 +12,12 @@
 
 namespace ferry::detail {
 
-/// Processors that threads may run on. Where the system does not say, nothing is changed.
+/// A set of processors that threads may run on; empty where the system does not tell.
 class processor_set {
  public:
-  /// All that any thread of the process may run on now. Not those of the calling thread alone: an OpenMP
-  /// library binds the thread of main() to one place, and a thread inherits what binds its maker. The threads
-  /// of a host execution space together have what the user gave the process.
+  /// The processors of all threads of the process. Those of the calling thread are too few: an OpenMP library
+  /// binds the thread of main() to one place, and new threads inherit the binding. Together, the threads of a
+  /// host execution space have the processors that the user gave the process.
   static processor_set of_process() {
     struct closer {
       void operator()(DIR* open) const { closedir(open); }
@@ -31,15 +31,15 @@ class processor_set {
     }
     return all;
   }
-  /// Those of one thread, 0 for the calling one.
+  /// The processors of one thread; 0 for the calling thread.
   static processor_set of_thread(pid_t id = 0) {
     processor_set own;
     if (sched_getaffinity(id, sizeof own.bits_, reinterpret_cast<cpu_set_t*>(own.bits_.data())) != 0)
-      own.bits_ = {};  // it has just ended
+      own.bits_ = {};  // the thread has just ended
     return own;
   }
 
-  /// Lets the calling thread run on all of them.
+  /// Lets the calling thread run on the processors of the set. Changes nothing for an empty set.
   void take() const {
     if (*this != processor_set())
       static_cast<void>(sched_setaffinity(0, sizeof bits_, reinterpret_cast<const cpu_set_t*>(bits_.data())));
@@ -51,7 +51,7 @@ class processor_set {
   [[nodiscard]] bool operator==(const processor_set&) const = default;
 
  private:
-  // As many as any Linux is built for, and more.
+  // More than any Linux kernel supports.
   alignas(cpu_set_t) std::array<unsigned long, 1024> bits_{};
 };
 

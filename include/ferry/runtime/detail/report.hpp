@@ -6,7 +6,7 @@
 
 namespace ferry {
 
-/// What kernels found wrong with a batch. Lives where the kernel runs; all-clear between uses.
+/// Errors in a batch that kernels found. Lies in the memory of the kernel; clean between uses.
 struct index_report {
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
@@ -20,14 +20,14 @@ struct index_report {
   unsigned int lock = 0;
 };
 
-/// What a value is that is not finite; travels in the two lowest bits of index_report::first_value.
+/// The kind of a value that is not finite, in the two lowest bits of index_report::first_value.
 struct nonfinite_value {
   static constexpr std::uint64_t not_a_number = 0, infinity = 1, negative_infinity = 2, kinds = 4;
   static constexpr const char* names[] = {"nan", "inf", "-inf"};
 };
 
-/// How a kernel writes a report. `raised` is a word that the host can read without asking the device, so that
-/// the usual case, nothing found, costs no transfer.
+/// Writes a report from kernels. `raised` is a word in host memory, so the usual case without errors needs no
+/// transfer.
 struct report_writer {
   index_report* findings = nullptr;
   unsigned int* raised = nullptr;
@@ -36,10 +36,9 @@ struct report_writer {
     const auto at = static_cast<std::uint64_t>(position);
     Kokkos::atomic_inc(&findings->out_of_range);
     *static_cast<volatile unsigned int*>(raised) = 1u;
-    // Position and index must stay a pair, so the (few) threads that lower the minimum take turns.
+    // Position and index must stay a pair, so the few threads that lower the minimum take a lock.
     if (at >= Kokkos::atomic_load(&findings->first_position)) return;
-    // Taking and giving back the lock in one branch keeps threads of one warp from waiting for each other for
-    // ever.
+    // The lock is taken and released in one branch, so threads of one warp can't deadlock.
     for (bool written = false; !written;) {
       if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
       Kokkos::memory_fence();
@@ -59,12 +58,12 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 
-  /// The element at this place is not a number, or else an infinity of this sign.
+  /// Reports an element that is a NaN, or an infinity of this sign.
   KOKKOS_FUNCTION void nonfinite(std::int64_t place, bool not_a_number, bool negative) const {
     using kind = nonfinite_value;
     const auto what = not_a_number ? kind::not_a_number : negative ? kind::negative_infinity : kind::infinity;
     Kokkos::atomic_inc(&findings->nonfinite);
-    // Place and kind in one word stay a pair.
+    // Place and kind are in one word, so they stay a pair.
     Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }

@@ -14,7 +14,7 @@
 
 namespace ferry {
 
-/// Clean index reports for the verbs to take. A lease that comes back raised is cleaned first.
+/// A pool of clean index reports for the verbs. A raised report is cleaned when its lease returns.
 template <class Backend>
 class report_pool {
   struct state {
@@ -33,33 +33,33 @@ class report_pool {
   [[nodiscard]] lease take() {
     report_writer* slot = pop();
     for (; slot == nullptr; slot = pop()) grow();
-    // Not under the lock: where there is no memory for the lease, the slot comes back at once. The lease shares the
-    // memory, so it may outlive the pool.
+    // Made without the lock: where there is no memory for the lease, the slot returns at once. The lease
+    // shares the memory, so it may outlive the pool.
     const auto give_back = [owner = state_](report_writer* lent) noexcept {
       try {
         clean(*lent);
         const std::lock_guard lock(owner->guard);
         owner->free.push_back(lent);
       } catch (...) {
-        // A device that fails was reported to whoever waited for it; this report is not used again.
+        // The device failed; those who waited were told. This report is not used again.
       }
     };
     return {slot, give_back, detail::node_allocator<report_writer>(nodes_)};
   }
 
-  /// Only meaningful once the kernels that write the report have ended.
+  /// Whether errors were found. Valid once the kernels that write the report have ended.
   static bool is_raised(const report_writer& report) {
     return *static_cast<const volatile unsigned int*>(report.raised) != 0u;
   }
 
-  /// All-clear without asking the device where nothing was raised.
+  /// The report. Without errors it needs no access to the device.
   static index_report read(const report_writer& report) {
     index_report found;
     if (is_raised(report)) Backend::read(&found, report.findings, sizeof found);
     return found;
   }
 
-  /// Takes back what was found, so that later kernels start anew.
+  /// Resets a report for later kernels.
   static void clean(const report_writer& report) {
     if (!is_raised(report)) return;
     const index_report nothing{};
@@ -68,7 +68,7 @@ class report_pool {
   }
 
  private:
-  /// Null where there is none.
+  /// A free report, null for none.
   report_writer* pop() {
     const std::lock_guard lock(state_->guard);
     if (state_->free.empty()) return nullptr;
@@ -77,9 +77,9 @@ class report_pool {
     return slot;
   }
 
-  /// More at once than a device's queue holds kernels (about a thousand), so that a host that runs ahead of
-  /// its device makes the pool grow once at most. All or nothing. Memory is made without the lock: whom the user has
-  /// told of allocations may end a verb or call one.
+  /// Adds more reports than a device's queue holds kernels (about a thousand), so a host that runs ahead of
+  /// the device makes the pool grow once at most. All or nothing. Allocates without the lock, because a
+  /// user's allocation observer may call verbs.
   void grow() {
     constexpr std::size_t batch = 1024;
     allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));

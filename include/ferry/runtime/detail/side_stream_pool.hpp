@@ -14,16 +14,16 @@
 
 namespace ferry {
 
-/// Further instances of an execution space, for work that must not wait for an instance's kernels. Made at
-/// first need, kept for the next taker, and destroyed with the pool: no instance may outlive Kokkos, so a lease
-/// does not own one.
+/// A pool of further instances of an execution space, for work that must not wait for the kernels of the
+/// user's instance. They are made when needed and destroyed with the pool. A lease does not own its instance,
+/// because no instance may outlive Kokkos.
 class side_stream_pool {
  public:
   explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
       : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
 
-  /// An instance of the kind and on the device of `exec` that nobody else uses while the lease lives. A pool
-  /// serves one kind. A lease that outlives the pool may only be dropped.
+  /// An instance of the type and on the device of `exec`, used by nobody else while the lease lives. A pool
+  /// serves one type. A lease that outlives the pool may only be dropped.
   template <class Exec>
   [[nodiscard]] std::shared_ptr<Exec> take(const Exec& exec) {
     const int device = execution_backend<Exec>::device_of(exec);

@@ -5,9 +5,9 @@
 
 namespace ferry::detail {
 
-/// A lock for sections of a few microseconds that the threads of a worker team enter again and again: a thread that sleeps
-/// for its turn, as with std::mutex, is woken up later than the section takes. Gives its time slice away when it has
-/// waited for a while, for machines with fewer processors than threads. Use with std::lock_guard.
+/// A lock for sections of a few microseconds that the threads of a worker team enter frequently. With
+/// std::mutex, waking a thread takes longer than the section. After some time a waiting thread yields, for
+/// machines with fewer processors than threads. Use with std::lock_guard.
 class spin_lock {
  public:
   void lock() {

@@ -28,7 +28,7 @@ namespace ferry::detail {
 struct ticket_state;
 class ticket_state_pool;
 
-/// Where a state goes when nobody needs it any more.
+/// Deleter of a state: returns it to its pool.
 struct ticket_state_return {
   void operator()(ticket_state* ended) const noexcept;
 };
@@ -44,48 +44,49 @@ class ticket_state_keeper {
   virtual void keep(ticket_state_handle work) noexcept = 0;
 };
 
-/// What the caller's side does where a verb turned out to write nothing.
+/// Callbacks for a verb that wrote nothing.
 struct rollback {
-  std::shared_ptr<void> owner;          ///< what both work on
-  void (*undo)(void* owner) = nullptr;  ///< before wait() throws
-  /// Where values are not finite, instead of throwing; says whether the verb was counted for this time that it
-  /// ran, which those that a graph repeats are not.
+  std::shared_ptr<void> owner;          ///< the argument of both
+  void (*undo)(void* owner) = nullptr;  ///< called before wait() throws
+  /// Called instead of throwing, for values that are not finite. `counted`: whether this run of the verb was
+  /// counted; runs of a captured verb are not.
   void (*skip)(void* owner, bool counted) = nullptr;
 };
 
-/// Where a verb's findings are, and what an error says of its arguments.
+/// The sources of a verb's findings, and the facts about its arguments for an error message.
 struct finding_sources {
   std::shared_ptr<report_writer> device;
-  bool host = false;  ///< whether ticket_state::by_host was handed out
+  bool host = false;  ///< whether the host part writes ticket_state::by_host
   std::shared_ptr<plan_storage> plan;
   const char* verb = "";
-  array_note table;   ///< what the indices are rows of
-  array_note values;  ///< what the verb looked at, where that may become an error
+  array_note table;   ///< the table of the indices
+  array_note values;  ///< the array that the verb scanned for non-finite values
   std::int64_t width = 0;
   std::int64_t positions = 0;
   bool signed_indices = false;
 };
 
-/// One verb's work in flight: when it ends, what it needs until then, and what may have gone wrong. Reused by later
-/// verbs, with the capacity that its lists have grown to: a steady loop leaves the heap alone.
+/// The work of one verb in flight: its end, the resources that it needs until then, and the sources of its
+/// errors. Later verbs reuse the object with the capacity of its lists, so a steady loop does not use the
+/// heap.
 struct ticket_state {
   event_handle done;
-  /// Kept until the work has ended.
+  /// Resources kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
-  /// Memory that notes the work in flight itself, so it may be let go of before that.
+  /// Memory that records the work in flight itself, so it may be released earlier.
   std::vector<std::shared_ptr<void>> memory;
-  /// Composes the error from what the kernels found; null where nothing is checked. Called once the work has ended.
+  /// Makes the error from the findings, once the work has ended; null where nothing is checked.
   std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
   finding_sources sources;
   host_findings by_host;
   rollback ends;
   std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;
-  /// Of a verb that became part of a graph: the point that its instance has reached now. Throws while the capture
-  /// goes on.
+  /// For a captured verb: the end of the work enqueued on its instance so far. Throws before the capture has
+  /// ended.
   std::function<event_handle()> mark;
 
-  // While the verb is being launched.
+  // Used while the verb is launched.
   struct touch {
     std::shared_ptr<access_tracker> accesses;
     bool writes;
@@ -95,10 +96,10 @@ struct ticket_state {
   std::deque<std::string> labels;
   std::size_t labels_used = 0;
 
-  ticket_state* next = nullptr;  ///< in its keeper's list
+  ticket_state* next = nullptr;  ///< in the list of its keeper
   std::shared_ptr<ticket_state_pool> pool;
 
-  /// The parts that are not empty, "::" between them. Lives until clear().
+  /// Joins the non-empty parts with "::". The text lives until clear().
   const std::string& label(std::initializer_list<std::string_view> parts) {
     if (labels_used == labels.size()) labels.emplace_back();
     std::string& made = labels[labels_used];
@@ -112,7 +113,7 @@ struct ticket_state {
     return made;
   }
 
-  /// What work of instance `by` must come after; valid until the next call.
+  /// The events that work of instance `by` must come after; valid until the next call.
   const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by) {
     earlier.clear();
     if (writes)
@@ -121,13 +122,13 @@ struct ticket_state {
       accesses.before_read(by, earlier);
     return earlier;
   }
-  /// The work uses this tensor. Takes the room to say so, which note_end() fills and withdraw() gives back.
+  /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
   void touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
     touched.push_back({nullptr, writes});
     accesses->promise(writes);
     touched.back().accesses = accesses;
   }
-  /// The work uses this lease of a block. Its end is noted where that is `noted`.
+  /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
   void keep_block(const std::shared_ptr<void>& lease, bool noted) {
     memory.push_back(nullptr);
     if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
@@ -147,13 +148,13 @@ struct ticket_state {
       if (block_loan* const loan = loan_of(each)) loan->withdraw();
   }
 
-  /// Whether Kokkos was finalized since, so that the work has ended and the device may be gone. Kokkos counts as
-  /// initialized while finalize runs its hooks, when work may still be in flight.
+  /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
+  /// initialized while finalize runs its hooks; then work may still be in flight.
   [[nodiscard]] bool has_outlived_kokkos() const {
     return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
   }
 
-  /// As new, but for capacities.
+  /// Resets the object. Lists keep their capacity.
   void clear() noexcept {
     done = nullptr;
     resources.clear();
@@ -171,7 +172,7 @@ struct ticket_state {
   }
 };
 
-/// States for verbs to come. Thread-safe.
+/// A pool of states. Thread-safe.
 class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool> {
  public:
   [[nodiscard]] ticket_state_handle take() {
@@ -196,7 +197,7 @@ class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool>
 
  private:
   std::mutex guard_;
-  std::vector<std::unique_ptr<ticket_state>> free_;  // has room for all that were made
+  std::vector<std::unique_ptr<ticket_state>> free_;  // has capacity for all that were made
   std::size_t made_ = 0;
 };
 

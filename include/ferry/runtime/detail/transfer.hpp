@@ -9,7 +9,7 @@
 
 namespace ferry::detail {
 
-/// bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`.
+/// Copies bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`.
 template <class Exec>
 void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
               std::string_view from_space, std::int64_t bytes) {

@@ -14,8 +14,8 @@
 
 namespace ferry::detail {
 
-/// Transfers between two spaces that are handed to the device many at a time; they may run in any order among
-/// themselves. Nothing is enqueued before enqueue().
+/// Transfers between two spaces, which enqueue() passes to the device in batches. They may run in any order.
+/// Nothing is enqueued before enqueue().
 template <class Exec>
 class transfer_batch {
  public:

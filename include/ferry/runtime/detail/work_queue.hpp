@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 
-/// How the workers of a worker team share a list of items: take(first, count) hands out the next piece, or says that
-/// there is none. Thread-safe.
+/// How the workers of a worker team share a list of items. take(first, count) returns the next piece, or
+/// false for none. Thread-safe.
 namespace ferry::detail {
 
-/// From the front to the back.
+/// Takes pieces from the front to the back.
 class front_queue {
  public:
   front_queue(std::int64_t items, std::int64_t piece) : items_(items), piece_(piece) {}
@@ -26,12 +26,12 @@ class front_queue {
   std::atomic<std::int64_t> next_{0};
 };
 
-/// From the back, until the device's teams, which walk from the front, are met. The words are those of a
-/// kernels::split_state; the device only reads the limit, so claiming by compare-and-exchange is the host's own
-/// affair.
+/// Takes pieces from the back, until they meet the device's teams, which take items from the front. The words
+/// are those of a kernels::split_state. The device only reads the limit, so host threads may claim pieces by
+/// compare-and-exchange.
 class split_queue {
  public:
-  /// `reach`: items that the device's teams hold at a time.
+  /// `reach`: items that the device's teams process at a time.
   split_queue(std::int64_t* limit, const volatile std::int64_t* progress, int teams, std::int64_t reach,
               std::int64_t piece)
       : limit_(limit), progress_(progress), teams_(teams), reach_(reach), piece_(piece) {}
@@ -50,7 +50,7 @@ class split_queue {
   }
 
  private:
-  /// Whether the device will be there sooner than a worker who begins now.
+  /// Whether the device reaches `begin` before a worker that starts now.
   [[nodiscard]] bool met(std::int64_t begin) const {
     std::int64_t front = 0;
     for (int team = 0; team < teams_; ++team)

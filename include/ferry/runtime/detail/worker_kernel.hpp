@@ -12,10 +12,10 @@
 
 namespace ferry::detail {
 
-/// functor(i) for each i in [0, count), by the calling thread and the worker pool; all done when it returns. For host
-/// work next to a ring's: the threads of a host execution space may stay awake after a kernel for milliseconds, as
-/// OpenMP's do by default, and so take the processors that the ring's workers need. Reported to Kokkos Tools as a
-/// kernel of the host.
+/// Calls functor(i) for each i in [0, count) by the calling thread and the worker pool. Returns when all
+/// calls have ended. For host work next to a staging ring: threads of a host execution space may spin for
+/// milliseconds after a kernel, as OpenMP's do by default, and take the processors from the workers of the
+/// ring. Reported to Kokkos Tools as a kernel of the host.
 template <class Functor>
 void run_on_workers(const std::string& label, std::int64_t count, const Functor& functor) {
   if (count <= 0) return;

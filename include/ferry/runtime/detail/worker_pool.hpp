@@ -13,14 +13,13 @@
 
 namespace ferry::detail {
 
-/// The threads that help the callers of verbs, made at first need. Of ferry's own, not those of a host
-/// execution space: they wait for the device, and Kokkos locks an instance of the host's for as long as it
-/// computes, so that whatever else computes there would wait for the device as well. What the device waits
-/// for may be just that.
+/// Threads that help the callers of verbs, made when needed. They are not the threads of a host execution
+/// space, because they wait for the device. Kokkos locks a host instance while it computes, so other host
+/// kernels would wait for the device as well, and the device may wait for one of these: a deadlock.
 ///
-/// A thread is one worker team's until it is given back; nothing is queued, so no worker team can wait for another one's
-/// end. Gone with Kokkos::finalize. A child process has none of the threads: fork before the first verb, as
-/// CUDA demands too.
+/// A thread belongs to one worker team until it is given back. Nothing is queued, so no worker team waits for
+/// another. Kokkos::finalize destroys the pool. A child process has none of the threads: fork before the
+/// first verb, as CUDA requires too.
 class worker_pool {
  public:
   static std::shared_ptr<worker_pool> get() { return until_finalize<worker_pool>(); }
@@ -30,8 +29,8 @@ class worker_pool {
   worker_pool& operator=(const worker_pool&) = delete;
   ~worker_pool() = default;
 
-  /// A list of at most `wanted` threads, awake or about to be. The pool makes no more than `most`, but for a
-  /// worker team that would have none; fewer where the system starts no more. Thread-safe.
+  /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
+  /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
   [[nodiscard]] worker_thread* hire(int wanted, int most) {
     worker_thread* hired = nullptr;
     {
@@ -60,7 +59,7 @@ class worker_pool {
     }
   }
 
-  /// Threads that have been made.
+  /// Number of threads made so far.
   [[nodiscard]] std::size_t size() const {
     const std::lock_guard lock(guard_);
     return all_.size();
@@ -80,7 +79,7 @@ class worker_pool {
   }
 
   mutable std::mutex guard_;
-  worker_thread* idle_ = nullptr;  ///< first who worked last, who may be awake
+  worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
   std::vector<std::unique_ptr<worker_thread>> all_;
 };

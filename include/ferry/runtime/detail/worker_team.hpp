@@ -10,20 +10,19 @@
 
 namespace ferry::detail {
 
-/// The calling thread and helpers of the pool, for one piece of work that all of them share. The work must
-/// get done by the calling thread alone: there may be no helpers, and those that there are may be slow to
-/// begin. The helpers wake up while the worker team is made; they go back to the pool with dismiss(), at the latest
-/// with the worker team.
+/// The calling thread and helpers of the pool, which share one piece of work. The calling thread must be able
+/// to do the work alone: there may be no helpers, or they may start late. Helpers are woken by the
+/// constructor or hire(), and return to the pool with dismiss() or the destructor.
 class worker_team {
  public:
-  worker_team() = default;  ///< of the calling thread
+  worker_team() = default;  ///< the calling thread alone
   worker_team(int helpers, int most) { hire(helpers, most); }
   worker_team(const worker_team&) = delete;
   worker_team& operator=(const worker_team&) = delete;
   ~worker_team() { dismiss(); }
 
-  /// For a worker team without helpers: takes at most so many of a pool of at most `most`, though one in any case
-  /// where a thread can be started.
+  /// For a worker team without helpers: takes at most `helpers` of a pool of at most `most` threads, and at
+  /// least one where a thread can be started.
   void hire(int helpers, int most) {
     if (helpers <= 0) return;
     pool_ = worker_pool::get();
@@ -32,8 +31,8 @@ class worker_team {
   }
   [[nodiscard]] int helpers() const { return helpers_; }
 
-  /// Calls work(worker) for each worker in [0, helpers()], 0 in the calling thread, and returns when all have
-  /// ended. Rethrows the error that came first.
+  /// Calls work(worker) for each worker in [0, helpers()], with 0 in the calling thread. Returns when all
+  /// have ended. Rethrows the first error.
   template <class Work>
   void run(const Work& work) {
     start(work);
@@ -41,7 +40,7 @@ class worker_team {
     finish();
   }
 
-  /// The helpers' part of run() alone: returns at once. `work` must live until finish().
+  /// The helpers' part of run(). Returns at once; `work` must live until finish().
   template <class Work>
   void start(const Work& work) {
     work_ = &work;
@@ -60,7 +59,7 @@ class worker_team {
     if (first_error_ != nullptr) std::rethrow_exception(std::exchange(first_error_, nullptr));
   }
 
-  /// Waits for the helpers' work, if any, and gives them back. What they threw is forgotten.
+  /// Waits for the helpers and gives them back. Their errors are dropped.
   void dismiss() {
     wait();
     if (first_ != nullptr) pool_->give_back(std::exchange(first_, nullptr));

@@ -14,8 +14,8 @@
 
 namespace ferry::detail {
 
-/// Keeps signals meant for the process away from threads that are made while it lives; those that a thread
-/// raises by what it does reach it.
+/// Blocks signals to the process in threads that are made during its lifetime. Signals that a thread raises
+/// itself still reach it.
 class signals_elsewhere {
  public:
   signals_elsewhere() {
@@ -33,8 +33,8 @@ class signals_elsewhere {
   sigset_t before_;
 };
 
-/// A thread that does one piece of work after the other. It stays awake for a while after each, for the next
-/// call of a verb to find it so, then sleeps. One user at a time.
+/// A thread for one piece of work at a time. After each it stays awake for a short time, for the next verb,
+/// then sleeps. One user at a time.
 class worker_thread {
  public:
   using work = void (*)(void* context, int worker) noexcept;
@@ -51,20 +51,20 @@ class worker_thread {
     thread_.join();
   }
 
-  /// Says that there will soon be work, so that it is awake by then.
+  /// Wakes the thread for work that comes soon.
   void call() {
     const std::lock_guard lock(guard_);
     ++calls_;
     if (asleep_) wake_.notify_one();
   }
-  /// work(context, worker), from now on.
+  /// Starts work(context, worker).
   void begin(work what, void* context, int worker) {
     work_ = what;
     context_ = context;
     worker_ = worker;
     become(state::busy);
   }
-  /// Until the work has ended.
+  /// Waits until the work has ended.
   void wait() {
     for (int looks = 0; looks < patience; ++looks) {
       if (!is_busy()) return;
@@ -76,7 +76,7 @@ class worker_thread {
     awaited_ = false;
   }
 
-  worker_thread* next = nullptr;  ///< in the list of whoever has it
+  worker_thread* next = nullptr;  ///< in the list of its owner
 
  private:
   enum class state { idle, busy, leaving };
@@ -106,7 +106,7 @@ class worker_thread {
     }
   }
 
-  /// Waits for the next piece of work.
+  /// Waits for the next piece of work. Returns true where the thread is to end.
   bool next_is_to_leave() {
     while (true) {
       const auto until = clock::now() + awake;
@@ -131,7 +131,7 @@ class worker_thread {
   bool asleep_ = false;
   bool awaited_ = false;
   std::uint64_t calls_ = 0;
-  std::uint64_t heard_ = 0;  ///< of them, those that were followed by work or by a look for it
+  std::uint64_t heard_ = 0;  ///< calls that work or a look for work has followed
   work work_ = nullptr;
   void* context_ = nullptr;
   int worker_ = 0;

@@ -10,8 +10,8 @@
 
 namespace ferry {
 
-/// The name of an array in error messages. A tensor shares its own; other arrays' are copied, short ones without
-/// heap memory, so that describing an array to a verb allocates nothing.
+/// The name of an array in error messages. Tensors share theirs. Other names are copied, short ones without
+/// heap memory, so describing an array to a verb allocates nothing.
 class array_label {
  public:
   array_label() = default;

@@ -15,7 +15,7 @@
 
 namespace ferry {
 
-/// What an error message says of an array. Made without heap memory, put into words where there is an error.
+/// The facts about an array for an error message. Made without heap memory; text is made for an error only.
 struct array_note {
   array_label label;
   std::string_view space;
@@ -33,8 +33,8 @@ struct array_note {
   }
 };
 
-/// What every verb makes of its array arguments: a host-side description of a strided N-d array, the same
-/// type for tensors, views and containers, so that a verb is compiled once for each element type and space.
+/// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a
+/// verb is compiled once per element type and memory space.
 template <class T, MemorySpace Space>
 struct array_ref {
   using value_type = T;
@@ -54,10 +54,10 @@ struct array_ref {
     return product;
   }
   [[nodiscard]] std::int64_t size() const { return rows() * width(); }
-  /// Elements from one row to the next.
+  /// Distance of two rows, in elements.
   [[nodiscard]] std::int64_t row_stride() const { return rank <= 1 && rows() <= 1 ? width() : strides[0]; }
 
-  /// Each row's elements lie side by side in row-major order.
+  /// Whether the elements of each row are adjacent, in row-major order.
   [[nodiscard]] bool has_dense_rows() const {
     std::int64_t expected = 1;
     for (std::size_t i = rank; i-- > 1;) {
@@ -74,7 +74,7 @@ struct array_ref {
   [[nodiscard]] std::string shape_text() const { return note().shape_text(); }
   [[nodiscard]] std::string describe() const { return note().describe(); }
 
-  /// Row-major strides from the extents.
+  /// Sets the strides of a row-major array with these extents.
   void make_dense() {
     std::int64_t stride = 1;
     for (std::size_t i = rank; i-- > 0;) {
@@ -86,7 +86,7 @@ struct array_ref {
 
 namespace detail {
 
-/// The same array for one who only reads it.
+/// The array with const elements.
 template <class T, class Space>
 array_ref<const T, Space> read_only(const array_ref<T, Space>& array) {
   array_ref<const T, Space> made;

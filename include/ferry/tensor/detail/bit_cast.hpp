@@ -4,7 +4,7 @@
 
 namespace ferry::detail {
 
-/// std::bit_cast for kernels: the standard one is a host function to nvcc.
+/// std::bit_cast for kernels. For nvcc the standard one is a host function.
 template <class To, class From>
 KOKKOS_FUNCTION constexpr To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));

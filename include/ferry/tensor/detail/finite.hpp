@@ -9,11 +9,11 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Infinities and NaN, told by their bits. With -ffast-math a compiler may take every number for finite: it then drops
-/// isfinite(x), x != x and comparisons with the largest number, and keeps integer arithmetic.
+/// Tests for infinities and NaN by their bits. With -ffast-math a compiler may assume that numbers are finite
+/// and remove isfinite(x), x != x and comparisons with the largest number. It keeps integer arithmetic.
 namespace ferry::detail {
 
-/// The exponent's bits of a float or double.
+/// An unsigned integer with the bits of a float or double.
 template <class T>
 using bits_of_number = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 template <class T>
@@ -23,14 +23,14 @@ inline constexpr bits_of_number<T> exponent_bits =
 template <class T>
 inline constexpr bits_of_number<T> sign_bit = bits_of_number<T>{1} << (8 * sizeof(T) - 1);
 
-/// The bits of |value|; larger numbers have larger bits, infinity has exponent_bits, and every NaN more.
+/// The bits of |value|. They grow with the magnitude; infinity has exponent_bits, a NaN has more.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bits_of_number<T> magnitude_bits(const T& value) {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
   return bit_cast<bits_of_number<T>>(value) & ~sign_bit<T>;
 }
 
-/// Of any number: integers are finite.
+/// Whether a number is finite; integers are.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
   if constexpr (std::is_integral_v<T>)
@@ -38,7 +38,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_finite(const T& value) {
   else if constexpr (WrappedNumber<T>)
     return is_finite(static_cast<typename T::plain_number>(value));
   else if constexpr (is_extended_number<T>)
-    return is_finite(static_cast<float>(value));  // whose conversion computes with bits
+    return is_finite(static_cast<float>(value));  // the conversion computes with bits
   else
     return magnitude_bits(value) < exponent_bits<T>;
 }
@@ -55,7 +55,7 @@ KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_nan(const T& value) {
     return magnitude_bits(value) > exponent_bits<T>;
 }
 
-/// Whether the sign is set, of zeros and NaN, too.
+/// Whether the sign is set, also that of a zero or NaN.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION constexpr bool is_negative(const T& value) {
   if constexpr (std::is_integral_v<T>)

@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// Element (i, j, ...) for host code; does not compile where that may not read the memory.
+/// Element (i, j, ...) for host code. Does not compile for memory that host code may not dereference.
 template <MemorySpace Space, class T, class Extents, class... Indices>
 T& host_element(T* data, [[maybe_unused]] const shape<Extents>& extents, Indices... indices) {
   static_assert(

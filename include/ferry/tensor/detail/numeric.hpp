@@ -26,21 +26,19 @@ struct accumulation<T> {
 };
 }  // namespace detail
 
-/// The type in which values of type T are added up: float for the 16-bit formats, 64 bits for integers, else
-/// T.
+/// The type in which values of type T are summed: float for the 16-bit formats, 64 bits for integers, else T.
 template <class T>
 using accumulation_t = typename detail::accumulation<std::remove_const_t<T>>::type;
 
 namespace detail {
-/// A number that a backend computes with in a type of its own.
+/// A backend's wrapper of a number, with its own arithmetic.
 template <class T>
 concept WrappedNumber = requires {
   typename T::plain_number;
 };
 }  // namespace detail
 
-/// Value conversion between element types as static_cast does it, with half_t and bhalf_t as float-like
-/// numbers.
+/// Converts between element types as static_cast; half_t and bhalf_t convert like float.
 template <class To, class From>
 KOKKOS_FUNCTION constexpr To convert(const From& value) {
   if constexpr (std::is_same_v<To, From>)

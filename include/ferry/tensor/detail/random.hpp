@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-/// Counter-based random numbers: a value is a pure function of seed and position, so it depends neither on
-/// the number of threads nor on the backend. Every rounding below is pinned (fma where a compiler might
-/// contract, otherwise operations that can't be contracted), so that host and device give the same bits.
+/// Counter-based random numbers. A value is a pure function of seed and position, independent of the number
+/// of threads and of the backend. Every rounding below is fixed, so host and device give the same bits: fma
+/// where a compiler might contract, otherwise operations that can't be contracted.
 namespace ferry::random {
 
 struct philox_block {
@@ -37,7 +37,7 @@ KOKKOS_FUNCTION constexpr philox_block block_of(std::uint64_t seed, std::uint64_
       {{static_cast<std::uint32_t>(position), static_cast<std::uint32_t>(position >> 32), stream, 0u}}, seed);
 }
 
-/// 53 bits in [0, 1).
+/// A number of 53 bits in [0, 1).
 KOKKOS_FUNCTION constexpr double unit(std::uint32_t high, std::uint32_t low) {
   const std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
@@ -100,7 +100,7 @@ KOKKOS_FUNCTION inline double uniform(std::uint64_t seed, std::uint64_t position
   return Kokkos::fma(unit(random.word[0], random.word[1]), high - low, low);
 }
 
-/// Normal by Box and Muller (1958), one of the pair.
+/// Normal, by one number of the pair of Box and Muller (1958).
 KOKKOS_FUNCTION inline double normal(std::uint64_t seed, std::uint64_t position, double mean,
                                      double deviation) {
   const philox_block random = block_of(seed, position, 1);
