@@ -16,7 +16,7 @@
 
 namespace ferry {
 
-/// Further facts about the call that ferry::explain is asked for.
+/// Further facts about a call, for ferry::explain.
 struct explain_options {
   bool planned = false;  ///< whether the verb is given a row_plan
 };

@@ -19,15 +19,15 @@
 #include <cstddef>
 #include <vector>
 
-/// The readings behind ferry::calibrate: times of the public verbs by a clock of the host, from the call to the end of
-/// its wait(), and what they say about the machine by the formulas of cost_model.hpp.
+/// The readings of ferry::calibrate: host times of public verbs, from the call to the end of its wait(), and
+/// the numbers that follow from them by the formulas of cost_model.hpp.
 namespace ferry::detail {
 
-/// Whether the verbs have paths of their own behind these names.
+/// Whether the verbs implement this path.
 inline constexpr bool verbs_take_ordered = true;
 inline constexpr bool verbs_take_cooperative = true;
 
-/// Takes readings until its time is over; what it then has not reached stays as it was.
+/// Takes readings until the time is over. Numbers without a reading are unchanged.
 template <class Exec, class Clock = wall_clock>
 class calibration : row_timer<Exec, Clock> {
   using base = row_timer<Exec, Clock>;
@@ -69,7 +69,7 @@ class calibration : row_timer<Exec, Clock> {
   }
 
  private:
-  /// Memory that can't be had leaves its readings out.
+  /// Takes readings, or leaves them out where the memory is not available.
   template <class Readings>
   void attempt(const Readings& readings) {
     try {
@@ -92,8 +92,8 @@ class calibration : row_timer<Exec, Clock> {
     host_rows<path::direct>(block);
   }
 
-  /// The value of one number with which the model predicts what was measured, between one that makes predictions too
-  /// short and one that makes them too long.
+  /// The value of one number with which the model predicts the measured time, by bisection between a value
+  /// that predicts too short a time and one that predicts too long a time.
   double solved(number_of_profile number, const move_facts& facts, path_kind by, double measured,
                 double too_short, double too_long) const {
     machine_profile tried = known_;
@@ -104,8 +104,8 @@ class calibration : row_timer<Exec, Clock> {
     }
     return 0.5 * (too_short + too_long);
   }
-  /// What a row costs the host's threads, row + bytes / rate, from short rows and long ones. Long rows say something
-  /// about the rate only where the link is not what limits them.
+  /// The cost of a row for the host's threads, row + bytes / rate, from short and long rows. Long rows tell
+  /// the rate only where the link does not limit them.
   template <class Path, bool Writes, class Space>
   void host_line(tensor<float, Space>& block, number_of_profile row, number_of_profile rate) {
     constexpr path_kind by = on_host ? path_kind::direct : path_kind::staged;
@@ -155,7 +155,7 @@ class calibration : row_timer<Exec, Clock> {
     got(reading::dma);
   }
 
-  /// Tables that any device keeps translated.
+  /// The link, by tables that any device keeps translated.
   void link(tensor<float, pinned_space>& block) {
     if (!in_time()) return;
     const auto rates = zero_copy(block, 128 * mib);
@@ -164,7 +164,7 @@ class calibration : row_timer<Exec, Clock> {
     known_.link_write_gb_per_s = rates[2];
     got(reading::link);
   }
-  /// ns of a short row, and GB/s of long ones read and written.
+  /// The ns of a short row, and the GB/s of reading and writing long rows.
   template <class Space>
   std::array<double, 3> zero_copy(tensor<float, Space>& block, std::size_t bytes) {
     std::size_t many = 262144, few = 16384;
@@ -196,7 +196,7 @@ class calibration : row_timer<Exec, Clock> {
     host_rows<path::staged>(block);
   }
 
-  /// Start, sorting and rows of path::ordered.
+  /// The start, the sort and the rows of path::ordered.
   void sorted(tensor<float, pinned_space>& block) {
     if (!in_time()) return;
     const auto table = table_of(block, 128 * mib, 16);
@@ -231,7 +231,7 @@ class calibration : row_timer<Exec, Clock> {
       known_.sort_ns_per_index = std::max(
           0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
       got(reading::sort);
-      // One row for each group of pages on average: 1 - 1/e of the groups are touched.
+      // One row per group of pages on average touches 1 - 1/e of the groups.
       const double groups = gib() * 0x1p30 / 65536.0;
       if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
       n = static_cast<std::size_t>(groups);
@@ -243,8 +243,9 @@ class calibration : row_timer<Exec, Clock> {
     }
   }
 
-  /// Start of path::cooperative, and what it makes of the link. Threads that other programs keep waiting would spoil it
-  /// for good, so a reading must be plausible: both ends together are not slower than the slower one alone.
+  /// The start of path::cooperative, and its share of the link. Other programs may delay its threads, and the
+  /// profile would keep the result. So a reading must be plausible: both ends together are not slower than
+  /// the slower one alone.
   void both(tensor<float, pinned_space>& block) {
     if constexpr (verbs_take_cooperative) {
       std::size_t few = 256, many = 131072, brief_ones = 262144;
@@ -275,14 +276,14 @@ class calibration : row_timer<Exec, Clock> {
     }
   }
 
-  /// Where mapped memory falls back to small pages, its rates fall within the block already.
+  /// Mapped memory. With small pages as a fallback, its rates fall for tables inside of the block already.
   void mapped() {
     tensor<float, mapped_space> block("calibration::mapped", bytes_ / 2 / sizeof(float));
     const auto rates = zero_copy(block, 128 * mib);
     known_.mapped_row_ns = rates[0];
     known_.mapped_read_gb_per_s = rates[1];
     known_.mapped_write_gb_per_s = rates[2];
-    // From there to here, the cost of a row that must be looked up grows with each doubling.
+    // Between the two sizes, the cost of a row with a translation grows with each doubling.
     if (bytes_ / 2 >= 512 * mib) {
       std::size_t n = 262144;
       const double doublings = std::log2(static_cast<double>(bytes_ / 2) / static_cast<double>(128 * mib));

@@ -26,12 +26,12 @@
 
 namespace ferry::detail {
 
-/// What readings are taken by; tests put a clock of their own here.
+/// The clock of the readings; tests replace it.
 struct wall_clock : std::chrono::steady_clock {
   static void pause(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 };
 
-/// Times gathers and scatters of random rows by a clock, from the call to the end of its wait().
+/// Times gathers and scatters of random rows, from the call to the end of its wait().
 template <class Exec, class Clock = wall_clock>
 class row_timer {
  protected:
@@ -53,8 +53,8 @@ class row_timer {
 
   [[nodiscard]] bool in_time() const { return clock::now() < until_; }
 
-  /// Lower quartile of a few calls after a first one that makes the memory and wakes the threads: what others do on
-  /// the machine makes a call longer, never shorter. work(i) gives a ticket.
+  /// The lower quartile of a few calls, because other load only makes a call longer. A first call, not
+  /// counted, allocates the memory and wakes the threads. work(i) returns a ticket.
   template <class Work>
   double seconds(const Work& work) {
     work(0).wait();
@@ -72,7 +72,7 @@ class row_timer {
     return *low;
   }
 
-  /// Empties the device's caches of what the last call left there, translations among it, as work between two calls
+  /// Evicts the data and translations of the last call from the device's caches, as work between two calls
   /// does.
   void forget() {
     if constexpr (!on_host) {
@@ -81,7 +81,7 @@ class row_timer {
     }
   }
 
-  /// The first `bytes` bytes of a block as a table. Fewer where the block is smaller; always a power of two.
+  /// The first `bytes` bytes of a block as a table; fewer where the block is smaller. Always a power of two.
   template <class Space>
   auto table_of(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes) {
     const std::size_t width = row_bytes / sizeof(float);
@@ -95,7 +95,7 @@ class row_timer {
     return tensor_view<float, batch_space>(batch_.data(),
                                            shape<dynamic_rank>::make(extents, "calibration", sizeof(float)));
   }
-  /// Another random list for each call, so that no cache keeps the rows from one call to the next.
+  /// A new random list for each call, so that no cache has its rows.
   template <class Table>
   void draw(const Table& table, std::size_t n) {
     const int bits = static_cast<int>(std::bit_width(table.rows())) - 1;
@@ -113,7 +113,7 @@ class row_timer {
     return std::min({n, table.rows(), batch_.size() / table.width(), indices_[0].size()});
   }
 
-  /// What one row takes beyond `start_us`, in ns; `n` is lowered to what the memory holds.
+  /// The time of a row in ns, without `start_us`. `n` is lowered to the size of the memory.
   template <class Path, bool Writes = false, class Space>
   double row_ns(tensor<float, Space>& block, std::size_t bytes, std::size_t row_bytes, std::size_t& n,
                 double start_us) {
@@ -131,7 +131,7 @@ class row_timer {
     return std::max(0.0, all * 1e9 - start_us * 1e3) / static_cast<double>(n);
   }
 
-  /// The facts of a gather or scatter as row_ns times it.
+  /// The facts of the gather or scatter that row_ns times.
   template <class Space>
   move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
     move_facts facts;

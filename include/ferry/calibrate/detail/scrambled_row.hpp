@@ -6,8 +6,9 @@
 
 namespace ferry::kernels {
 
-/// A permutation of [0, 2^bits) that looks random: each position's row, no row twice. Multiplying by an odd number,
-/// adding and folding the upper half onto the lower can be undone, so that every round is a permutation.
+/// A pseudo-random permutation of [0, 2^bits): the row of each position, without repetitions. Multiplication
+/// by an odd number, addition, and folding the upper half onto the lower are invertible, so every round is a
+/// permutation.
 struct scrambled_row {
   std::uint64_t seed;
   int bits;

@@ -15,11 +15,11 @@ namespace ferry {
 
 namespace detail {
 
-/// All routes, asynchronous ones first: the order in which equal predictions are preferred.
+/// All paths. Of equal predictions the earlier path is preferred, so asynchronous ones come first.
 inline constexpr std::array<path_kind, 4> every_path_kind = {path_kind::direct, path_kind::ordered,
                                                              path_kind::staged, path_kind::cooperative};
 
-/// Some of the routes.
+/// A set of paths.
 class path_set {
  public:
   constexpr path_set() = default;
@@ -44,19 +44,19 @@ class path_set {
   unsigned bits_ = 0;
 };
 
-/// One call of a verb, as far as its duration depends on it.
+/// The facts of a verb's call that determine its duration.
 struct move_facts {
   verb what = verb::gather;
-  std::string_view table_space;  ///< of the rows that are named by index; for copy, of the source
-  std::string_view batch_space;  ///< of the rows in the order of the batch; for copy, of the destination
+  std::string_view table_space;  ///< of the table; for copy, of the source
+  std::string_view batch_space;  ///< of the batch; for copy, of the destination
   std::int64_t table_bytes = 0;
   std::int64_t row_bytes = 0;
   std::int64_t positions = 0;
-  bool planned = false;  ///< the indices are sorted already, by a row_plan
-  bool on_host = false;  ///< the verb's own kernels run on the host's cores
+  bool planned = false;  ///< a row_plan has sorted the indices
+  bool on_host = false;  ///< the kernels of the verb run on the host's cores
 };
 
-/// The facts of a verb that Exec's kernels would run on `positions` rows of `table`.
+/// The facts of a verb on `positions` rows of `table` for kernels of Exec.
 template <class Exec, class BatchSpace, class T, class TableSpace>
 move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64_t positions,
                     bool planned = false) {
@@ -71,10 +71,10 @@ move_facts facts_of(verb what, const array_ref<T, TableSpace>& table, std::int64
           is_host_exec<Exec>};
 }
 
-/// The routes among which path::automatic chooses. Routes that the data never shows to win by a tenth are left
-/// out, so that they need not be compiled: mapped memory is as fast as the link, but for short rows, and a verb that
-/// writes walks over its plan's rows in their order anyway. A device's kernels that could reach pageable memory have
-/// path::direct for the asking.
+/// The paths among which path::automatic chooses. Paths that never won by a tenth in measurements are left
+/// out, so they need not be compiled. Mapped memory runs at the speed of the link, except for short rows. A
+/// verb that writes processes its plan's rows in order anyway. Where device kernels reach pageable memory,
+/// path::direct must be requested explicitly.
 template <class Exec, class TableSpace, class BatchSpace>
 constexpr path_set candidate_paths(verb what) {
   constexpr bool batch_on_device = std::is_same_v<BatchSpace, device_space>;

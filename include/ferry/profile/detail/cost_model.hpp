@@ -9,30 +9,31 @@
 #include <cstdint>
 #include <string_view>
 
-/// How long a call takes on a machine of which the profile is known: a pure function, of sizes and spaces alone.
+/// The predicted time of a call on a machine with a known profile: a pure function of sizes and memory
+/// spaces.
 ///
-/// Rows are taken for random and equally likely. Where several things limit a row's rate the slowest counts, since
-/// they overlap; the start of a path comes on top. Constants here are shapes that were the same wherever they were
-/// looked at; what differs between machines is in the profile.
+/// Rows are assumed to be random and uniformly distributed. Several limits of a row's rate overlap, so the
+/// slowest one counts. The start time of a path is added. The constants here were equal on all measured
+/// machines; the profile has the numbers that differ between machines.
 namespace ferry::detail {
 
-/// What a prediction spends its time on.
+/// What limits a prediction.
 enum class bottleneck : unsigned char {
   start,          ///< the call itself: launches, threads, sorting
   device_memory,  ///< rows within the device
   link_rows,      ///< requests over the link, for short rows
-  link_bytes,     ///< the link's bytes
+  link_bytes,     ///< bytes over the link
   translation,    ///< pages that the device must look up
-  host            ///< the host's threads
+  host            ///< the threads of the host
 };
 
 struct prediction {
   double seconds = 0;
-  double start_seconds = 0;  ///< the part that does not depend on the number of rows, and the sorting
+  double start_seconds = 0;  ///< the time that does not depend on the number of rows, and the sort
   bottleneck limit = bottleneck::start;
 };
 
-/// Time of one row, and what takes it.
+/// The time of one row, and its limit.
 struct row_cost {
   double ns = 0;
   bottleneck limit = bottleneck::start;
@@ -82,18 +83,19 @@ class cost_model {
     return f_.planned ? 0.0 : p_.sort_us + p_.sort_ns_per_index * rows_ * 1e-3;
   }
 
-  /// Both directions of the link overlap in part only: a row that is read and written takes 0.8 of the two times.
+  /// The directions of the link overlap in part: reading and writing a row takes 0.8 of the sum of the two
+  /// times.
   [[nodiscard]] double link_ns(double read_gb_per_s, double write_gb_per_s) const {
     if (!writes_) return bytes_ / read_gb_per_s;
     if (!reads_) return bytes_ / write_gb_per_s;
     return 0.8 * bytes_ * (1.0 / read_gb_per_s + 1.0 / write_gb_per_s);
   }
 
-  /// What looking up pages of registered memory adds to a row. Random rows: misses that grow with the table,
-  /// 5 % more for each doubling of the row over 128 bytes. Sorted rows share the look-up of 16 neighbouring pages
-  /// (64 KiB), so the groups that are touched count: groups * (1 - e^(-rows / groups)) of them. In their order the
-  /// device's translations reach half as far again. When all teams walk at once, instead of few of them over
-  /// neighbouring rows, that takes half as long again.
+  /// The additional time of a row for address translation of registered memory. Random rows: misses grow with
+  /// the table, and by 5 % with each doubling of the row above 128 bytes. Sorted rows share the translation
+  /// of 16 adjacent pages (64 KiB), so the number of touched groups counts: groups * (1 - e^(-rows /
+  /// groups)). Sorted access extends the reach 1.5 times. With all teams active, instead of a few on adjacent
+  /// rows, it takes 1.5 times as long.
   [[nodiscard]] double translation_ns(order access) const {
     if (gib_ <= p_.pinned_reach_gib) return 0.0;
     const double beyond = 1.0 - p_.pinned_reach_gib / gib_;
@@ -105,28 +107,28 @@ class cost_model {
     return access == order::few_teams ? few : std::min(random, 1.5 * few);
   }
 
-  /// What looking up pages of mapped memory adds to a row. Sorted rows share the look-up of a large page (2 MiB), which
-  /// takes four times as long then, because few are looked up at a time.
+  /// The additional time of a row for address translation of mapped memory. Sorted rows share the translation
+  /// of a large page (2 MiB), which takes four times as long, because few are in flight at a time.
   [[nodiscard]] double mapped_look_up_ns(order access) const {
     const double random = p_.mapped_row_ns * p_.mapped_growth * doublings(gib_ / p_.mapped_reach_gib);
     if (access == order::random || rows_ < 1.0) return random;
     return 4.0 * random * touched(gib_ * 0x1p30 / std::max(0x1p21, bytes_));
   }
 
-  /// How many of so many equal parts of the table the rows touch, for each row.
+  /// The expected number of touched parts per row, for a table of `parts` equal parts.
   [[nodiscard]] double touched(double parts) const {
     parts = std::max(1.0, parts);
     const double rows = std::max(1.0, rows_);
     return parts * -std::expm1(-rows / parts) / rows;
   }
 
-  /// Rows of a table in host memory under the device's kernels.
+  /// Device kernels on rows of a table in host memory.
   [[nodiscard]] row_cost over_link(order access) const {
     const double accesses = reads_ && writes_ ? 2.0 : 1.0;
     row_cost made;
     if (f_.table_space != pinned_space::name) {
       made.at_least(accesses * (p_.mapped_row_ns + mapped_look_up_ns(access)), bottleneck::link_rows);
-      // Long rows suffer late, and when they are written.
+      // Long rows become slower only in large tables, and when they are written.
       const double slowed = 1.0 + 0.06 * doublings(gib_ / 16.0);
       made.at_least(link_ns(p_.mapped_read_gb_per_s, p_.mapped_write_gb_per_s / slowed),
                     bottleneck::link_bytes);
@@ -145,7 +147,7 @@ class cost_model {
     return made;
   }
 
-  /// Rows of a table in device memory; `more` are bytes of the batch there.
+  /// Device kernels on rows of a table in device memory; `more` are the bytes of the batch there.
   [[nodiscard]] row_cost inside_device(order access, double more) const {
     const double accesses = reads_ && writes_ ? 2.0 : 1.0;
     double row = p_.device_row_ns * accesses;
@@ -174,7 +176,7 @@ class cost_model {
   }
 
   [[nodiscard]] row_cost direct_rows() const {
-    // A plan names the rows of a verb that writes in the table's order.
+    // With a plan, verbs that write process rows in the order of the table.
     if (f_.what != verb::copy) return moved(f_.planned && writes_ ? order::sorted : order::random);
     row_cost made;
     const bool from_device = on_device(f_.table_space);
@@ -193,9 +195,9 @@ class cost_model {
 
   [[nodiscard]] row_cost ordered_rows() const { return moved(order::few_teams); }
 
-  /// Rows under the host's threads. A row that is read and written takes half as long again as one that is written. In
-  /// tables of gigabytes a row that has 64 KiB to itself takes longer by as much as `host_growth` rows, since the
-  /// processor has to look up its page.
+  /// Host threads on rows. Reading and writing a row takes 1.5 times as long as writing it. In tables of
+  /// gigabytes, a row alone in 64 KiB takes `host_growth` rows longer, because the processor must translate
+  /// its page.
   [[nodiscard]] row_cost host_rows() const {
     const double looked_up =
         touched(gib_ * 0x1p30 / std::max(0x1p16, bytes_)) * std::max(0.0, 1.0 - 4.0 / gib_);
@@ -207,7 +209,7 @@ class cost_model {
     return {row + p_.host_growth * brief * looked_up, bottleneck::host};
   }
 
-  /// The pieces in which rows pass a ring: three for each worker, but neither tiny nor larger than a slot.
+  /// The pieces in which rows pass a ring: three per worker, within a least size and the size of a slot.
   struct pieces {
     static constexpr double workers = 16, least = 0x1p17, most = 0x1p18, rows_enough = 1024;
     double count;
@@ -218,34 +220,36 @@ class cost_model {
       count = std::max(1.0, std::ceil(rows / each));
     }
     [[nodiscard]] double rounds() const { return std::ceil(count / workers); }
-    /// Worker threads have to be woken up.
+    /// The time to wake worker threads.
     [[nodiscard]] double start_us() const { return count > 1.0 ? 20.0 : 0.0; }
   };
 
-  /// The host's threads and the device's work at the same time, on different slots, so the slower of them counts. The
-  /// host's take a piece each in each round.
+  /// Host threads and the device work at the same time, on different slots, so the slower one counts. Each
+  /// host thread takes a piece per round.
   [[nodiscard]] prediction staged() const {
     const bool table_there = on_device(f_.table_space);
     const bool batch_there = on_device(f_.batch_space);
     row_cost host = host_rows();
     if (!table_there && !batch_there) return sum(p_.staged_call_us, host);
-    if (table_there) host.ns = bytes_ / p_.host_read_gb_per_s;  // the batch's rows lie one behind the other
+    if (table_there) host.ns = bytes_ / p_.host_read_gb_per_s;  // the rows of the batch are adjacent
     const bool to_device = table_there ? f_.what != verb::gather && f_.what != verb::copy : !writes_;
     const pieces ring(rows_, bytes_);
     host.ns *= ring.rounds() * pieces::workers / ring.count;
     const double wire = bytes_ / (to_device ? p_.link_read_gb_per_s : p_.link_write_gb_per_s);
     row_cost row{slower_of(host.ns, wire), host.ns > wire ? bottleneck::host : bottleneck::link_bytes};
-    if (f_.what != verb::copy) row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices travel to the host
+    if (f_.what != verb::copy)
+      row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices are copied to the host
     return sum(p_.staged_call_us + ring.start_us(), row);
   }
 
-  /// Two sides that wait for each other now and then: near the larger, and a quarter above it where they are equal.
+  /// The time of two sides that wait for each other at times: near the larger one; 1.25 times where they are
+  /// equal.
   static double slower_of(double one, double other) {
     return std::cbrt(one * one * one + other * other * other);
   }
 
-  /// Both sides take rows from the sorted list until they meet. The host has fewer workers there, and the device reads
-  /// its memory as well, which makes its rows a third dearer.
+  /// Both sides take rows from the sorted list until they meet. The host has fewer workers there, and the
+  /// device reads host memory as well, so a host row takes a third longer.
   [[nodiscard]] prediction cooperative() const {
     const row_cost device = ordered_rows();
     const double wire = bytes_ / (writes_ ? p_.dma_from_device_gb_per_s : p_.dma_to_device_gb_per_s);
@@ -267,8 +271,8 @@ inline prediction predict(const machine_profile& profile, const move_facts& fact
   return cost_model(profile, facts).predict(by);
 }
 
-/// The candidate that is predicted to be the fastest; direct where there is none. A path that keeps the calling
-/// thread busy must promise to be faster by more than the model can tell apart.
+/// The candidate with the shortest predicted time; direct for an empty set. A path that occupies the calling
+/// thread must be predicted to be faster by more than the error of the model.
 inline path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates) {
   constexpr double clearly = 0.97;
   const cost_model model(profile, facts);

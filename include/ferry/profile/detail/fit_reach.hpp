@@ -9,14 +9,15 @@
 
 namespace ferry::detail {
 
-/// Finds where random rows of registered memory become slow, and how slow: the reach by trying, and by least squares
-/// a factor on the shape of the defaults, of which the largest tables on a machine would take too long to measure.
+/// Fits the reach of registered memory, and the cost of random rows above it. The reach is found by search.
+/// The cost is a factor on the defaults, by least squares: measuring the largest tables of a machine would
+/// take too long.
 ///
 ///   gib    sizes of tables, ascending
-///   extra  ns that a row of 128 bytes takes more there than in a small table
+///   extra  additional ns of a row of 128 bytes, compared with a small table
 ///
-/// Where the largest table is as fast as the smallest, the reach is at least its size; what comes beyond stays as
-/// it was.
+/// Where the largest table is as fast as the smallest, its size becomes the least reach, and the cost is
+/// unchanged.
 inline void fit_reach(std::span<const double> gib, std::span<const double> extra, machine_profile& into) {
   if (gib.empty()) return;
   const machine_profile usual;

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-/// One flat JSON object of numbers and strings, which is all that a machine's profile needs. Read and written here,
-/// in a hundred lines: a JSON library would cost every program that includes ferry more than a second of compilation.
+/// A reader and a writer of one flat JSON object of numbers and strings, as needed for a machine's profile. A
+/// JSON library would add more than a second of compilation to every program that includes ferry.
 namespace ferry::detail {
 
 struct json_field {
@@ -21,7 +21,7 @@ struct json_field {
   std::string text;
 };
 
-/// Reads one flat object. `why` is filled, and what was read so far is given, where the text is none.
+/// Reads one flat object. For invalid text it sets `why` and returns the members read so far.
 class flat_json_reader {
  public:
   flat_json_reader(std::string_view text, std::string& why) : text_(text), why_(why) {}
@@ -105,7 +105,7 @@ inline std::string json_text(std::string_view text) {
   return made + "\"";
 }
 
-/// The shortest text that reads back as the same number, whatever the locale.
+/// The shortest text that reads back as the same number, independent of the locale.
 inline std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;

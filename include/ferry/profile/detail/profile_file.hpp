@@ -19,15 +19,16 @@
 #include <utility>
 #include <vector>
 
-/// A machine's profile as a file: one flat JSON object.
+/// The file of a machine's profile: one flat JSON object.
 namespace ferry::detail {
 
-/// What a profile is valid for. A file of another machine, or of another version of anything, is not used.
+/// The machine and the versions that a profile is valid for. A file of another machine or version is not
+/// used.
 struct machine_identity {
   std::string device;
   std::string driver;
-  std::string threads;  ///< of the host's execution space
-  /// Numbers of another model mean something else.
+  std::string threads;  ///< of the host execution space
+  /// The cost model of another version may define the numbers otherwise.
   std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
                       std::to_string(FERRY_VERSION_PATCH) + " model 2";
 };
@@ -55,8 +56,9 @@ inline std::string to_json(const machine_profile& profile, const machine_identit
   return made + "\n}\n";
 }
 
-/// Fills `into` from the text of a file. Gives an empty string, or why the file can't be used; `into` is then as it
-/// was. `malformed` tells a file that is no profile from one of another machine.
+/// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
+/// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
+/// machine.
 inline std::string from_json(std::string_view text, const machine_identity& of, machine_profile& into,
                              bool& malformed) {
   malformed = true;
@@ -95,20 +97,20 @@ inline std::string from_json(std::string_view text, const machine_identity& of, 
   return {};
 }
 
-/// $FERRY_PROFILE, null where it is not set or empty.
+/// $FERRY_PROFILE; null where it is unset or empty.
 inline const char* named_profile() {
   const char* named = std::getenv("FERRY_PROFILE");
   return named != nullptr && *named != '\0' ? named : nullptr;
 }
 
-/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json, empty where none of them is
+/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; empty where none is
 /// set.
 inline std::string profile_path(std::string_view backend) {
   if (const char* named = named_profile()) return named;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
   const char* home = std::getenv("HOME");
-  if (cache != nullptr && *cache == '/')  // relative ones are to be ignored
+  if (cache != nullptr && *cache == '/')  // the XDG specification ignores relative paths
     folder = cache;
   else if (home != nullptr && *home != '\0')
     folder = std::string(home) + "/.cache";
@@ -117,8 +119,8 @@ inline std::string profile_path(std::string_view backend) {
   return folder.append("/ferry/profile-").append(backend).append(".json");
 }
 
-/// The whole file; `why` is filled where it can't be read, and `missing` set where there is none. A profile has about
-/// two thousand bytes.
+/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
+/// profile has about 2000 bytes.
 inline std::string read_text(const std::string& path, std::string& why, bool& missing) {
   constexpr std::size_t most = std::size_t{1} << 16;
   std::string text;
@@ -130,7 +132,7 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
     unreadable(std::strerror(errno));
     return text;
   }
-  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for its writer
+  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for a writer
     unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
@@ -151,8 +153,8 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
   return text;
 }
 
-/// Throws io_error where the path names something that a file must not take the place of: a device, a pipe, a socket, a
-/// folder, or a symbolic link, whatever it points at. What does not exist, or can't be looked at, passes.
+/// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
+/// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
 inline void require_replaceable(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
@@ -162,7 +164,8 @@ inline void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + what);
 }
 
-/// A new file, for writing; null, and errno, where there is none. What a program of the same number left there is removed.
+/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
+/// process of the same number.
 inline std::FILE* open_new(const std::string& path) {
   const auto create = [&path] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -178,15 +181,15 @@ inline std::FILE* open_new(const std::string& path) {
   return made;
 }
 
-/// Writes a new file next to the old one and puts it in its place, so that no other program reads half of it; makes
-/// the folders that are missing. Throws io_error, naming the path, also where require_replaceable does.
+/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
+/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
 inline void write_text(const std::string& path, const std::string& text) {
   const auto fail = [&path](const char* what) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
   require_replaceable(path);
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    ::mkdir(path.substr(0, at).c_str(), 0777);  // where that fails, opening the file says why
+    ::mkdir(path.substr(0, at).c_str(), 0777);  // on failure, opening the file reports the reason
   const std::string fresh = path + "." + std::to_string(::getpid()) + ".part";
   std::FILE* file = open_new(fresh);
   if (file == nullptr) fail("can't be written");
