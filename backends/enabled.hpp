@@ -4,7 +4,7 @@
 
 #include "host/backend.hpp"
 
-// The one place that asks which device Kokkos was built for.
+// The only place that tests which device Kokkos was built for.
 #if defined(KOKKOS_ENABLE_CUDA)
 #include "cuda/backend.hpp"
 #endif

@@ -22,7 +22,7 @@
 
 namespace ferry::cuda {
 
-/// How a block was made: memory_block::provenance.
+/// The values of memory_block::provenance: how a block was made.
 enum provenance : int { from_device_heap, registered_pages, managed_pages, plain_pages, allocated_pages };
 
 [[noreturn]] inline void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
@@ -38,7 +38,7 @@ inline host_memory_facts facts_of(int device) {
           attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0};
 }
 
-/// Makes the pages present, tables next to the device; returns memory_block::placement.
+/// Makes the pages present, near the device; returns memory_block::placement.
 inline int place_pages(const char* space, void* pages, std::size_t bytes, const std::string& label,
                        int device) {
   const int placement =
@@ -48,8 +48,8 @@ inline int place_pages(const char* space, void* pages, std::size_t bytes, const 
   return placement;
 }
 
-/// Pages that are present before they are registered: several times faster than cudaHostAlloc, and of exactly
-/// the asked size.
+/// Pages that are made present, then registered: several times faster than cudaHostAlloc, and of exactly the
+/// requested size.
 inline memory_block registered(const char* space, std::size_t bytes, const std::string& label, int device) {
   void* pages = host::map_pages(space, label, bytes);
   try {
@@ -65,7 +65,7 @@ inline memory_block registered(const char* space, std::size_t bytes, const std::
   }
 }
 
-/// Pages of CUDA's own, at an address that host and devices share.
+/// Pages of cudaHostAlloc, at an address that host and devices share.
 inline memory_block allocated(const char* space, std::size_t bytes, const std::string& label) {
   void* data = nullptr;
   if (const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable | cudaHostAllocMapped);
@@ -80,7 +80,7 @@ inline memory_block allocated(const char* space, std::size_t bytes, const std::s
                      "': the device has memory of cudaHostAlloc at another address than the host");
 }
 
-/// Page-locked memory, had in the way that the device allows.
+/// Page-locked memory, allocated in the way that the device supports.
 inline memory_block page_locked(const char* space, std::size_t bytes, const std::string& label, int device) {
   const host_memory_facts facts = facts_of(device);
   switch (page_locking_for(facts)) {
@@ -95,9 +95,9 @@ inline memory_block page_locked(const char* space, std::size_t bytes, const std:
   }
 }
 
-/// Managed memory that stays on the host: the driver maps it into the device with large pages, which keeps
-/// random rows at the link's speed for tables of any size. Both pieces of advice are needed, and before the
-/// first touch: without accessed-by the pages migrate.
+/// Advises that managed memory stays on the host. The driver then maps it into the device with large pages,
+/// so random rows run at the speed of the link for tables of any size. Both advices are needed before the
+/// first touch. Without accessed-by the pages migrate.
 inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int device) {
 #if CUDART_VERSION >= 13000
   const cudaMemLocation home{cudaMemLocationTypeHost, 0};
@@ -173,7 +173,7 @@ struct allocation_functions {
     }
   }
 
-  /// Memory of the user's, page-locked in place.
+  /// Page-locks memory of the user in place.
   static void lock_pages(void* data, std::size_t bytes) {
     const int device = default_device();
     const device_guard on(device);

@@ -6,8 +6,8 @@
 
 namespace ferry::cuda {
 
-/// A float or double whose operations are rounded one by one. nvcc otherwise fuses multiplications and additions, which
-/// hosts without such an instruction can't, so that a rule's results would differ in their last bits.
+/// A float or double whose operations round one by one. nvcc would fuse multiplications and additions. Hosts
+/// without such an instruction can't, so the last bits of a rule's results would differ.
 template <class T>
 class rounded {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);

@@ -13,9 +13,9 @@
 /// Verbs on an instance whose stream is being captured into a graph.
 namespace ferry::cuda {
 
-/// Lets the calling thread allocate, and ask or wait for events, while a stream is being captured: none of that is
-/// part of a graph. Without it CUDA refuses them, and gives the capture up, where one of the thread's own streams is
-/// captured, or another thread's with cudaStreamCaptureModeGlobal.
+/// Lets the calling thread allocate, query events and wait for them while a stream is being captured; none of
+/// that becomes part of a graph. Without it, CUDA refuses these calls and invalidates the capture where the
+/// thread itself captures a stream, or another thread does so with cudaStreamCaptureModeGlobal.
 class capture_pause {
  public:
   explicit capture_pause(bool wanted) : wanted_(wanted) { exchange(); }
@@ -41,8 +41,8 @@ struct capture_functions {
     return status != cudaStreamCaptureStatusNone;
   }
 
-  /// The graph that the instance is being captured into, and all that is made of it, own `resources`. They
-  /// are dropped in a thread that may not call CUDA.
+  /// Passes the ownership of `resources` to the graph that the instance is being captured into, and to all
+  /// executable graphs made of it. They drop them in a thread that must not call CUDA.
   static void retain(const Kokkos::Cuda& exec, std::shared_ptr<void> resources) {
     const device_guard on(exec);
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -12,11 +12,12 @@
 
 namespace ferry::cuda {
 
-/// The device of memory, and of work that no instance is named for: that of Kokkos' default instance. Before
-/// Kokkos::initialize and after Kokkos::finalize the calling thread's current one; -1 where there is none.
+/// The device of memory, and of work without an instance: that of Kokkos' default instance. Before
+/// Kokkos::initialize and after Kokkos::finalize, the current device of the calling thread; -1 where there is
+/// none.
 inline int default_device() {
   if (Kokkos::is_initialized()) {
-    static const int chosen = Kokkos::Cuda().cuda_device();  // Kokkos is initialised once in a process
+    static const int chosen = Kokkos::Cuda().cuda_device();  // Kokkos is initialised once per process
     return chosen;
   }
   int device = -1;
@@ -25,11 +26,11 @@ inline int default_device() {
   return -1;
 }
 
-/// Makes a device the calling thread's current one while it lives, then puts the thread's own back, also where
-/// Kokkos has set another one meanwhile. Costs one question where the device is current already.
+/// Makes a device the current one of the calling thread for its lifetime, then restores the previous one,
+/// also where Kokkos has set another one. Costs one query where the device is current already.
 ///
-/// It exchanges the driver's contexts, which the runtime follows: cudaSetDevice would make a context, of some hundred
-/// megabytes, on the device that it goes back to, though the process may never use that one.
+/// It exchanges contexts of the driver, which the runtime follows. cudaSetDevice would create a context of
+/// some hundred megabytes on the restored device, which the process may never use.
 class device_guard {
  public:
   /// Throws device_error where the device can't be made current.
@@ -39,7 +40,7 @@ class device_guard {
                          " can't be made the thread's current one (cuCtxSetCurrent)");
   }
   explicit device_guard(const Kokkos::Cuda& exec) : device_guard(exec.cuda_device()) {}
-  /// For calls that work from any device: this one spares the thread's device a context.
+  /// Never throws. For calls that work from any device, to avoid a context on the device of the thread.
   device_guard(int device, std::nothrow_t) noexcept { enter(device); }
   device_guard(const device_guard&) = delete;
   device_guard& operator=(const device_guard&) = delete;
@@ -52,7 +53,7 @@ class device_guard {
  private:
   bool enter(int device) noexcept {
     int current = -1;
-    if (device < 0) return true;  // there is none: the call that follows says why
+    if (device < 0) return true;  // no device: the next call reports why
     if (cudaGetDevice(&current) != cudaSuccess) {
       cudaGetLastError();
       return true;
@@ -69,8 +70,8 @@ class device_guard {
     return true;
   }
 
-  CUcontext before_ = nullptr;  ///< null where the thread had none yet
-  int entered_ = -1;            ///< the device to leave again
+  CUcontext before_ = nullptr;  ///< null where the thread had none
+  int entered_ = -1;            ///< the device to restore from
 };
 
 struct device_functions {

@@ -8,8 +8,8 @@
 
 namespace ferry::cuda {
 
-/// Throws device_error, naming the call. The runtime's sticky "last error" is taken along, so that it does
-/// not surface in somebody else's check.
+/// Throws device_error, naming the call, unless the status is success. Clears the "last error" of the
+/// runtime, so that it does not appear in a check of other code.
 inline void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   cudaGetLastError();

@@ -20,7 +20,7 @@ namespace ferry::cuda {
 
 class stream_event final : public event {
  public:
-  /// For streams of the current device; the first that it is recorded in may be of another one.
+  /// Makes an event of the current device. record() makes a new one for a stream of another device.
   stream_event() {
     check(cudaGetDevice(&device_), "cudaGetDevice");
     event_ = make();
@@ -32,8 +32,8 @@ class stream_event final : public event {
     cudaEventDestroy(event_);
   }
 
-  /// In the stream of an instance. CUDA ties an event to one device and takes it in no stream of another, so
-  /// one that a pool has kept from there is made anew.
+  /// Records the event in the stream of an instance. A CUDA event belongs to one device, so an event from the
+  /// pool that belongs to another device is made anew.
   void record(const Kokkos::Cuda& exec) {
     const device_guard on(exec);
     if (device_ != exec.cuda_device()) {
@@ -53,7 +53,7 @@ class stream_event final : public event {
     const capture_pause pause(true);
     const cudaError_t status = cudaEventQuery(event_);
     if (status == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());  // no error: other code of this thread need not find it
+      static_cast<void>(cudaGetLastError());  // not an error: cleared for other code of this thread
       return false;
     }
     check(status, "cudaEventQuery");
@@ -80,15 +80,15 @@ struct event_functions {
     record_at(exec, *point);
     return point;
   }
-  /// The same in two steps, of which the second needs no memory.
+  /// record() in two steps; the second one needs no memory.
   static std::shared_ptr<stream_event> take_event(const Kokkos::Cuda& exec,
                                                   event_pool<stream_event>& events) {
-    const device_guard on(exec);  // where the pool is empty it makes events
+    const device_guard on(exec);  // an empty pool makes events
     return events.take();
   }
   static void record_at(const Kokkos::Cuda& exec, stream_event& point) { point.record(exec); }
 
-  /// On the device where the event is the device's own, else here.
+  /// Waits on the device for an event of the device, else in the calling thread.
   static void wait_for(const Kokkos::Cuda& exec, event& before) {
     const device_guard on(exec);
     if (auto* own = dynamic_cast<stream_event*>(&before))
@@ -102,7 +102,7 @@ struct event_functions {
     exec.fence(label);
   }
 
-  /// The stream's, which CUDA gives to no other stream later, as it does with the handle.
+  /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream.
   static instance_id id_of(const Kokkos::Cuda& exec) {
     const device_guard on(exec);
     unsigned long long id = 0;

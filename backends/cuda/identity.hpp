@@ -14,7 +14,8 @@
 namespace ferry::cuda {
 
 struct identity_functions {
-  /// The default device's name; the driver's own version where the system shows it, and the CUDA that it has.
+  /// The name of the default device, the version of the driver where the system shows it, and its CUDA
+  /// version.
   static device_id device_identity() {
     cudaDeviceProp properties{};
     check(cudaGetDeviceProperties(&properties, default_device()), "cudaGetDeviceProperties");

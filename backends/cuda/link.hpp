@@ -14,7 +14,7 @@
 
 namespace ferry::cuda {
 
-/// A block of threads, with the names that Kokkos gives to teams.
+/// A block of threads, with the interface of a Kokkos team.
 class block_team {
  public:
   [[nodiscard]] KOKKOS_FUNCTION int league_rank() const {
@@ -30,7 +30,7 @@ class block_team {
     KOKKOS_IF_ON_HOST((return 1;))
   }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
-  /// All threads get the value of thread `from`.
+  /// Broadcasts the value of thread `from` to all threads.
   template <class T>
   KOKKOS_FUNCTION void team_broadcast([[maybe_unused]] T& value, [[maybe_unused]] int from) const {
     KOKKOS_IF_ON_DEVICE((__shared__ T held; __syncthreads(); if (team_rank() == from) held = value;
@@ -45,21 +45,21 @@ __global__ void __launch_bounds__(largest_block) run_blocks(const Functor functo
   functor(block_team{});
 }
 
-/// Device code's view of page-locked memory that host threads write to and read from while a kernel runs.
+/// Device access to page-locked memory that host threads read and write while a kernel runs.
 struct link_functions {
-  /// What the host wrote last, past every cache of the device.
+  /// The last value written by the host, read past the caches of the device.
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* at) {
     static_assert(std::is_trivially_copyable_v<T>);
     KOKKOS_IF_ON_HOST((return *at;))
     KOKKOS_IF_ON_DEVICE((return past_caches(at);))
   }
-  /// Orders what this thread has read and written before what it writes afterwards, as the host sees it.
+  /// Orders the earlier reads and writes of this thread before its later writes, as seen by the host.
   KOKKOS_FORCEINLINE_FUNCTION static void fence_link() { KOKKOS_IF_ON_DEVICE((__threadfence_system();)) }
 
-  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Without Kokkos: where a
-  /// tool listens, Kokkos fences before and after its kernels, and one that waits for the host must not be waited for
-  /// by the host.
+  /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Not by
+  /// Kokkos: with a tool loaded, Kokkos fences before and after each kernel, and the host must not wait for a
+  /// kernel that waits for the host.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
     const device_guard on(exec);
@@ -84,7 +84,7 @@ struct link_functions {
     return value;
   }
 
-  /// The widest load that a type of this size and alignment consists of; the lowest set bit tells.
+  /// The widest load for a type of this size and alignment, from the lowest set bit.
   template <std::size_t SizeAndAlignment>
   static auto widest() {
     constexpr std::size_t bytes = SizeAndAlignment & (~SizeAndAlignment + 1);

@@ -10,20 +10,20 @@
 
 namespace ferry::cuda::numa {
 
-/// The NUMA node that the device hangs on; -1 where the machine does not say.
+/// The NUMA node of the device; -1 where the system does not tell.
 inline int device_node(int device) {
   char address[32] = "";
   if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), device) != cudaSuccess) {
     cudaGetLastError();
     return -1;
   }
-  std::string name = address;  // CUDA writes capital letters, Linux small ones
+  std::string name = address;  // CUDA writes upper-case letters, Linux lower-case ones
   for (char& letter : name) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
   return host::numa::parse_node(host::numa::first_line("/sys/bus/pci/devices/" + name + "/numa_node"));
 }
 
-/// Asks for host memory next to the device; returns memory_block::placement. Nothing is asked of a
-/// machine with one node.
+/// Requests host memory near the device; returns memory_block::placement. Does nothing on a machine with one
+/// node.
 inline int advise(void* pages, std::size_t bytes, int device) {
   const auto& nodes = host::numa::nodes_with_memory();
   if (nodes.size() < 2) return 0;

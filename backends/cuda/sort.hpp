@@ -10,7 +10,7 @@
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <cub/device/device_radix_sort.cuh>
-// g++ 12 takes a member that CUB sets in a call for uninitialised.
+// g++ 12 takes a member for uninitialised that CUB sets in a call.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <cub/device/device_scan.cuh>
@@ -23,10 +23,11 @@
 
 namespace ferry::cuda {
 
-/// Stable radix sorts, CUB's and for keys alone one of a single launch where it is faster, and CUB's scan; on an instance's
-/// own stream, without synchronisation.
+/// Stable radix sorts and a scan, on the stream of an instance, without synchronisation. They use CUB; keys
+/// without values are sorted by one launch of grid_sort where that is faster.
 struct sort_functions {
-  /// Scratch bytes that sort_pairs needs besides its arrays, on the default device, as the functions below.
+  /// Scratch bytes of sort_pairs, in addition to its arrays. For the default device, as for the functions
+  /// below.
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
@@ -37,8 +38,8 @@ struct sort_functions {
     return bytes;
   }
 
-  /// Sorts by the bits [first_bit, bits). On return `keys` and `values` point to the sorted arrays, one of the
-  /// two given for each.
+  /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
+  /// sorted arrays, each one of the two that were passed.
   static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                          std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
                          int bits, void* workspace, std::size_t workspace_bytes) {
@@ -52,7 +53,8 @@ struct sort_functions {
     values = value_buffers.Current();
   }
 
-  /// Counts of the functions below are less than 2^32, which spares CUB offsets of 64 bits.
+  /// Scratch bytes of sort_keys. Counts of the functions below are less than 2^32, so CUB uses 32-bit
+  /// offsets.
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
@@ -62,7 +64,8 @@ struct sort_functions {
           "cub::DeviceRadixSort");
     return std::max(bytes, grid_sort::bytes(count));
   }
-  /// The same of keys alone, which have no bits from `bits` on. The workspace begins on a multiple of 16 bytes.
+  /// As sort_pairs, for keys without values and without set bits from `bits` on. The workspace is aligned to
+  /// 16 bytes.
   static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                         std::int64_t count, int first_bit, int bits, void* workspace,
                         std::size_t workspace_bytes) {
@@ -77,7 +80,7 @@ struct sort_functions {
     keys = buffers.Current();
   }
 
-  /// Scratch bytes that inclusive_sum needs, whatever its functor.
+  /// Scratch bytes of inclusive_sum, for any functor.
   static std::size_t sum_bytes(std::int64_t count) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
@@ -99,7 +102,8 @@ struct sort_functions {
   }
 
  private:
-  /// False where the keys are too few or too many for it, or the device has no room for its blocks at once.
+  /// Sorts by grid_sort. Returns false for too few or too many keys, and where the device can't run all
+  /// blocks at once.
   static bool sort_in_one_launch(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                  std::int64_t count, int first_bit, int bits, void* workspace,
                                  std::size_t workspace_bytes) {

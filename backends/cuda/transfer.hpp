@@ -19,13 +19,14 @@ struct transfer_functions {
     const device_guard on(exec);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
-  /// Copies of one batch may run in any order; the batch as a whole runs in the stream's.
+  /// Copies a batch. Its copies may run in any order; the batch as a whole runs in the order of the stream.
   static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* to,
                                const void* const* from, const std::size_t* bytes, std::size_t count) {
     const device_guard on(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
-    if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // a batch can't go to that stream
+    if (count > 1 && stream != nullptr &&
+        stream != cudaStreamLegacy) {  // CUDA takes no batch on the legacy stream
       cudaMemcpyAttributes attributes{};
       attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
       std::size_t first = 0;
@@ -36,20 +37,20 @@ struct transfer_functions {
 #endif
     for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
   }
-  /// Of device memory that no work in flight writes: in no instance's order, and after nothing that the caller
-  /// has not waited for.
+  /// Reads device memory that no work in flight writes. Ordered with no instance: the caller must have waited
+  /// for earlier writes. Blocks.
   static void read(void* host, const void* device, std::size_t bytes) {
     copy_now(host, device, bytes, cudaMemcpyDeviceToHost);
   }
-  /// Of device memory that no work in flight uses; work that is enqueued afterwards finds it written.
+  /// Writes device memory that no work in flight uses. Blocks; work that is enqueued later sees the data.
   static void write(void* device, const void* host, std::size_t bytes) {
     copy_now(device, host, bytes, cudaMemcpyHostToDevice);
   }
 
  private:
-  /// On a stream of ferry's own: cudaMemcpy, and a copy on cudaStreamPerThread, would first wait for all work of
-  /// the legacy default stream. While any stream of the process is being captured, in whichever mode, this one is
-  /// no part of that, and says so.
+  /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait
+  /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
+  /// process.
   static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     const int device = default_device();
     const device_guard on(device);

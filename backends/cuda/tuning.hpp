@@ -4,12 +4,14 @@
 
 namespace ferry::cuda {
 
-/// Slots large enough for a team to be busy with for some microseconds, and small enough for the host's cache to hold
-/// four for each worker. Sixteen teams read the link at its full rate, and few enough pages at a time. A split cursor has
-/// fewer workers, since the device reads the host's memory as well. One of a batch of transfers takes DMA over a
-/// microsecond, in which the link moves more than the shortest run that is worth it. A split cursor's chunk is what a team
-/// moves between two looks at the host's progress: shorter ones cost more looks, longer ones leave more to wait for at
-/// the end; long rows have up to four times as much.
+/// Tuning numbers of the CUDA backend.
+///
+/// Slots keep a team busy for some microseconds; four per worker fit into the cache of the host. Sixteen
+/// teams saturate the link and touch few pages at a time. With a split cursor there are fewer workers,
+/// because the device reads host memory as well. A transfer of a batch takes the DMA engine more than a
+/// microsecond, in which the link moves more than the shortest run. A chunk of the split cursor is what a
+/// team moves between two reads of the host's progress: shorter chunks cost more reads, longer ones more
+/// waiting at the end. Long rows have chunks up to four times as large.
 struct tuning_numbers {
   std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
   int staging_workers = 16;

@@ -21,19 +21,17 @@
 #include <thread>
 #include <vector>
 
-/// Host memory in whole pages: huge ones where the size is worth it. The other backends build their
-/// page-locked memory on it.
+/// Host memory in whole pages, huge ones for large sizes. The other backends use it for page-locked memory.
 namespace ferry::host {
 
-/// The system's smallest page: 4 KiB on most machines, 64 KiB on some of 64-bit Arm.
+/// The smallest page of the system in bytes: 4 KiB on most machines, 64 KiB on some 64-bit Arm machines.
 inline std::size_t page_bytes() {
   static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return bytes;
 }
 inline constexpr std::size_t huge_page_bytes = std::size_t{1} << 21;
 
-/// The pages that a block of `bytes` bytes lies in. Blocks of a huge page and more start on a huge page's
-/// boundary.
+/// Size of the pages of a block of `bytes` bytes. Blocks of at least a huge page are aligned to huge pages.
 inline std::size_t mapped_bytes(std::size_t bytes, std::size_t page = page_bytes()) {
   return (bytes + page - 1) / page * page;
 }
@@ -43,25 +41,25 @@ inline void* map_pages(const char* space, const std::string& label, std::size_t 
   const bool huge = size >= huge_page_bytes;
   const std::size_t slack = huge ? huge_page_bytes : 0;
   if (size < bytes || size + slack < size) throw_bad_alloc(space, label, bytes, "the size overflows");
-  // No MAP_NORESERVE: the kernel shall refuse what the machine can't hold, instead of killing whoever touches
-  // it.
+  // No MAP_NORESERVE: the kernel should refuse too large a size, instead of killing the process at first
+  // touch.
   void* raw = ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (raw == MAP_FAILED) throw_bad_alloc(space, label, bytes, std::string("mmap: ") + std::strerror(errno));
   if (!huge) return raw;
-  // Trim to the aligned part, so that exactly the asked pages stay.
+  // Trim to the aligned part, so that exactly the requested pages remain.
   auto* begin = static_cast<char*>(raw);
   const auto address = reinterpret_cast<std::uintptr_t>(raw);
   const std::size_t up = (huge_page_bytes - address % huge_page_bytes) % huge_page_bytes;
   if (up != 0) ::munmap(begin, up);
   if (slack != up) ::munmap(begin + up + size, slack - up);
   ::madvise(begin + up, size,
-            MADV_HUGEPAGE);  // advice: without huge pages the memory is as good, only slower
+            MADV_HUGEPAGE);  // advice only: without huge pages the memory is slower
   return begin + up;
 }
 
 inline void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data, mapped_bytes(bytes)); }
 
-/// A thread of the system for `work`.
+/// Starts a thread for `work`.
 struct start_thread {
   template <class Work>
   std::jthread operator()(const Work& work) const {
@@ -69,14 +67,15 @@ struct start_thread {
   }
 };
 
-/// Makes every page present, with all of the machine's threads: page faults are the larger part of pinning a
-/// table. The calling thread takes its share, and reports between its pieces; what its observer throws comes
-/// out of here once the others have stopped. Where the system starts no more threads, those that there are do all.
+/// Touches every page with all threads of the machine, because page faults are the larger part of the time to
+/// pin a table. The calling thread takes part and reports progress between its pieces. An exception of its
+/// observer is rethrown once the other threads have stopped. Where the system starts no more threads, the
+/// existing ones do all the work.
 template <class StartThread = start_thread>
 void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
                  const StartThread& start = StartThread{}) {
   auto* first = static_cast<volatile char*>(data);
-  // Some two hundred pieces, of whole huge pages.
+  // About two hundred pieces of whole huge pages.
   const std::size_t piece = (bytes / 200 / huge_page_bytes + 1) * huge_page_bytes;
   const std::size_t page = page_bytes();
   std::atomic<std::size_t> next{0}, done{0};
@@ -98,7 +97,7 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
         while (touch_one()) {
         }
       }));
-  } catch (const std::system_error&) {  // a limit on threads is no lack of memory
+  } catch (const std::system_error&) {  // a limit on threads is not a lack of memory
   }
   try {
     while (touch_one()) meter.advance(done.load(std::memory_order_relaxed));
@@ -108,7 +107,7 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
   }
 }
 
-/// Without a device of its own, all four spaces are the same memory.
+/// On a host backend all four memory spaces are the same memory.
 struct allocation_functions {
   template <class Space>
   static memory_block allocate(Space, std::size_t bytes, const std::string& label) {
@@ -123,7 +122,7 @@ struct allocation_functions {
   static void deallocate(Space, const memory_block& block) noexcept {
     unmap_pages(block.data, block.bytes);
   }
-  /// Memory of the user's that is to be page-locked in place: nothing to do where no device reads it.
+  /// Page-locks memory of the user in place: nothing to do, because no device reads it.
   static void lock_pages(void*, std::size_t) {}
   static void unlock_pages(void*) noexcept {}
 

@@ -2,9 +2,10 @@
 
 namespace ferry::host {
 
-/// Numbers as the compiler computes with them. Where it fuses a multiplication and an addition, as GCC does for machines
-/// with such an instruction (-march=native) unless it is told -ffp-contract=off, results differ from other backends' in
-/// the last bits.
+/// Arithmetic as the compiler generates it. Where it fuses a multiplication and an addition, results differ
+/// from those of other backends in the last bits. GCC does so for machines with such an instruction
+/// (-march=native) unless
+/// -ffp-contract=off is given.
 struct arithmetic_functions {
   template <class T>
   using number = T;

@@ -21,7 +21,7 @@
 
 namespace ferry {
 
-/// The host's cores as the device: every space is host memory, every verb has ended when it returns.
+/// The backend for the host's cores. Every space is host memory, and every verb has ended when it returns.
 struct host_backend : host::device_functions,
                       host::allocation_functions,
                       host::transfer_functions,

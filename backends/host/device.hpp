@@ -2,7 +2,7 @@
 
 namespace ferry::host {
 
-/// The host is one device, and always the current one.
+/// The host is one device, which is always current.
 class device_guard {
  public:
   template <class Exec>

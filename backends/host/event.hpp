@@ -9,7 +9,7 @@
 
 namespace ferry::host {
 
-/// Never made: see event_functions::record.
+/// Never constructed: see event_functions::record.
 class no_event final : public event {
  public:
   void wait() override {}
@@ -19,8 +19,7 @@ class no_event final : public event {
 struct event_functions {
   using native_event = no_event;
 
-  /// A host execution space's kernels have ended when its instance's fence returns, so there is no event to
-  /// keep.
+  /// Fences the instance. Its kernels have then ended, so there is no event to keep.
   template <HostExecutionSpace Exec>
   static event_handle record(const Exec& exec, event_pool<no_event>&) {
     static const std::string label = "ferry::record::host";
@@ -39,7 +38,7 @@ struct event_functions {
   static void fence(const Exec& exec, const std::string& label) {
     exec.fence(label);
   }
-  /// All host instances work in the order of the threads that call them.
+  /// All host instances run in the order of the calling threads, so they share an id.
   template <HostExecutionSpace Exec>
   static constexpr instance_id id_of(const Exec&) {
     return 0;

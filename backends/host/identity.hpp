@@ -11,8 +11,8 @@
 
 namespace ferry::host {
 
-/// What stands behind the first `key` of a file of "key : value" lines, or its first line where there is no key;
-/// empty where there is none.
+/// The value of the first `key` in a file of "key : value" lines; for an empty key the first line. Empty
+/// where there is none.
 inline std::string line_of(const char* path, std::string_view key) {
   std::FILE* file = std::fopen(path, "r");
   if (file == nullptr) return {};
@@ -33,7 +33,7 @@ inline std::string line_of(const char* path, std::string_view key) {
 }
 
 struct identity_functions {
-  /// The processor's name, and the kernel that maps its memory.
+  /// The name of the processor, and the operating system's kernel, which maps its memory.
   static device_id device_identity() {
     device_id made{line_of("/proc/cpuinfo", "model name"), "none"};
     if (made.device.empty()) made.device = "host";

@@ -2,7 +2,7 @@
 
 namespace ferry::host {
 
-/// Functors are called where they lie.
+/// Functors are called in place.
 struct launch_functions {
   template <class Policy>
   using by_argument = Policy;

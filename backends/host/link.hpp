@@ -4,7 +4,7 @@
 
 namespace ferry::host {
 
-/// There is no link: all memory is the host's.
+/// There is no link: all memory is host memory.
 struct link_functions {
   template <class T>
   KOKKOS_FORCEINLINE_FUNCTION static T read_over_link(const T* at) {

@@ -11,19 +11,18 @@
 #include <string_view>
 #include <vector>
 
-/// Which memory of the machine pages lie in, where it has more than one NUMA node. Everything here is advice
-/// that is given before the first touch: where the system does not take it, its default stays (the node of the
-/// thread that touches a page first).
+/// Placement of pages on machines with several NUMA nodes. It is advice, given before the first touch. Where
+/// the system does not follow it, the default holds: the node of the thread that touches a page first.
 namespace ferry::host::numa {
 
-/// Where pages shall be: nowhere in particular, on one node while it has room, or on several in turn.
+/// A placement of pages: the default, one preferred node, or several nodes interleaved.
 struct placement {
   enum class policy { unset, preferred, interleaved };
   policy how = policy::unset;
   std::vector<int> nodes;
 };
 
-/// The numbers of a list as Linux writes them ("0-2,7\n"), ascending. Empty for no list at all.
+/// The numbers of a list in the form of Linux ("0-2,7\n"), ascending. Empty for text that is not a list.
 inline std::vector<int> parse_node_list(std::string_view text) {
   constexpr int most = 1 << 16;
   std::vector<int> made;
@@ -48,13 +47,13 @@ inline std::vector<int> parse_node_list(std::string_view text) {
   return made;
 }
 
-/// The node of a device as Linux writes it ("1\n"); -1 where the machine does not know, as Linux says it.
+/// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
 inline int parse_node(std::string_view text) {
   const std::vector<int> one = parse_node_list(text);
   return one.size() == 1 ? one.front() : -1;
 }
 
-/// The first line of a small file; empty where there is none.
+/// The first line of a small file; empty where it can't be read.
 inline std::string first_line(const std::string& path) {
   std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
@@ -65,28 +64,28 @@ inline std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The machine's nodes that have memory; read once.
+/// The nodes of the machine that have memory; read once.
 inline const std::vector<int>& nodes_with_memory() {
   static const std::vector<int> nodes = parse_node_list(first_line("/sys/devices/system/node/has_memory"));
   return nodes;
 }
 
-/// For memory that one device reads: its own node, where that is one of several.
+/// For memory that one device reads: the node of the device, where there are several nodes.
 inline placement beside(int device_node, const std::vector<int>& nodes) {
   if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
   return {placement::policy::preferred, {device_node}};
 }
 
-/// For tables that the threads of all nodes read at random rows: in turn on all nodes, so that the nodes' links
-/// share the load whoever fills the table; with local placement, a table read from a file by one thread would
-/// lie on that thread's node.
+/// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
+/// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
+/// that thread's node.
 inline placement spread(const std::vector<int>& nodes) {
   if (nodes.size() < 2) return {};
   return {placement::policy::interleaved, nodes};
 }
 
-/// Gives the advice for whole pages that nobody has touched; returns memory_block::placement. No system call
-/// where nothing is asked for.
+/// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
+/// for the default.
 inline int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
   constexpr std::size_t bits = 8 * sizeof(unsigned long);
   constexpr long mode_preferred = 1, mode_interleave = 3;  // linux/mempolicy.h
@@ -97,14 +96,14 @@ inline int advise(void* pages, std::size_t bytes, const placement& wanted) noexc
     if (place < mask.size() * bits) mask[place / bits] |= 1ul << (place % bits);
   }
   const bool one = wanted.how == placement::policy::preferred;
-  // The kernel takes the number of bits for one more than it is.
+  // The kernel reads one bit less than this argument says.
   if (::syscall(SYS_mbind, pages, bytes, one ? mode_preferred : mode_interleave, mask.data(),
                 mask.size() * bits + 1, 0u) != 0)
     return 0;
   return one ? wanted.nodes.front() + 1 : -1;
 }
 
-/// What advise() returned, in words to append.
+/// The result of advise() as text to append.
 inline std::string describe(int advised) {
   if (advised == 0) return "";
   return advised < 0 ? ", interleaved over the NUMA nodes"

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-/// Stable parallel radix sort of keys, alone or with values, 11 bits a pass: each pass counts the digits of each
-/// chunk, lays out the chunks' shares of each digit one behind the other, and moves the keys there. One
-/// chunk a thread.
+/// Stable parallel radix sort of keys, with or without values, 11 bits per pass and one chunk per thread.
+/// Each pass counts the digits of each chunk, computes the places of each digit chunk by chunk, and moves the
+/// keys there.
 namespace ferry::host {
 
 struct radix_pass {
@@ -56,7 +56,7 @@ struct move_pairs : radix_pass {
   }
 };
 
-/// Running sums of a functor's values.
+/// Inclusive sums of a functor's values.
 template <class Term>
 struct running_sum {
   Term term;
@@ -70,14 +70,14 @@ struct running_sum {
 };
 
 struct sort_functions {
-  /// Scratch bytes that sort_pairs needs besides its arrays, whatever the number of threads: 16 KiB for each
-  /// 4096 pairs, up to 4 MiB.
+  /// Scratch bytes of sort_pairs, in addition to its arrays: 16 KiB per 4096 pairs, up to 4 MiB, for any
+  /// number of threads.
   static std::size_t sort_bytes(std::int64_t count, int, int) {
     return static_cast<std::size_t>(most_chunks(count)) * radix_pass::buckets * sizeof(std::int64_t);
   }
 
-  /// Sorts by the bits [first_bit, bits). On return `keys` and `values` point to the sorted arrays, one of the
-  /// two given for each.
+  /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
+  /// sorted arrays, each one of the two that were passed.
   template <HostExecutionSpace Exec>
   static void sort_pairs(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                          std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
@@ -111,7 +111,7 @@ struct sort_functions {
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
     return sort_bytes(count, first_bit, bits);
   }
-  /// The same of keys alone.
+  /// As sort_pairs, for keys without values.
   template <HostExecutionSpace Exec>
   static void sort_keys(const Exec& exec, std::uint64_t*& keys, std::uint64_t* other_keys, std::int64_t count,
                         int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {

@@ -10,7 +10,7 @@
 
 namespace ferry::host {
 
-/// One iteration for each block of bytes.
+/// Copies one block of bytes per iteration.
 struct copy_block {
   static constexpr std::size_t bytes = std::size_t{1} << 18;
 
@@ -42,7 +42,7 @@ struct transfer_functions {
     for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);
   }
   static void read(void* host, const void* device, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(host, device, bytes);  // no bytes may come with a null pointer
+    if (bytes != 0) std::memcpy(host, device, bytes);  // for zero bytes the pointers may be null
   }
   static void write(void* device, const void* host, std::size_t bytes) {
     if (bytes != 0) std::memcpy(device, host, bytes);

@@ -4,7 +4,7 @@
 
 namespace ferry::host {
 
-/// What the host backend's loops are cut to.
+/// Tuning numbers of the host backend.
 struct tuning_numbers {
   std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
   int staging_workers = 16;

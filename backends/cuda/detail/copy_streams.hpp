@@ -15,9 +15,9 @@
 
 namespace ferry::cuda {
 
-/// Streams of ferry's own for copies that the calling thread waits for. They take no notice of the legacy default
-/// stream, so nobody waits for what other libraries have enqueued there, and no user can capture them, as
-/// cudaStreamPerThread can be. Kept until Kokkos::finalize. Thread-safe.
+/// Streams of ferry for copies that the calling thread waits for. They do not synchronise with the legacy
+/// default stream, so a copy does not wait for work of other libraries there. Unlike cudaStreamPerThread,
+/// users can't capture them. Kept until Kokkos::finalize. Thread-safe.
 class copy_streams {
  public:
   copy_streams() = default;
@@ -30,7 +30,7 @@ class copy_streams {
     }
   }
 
-  /// A stream of the current device, which is `device`, that nobody else uses before put().
+  /// A stream of `device`, the current device, for exclusive use until put().
   cudaStream_t take(int device) {
     {
       const std::lock_guard lock(guard_);
@@ -71,7 +71,7 @@ class copy_streams {
   std::size_t lent_ = 0;
 };
 
-/// One of them, for as long as this lives.
+/// A stream of copy_streams, for its lifetime.
 class copy_stream {
  public:
   explicit copy_stream(int device)

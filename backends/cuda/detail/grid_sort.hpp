@@ -9,30 +9,32 @@
 
 namespace ferry::cuda {
 
-/// Sizes of a stable radix sort of keys in one launch, for batches that the device's multiprocessors hold between them. CUB
-/// takes ten launches for three digits, and for some hundred thousand keys they are what its time goes into: a plan of 131072
-/// indices into a million rows takes 0.052 ms with this one, 0.074 with CUB's (H200).
+/// Sizes of a stable radix sort of keys in one launch, for batches that fit into the device's multiprocessors
+/// together. CUB needs ten launches for three digits, which dominate its time for some hundred thousand keys.
+/// A plan of 131072 indices into a million rows takes 0.052 ms with this sort and 0.074 ms with CUB (H200).
 ///
-/// All blocks must be at work at once, so the sort begins when there is room for all of them, and waits for kernels that
-/// are in the way. It has at most one block for each multiprocessor, of which two fit into one: half of the device is
-/// enough. Kernels that wait for others meanwhile (NCCL's, rings) never hold it up while they leave half of the
-/// multiprocessors free; where they fill more, and wait for work that comes after the sort, both wait for ever.
+/// All blocks must be resident at once, so the sort starts when there is room for all of them, and waits for
+/// earlier kernels until then. It has at most one block per multiprocessor, and two fit into one, so half of
+/// the device is enough. Kernels that wait for other work (NCCL's, rings) do not delay it while they leave
+/// half of the multiprocessors free. Where they occupy more and wait for work that comes after the sort, both
+/// deadlock.
 struct grid_sort {
   static constexpr int threads = 512;
-  static constexpr int blocks_in_one = 2;  ///< of a multiprocessor: by registers, shared memory and threads
+  static constexpr int blocks_in_one =
+      2;  ///< resident per multiprocessor, by registers, shared memory and threads
   static constexpr int warps = threads / 32;
-  static constexpr int most_items = 8;  ///< keys of a thread
+  static constexpr int most_items = 8;  ///< keys per thread
   static constexpr int digit_bits = 8;
   static constexpr int bins = 1 << digit_bits;
   static constexpr std::int64_t most_blocks = 1024;
   static constexpr int counts_at_once = 8;           ///< in one load
-  static constexpr std::int64_t fewest_keys = 2049;  ///< CUB sorts fewer by one block
+  static constexpr std::int64_t fewest_keys = 2049;  ///< CUB sorts fewer keys by one block
 
   static std::int64_t blocks_for(std::int64_t count, int items) {
     const std::int64_t tile = std::int64_t{threads} * items;
     return (count + tile - 1) / tile;
   }
-  /// Keys of a thread; 0 for more than the multiprocessors hold with a block each, and for fewer than are worth it.
+  /// Keys per thread; 0 for too many keys for one block per multiprocessor, and for fewer than fewest_keys.
   static int items_for(std::int64_t count, int multiprocessors) {
     const std::int64_t most = std::min<std::int64_t>(most_blocks, multiprocessors);
     if (count >= fewest_keys)
@@ -40,11 +42,11 @@ struct grid_sort {
         if (blocks_for(count, items) <= most) return items;
     return 0;
   }
-  /// Counts from one digit to the next: those of all blocks.
+  /// Distance of the counts of two digits: the number of blocks, padded.
   static std::int64_t stride_for(std::int64_t blocks) {
     return (blocks + counts_at_once - 1) / counts_at_once * counts_at_once;
   }
-  /// Scratch for as many keys on any device.
+  /// Scratch bytes for `count` keys on any device.
   static std::size_t bytes(std::int64_t count) {
     const std::int64_t blocks = std::min(most_blocks, blocks_for(count, 1));
     return static_cast<std::size_t>(bins * stride_for(blocks)) * sizeof(std::uint16_t);
@@ -52,13 +54,14 @@ struct grid_sort {
   static int passes_for(int bits) { return (bits + digit_bits - 1) / digit_bits; }
 };
 
-/// Sorts by the bits [first_bit, first_bit + passes * width), least significant digit first (Knuth, The Art of Computer
-/// Programming 3, 5.2.5), between two buffers in turn; after an odd number of passes the keys lie in the one that is `to` now.
+/// Sorts by the bits [first_bit, first_bit + passes * width), least significant digit first (Knuth, The Art
+/// of Computer Programming 3, 5.2.5). The passes alternate between two buffers; after an odd number of passes
+/// the result is in `to`.
 ///
-/// Device mapping: a block has one tile of neighbouring keys, of which a warp has 32 Items. In each pass every warp ranks its
-/// keys among its own of the same digit, and every block says how many of each digit it has (counts[digit][block]). When
-/// all have said so, at a barrier of the grid, each block adds up what comes before its own keys and writes them to their
-/// places; behind another barrier the next pass reads them.
+/// Device mapping: a block has one tile of adjacent keys, a warp 32 * Items of them. In each pass, every warp
+/// ranks its keys among its own keys of the same digit, and every block publishes its count of each digit
+/// (counts[digit][block]). After a barrier of the grid, each block sums the counts before its own keys and
+/// writes the keys to their places. After another barrier the next pass reads them.
 template <int Items>
 struct sort_by_grid {
   static constexpr int threads = grid_sort::threads;
@@ -68,17 +71,17 @@ struct sort_by_grid {
   std::uint64_t* from;
   std::uint64_t* to;
   std::uint16_t* counts;
-  std::uint32_t stride;  ///< of counts
+  std::uint32_t stride;  ///< of `counts`
   std::uint32_t count;
   int first_bit;
   int passes;
   int width;
 
   struct shared {
-    std::uint16_t
-        seen[warps][grid_sort::bins];  ///< keys of a digit: of the warp so far, then of the warps before it
-    std::uint32_t first[grid_sort::bins];  ///< the place of the block's first key of a digit
-    std::uint32_t lower[warps];            ///< keys of the digits that a warp stands for
+    std::uint16_t seen[warps]
+                      [grid_sort::bins];   ///< keys of a digit: of the warp so far, then of the earlier warps
+    std::uint32_t first[grid_sort::bins];  ///< place of the block's first key of a digit
+    std::uint32_t lower[warps];            ///< keys of the digits of a warp
   };
   struct tile {
     std::uint64_t key[Items];
@@ -115,7 +118,7 @@ struct sort_by_grid {
            (static_cast<unsigned int>(digits()) - 1u);
   }
 
-  // Keys and counts come from other blocks: past the first level of cache, which may hold what stood there before.
+  // Other blocks wrote keys and counts, so loads bypass the first-level cache, which may hold older values.
   __device__ void load(tile& mine) const {
     for (int i = 0; i < Items; ++i) mine.key[i] = place(i) < count ? __ldcg(from + place(i)) : 0;
   }
@@ -144,7 +147,8 @@ struct sort_by_grid {
     __syncthreads();
   }
 
-  /// One thread for each digit. The last block also zeroes the counts up to `stride`, which find_places() loads by eight.
+  /// Publishes the counts, one thread per digit. The last block also zeroes the counts up to `stride`,
+  /// because find_places() loads eight at a time.
   __device__ void tell(shared& block) const {
     const int own = static_cast<int>(threadIdx.x);
     if (own >= digits()) return;
@@ -160,7 +164,7 @@ struct sort_by_grid {
       for (std::uint32_t b = gridDim.x; b < stride; ++b) __stcg(row + b, std::uint16_t{0});
   }
 
-  /// As many threads for each digit as there are, up to a warp.
+  /// Finds the place of the first key of each digit, with up to a warp of threads per digit.
   __device__ void find_places(shared& block) const {
     const int sharing = threads / digits() < 32 ? threads / digits() : 32;
     const int own = static_cast<int>(threadIdx.x) / sharing;
@@ -183,7 +187,7 @@ struct sort_by_grid {
       of_all += __shfl_xor_sync(all_lanes, of_all, step);
       of_blocks_before += __shfl_xor_sync(all_lanes, of_blocks_before, step);
     }
-    // Keys of lower digits: a scan over the digits, for each of which the first of its threads stands.
+    // Keys of lower digits: a scan over the digits, with the first thread of each digit.
     const bool stands = own < digits() && static_cast<int>(threadIdx.x) % sharing == 0;
     std::uint32_t upto = stands ? of_all : 0;
     for (int step = 1; step < 32; step *= 2) {
@@ -213,7 +217,8 @@ __global__ void __launch_bounds__(grid_sort::threads, grid_sort::blocks_in_one)
   sort.run(block);
 }
 
-/// The launch, on `stream`; cudaErrorCooperativeLaunchTooLarge where the device has no room for all blocks at once.
+/// Launches the sort on `stream`. Returns cudaErrorCooperativeLaunchTooLarge where the device can't run all
+/// blocks at once.
 template <int Items>
 cudaError_t launch_grid_sort(cudaStream_t stream, sort_by_grid<Items> sort) {
   void* arguments[] = {&sort};

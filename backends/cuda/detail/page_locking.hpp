@@ -2,7 +2,7 @@
 
 namespace ferry::cuda {
 
-/// What a device says of memory that it shares with the host; the names are those of CUDA's attributes.
+/// A device's attributes for memory that it shares with the host, with the names of CUDA's attributes.
 struct host_memory_facts {
   bool can_map_host_memory = false;
   bool unified_addressing = false;
@@ -10,10 +10,10 @@ struct host_memory_facts {
   bool can_use_host_pointer_for_registered_mem = false;
 };
 
-/// How host memory is had that the host and all devices reach at one address.
+/// How to get host memory that the host and all devices reach at one address.
 enum class page_locking {
-  registered,  ///< pages of ferry's own, then cudaHostRegister: several times faster, and of exactly the asked size
-  allocated,  ///< cudaHostAlloc
+  registered,  ///< own pages, then cudaHostRegister: several times faster, and of exactly the requested size
+  allocated,   ///< cudaHostAlloc
   impossible,
 };
 
@@ -24,7 +24,7 @@ constexpr page_locking page_locking_for(const host_memory_facts& device) {
   return device.unified_addressing ? page_locking::allocated : page_locking::impossible;
 }
 
-/// Why memory that exists already can't be locked for a device, as the end of a sentence; null where it can.
+/// Why existing memory can't be locked for a device, as the end of a sentence; null where it can.
 constexpr const char* why_not_registered(const host_memory_facts& device) {
   if (!device.can_map_host_memory)
     return "the device can't map host memory (cudaDevAttrCanMapHostMemory is 0)";
