@@ -21,7 +21,8 @@ namespace ferry {
 /// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
 /// active field. Two more members are optional. They let step_count::catch_up skip steps without a gradient.
 ///
-///   at_rest(weight, state)     whether no later step without a gradient changes the weight, also at a smaller lr
+///   at_rest(weight, state)     whether no later step without a gradient changes the weight, at any lr up to
+///                              this one
 ///   decay_state(state, steps)  applies that number of steps without a gradient to the state
 template <class Rule>
 concept Optimizer = requires(const Rule& rule, std::int64_t step) {

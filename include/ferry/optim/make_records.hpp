@@ -23,8 +23,8 @@ namespace ferry::optim {
 ///
 ///   rule       an optimizer rule or optim::chain
 ///   label      name of the table in messages and statistics
-///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first step
-///              that needs them makes them
+///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first
+///              step that needs them makes them
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range and for
 /// extents that are negative or overflow; bad_alloc and budget_exceeded where the memory is not available.

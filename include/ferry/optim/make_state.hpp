@@ -77,8 +77,8 @@ struct default_state<rowwise_int8_tensor<Space>> {
 ///              half, bfloat16 and 8-bit rows, else the element type itself)
 ///   rule       an optimizer rule or optim::chain, whose rule is taken
 ///   table      an array of rows or a rowwise_int8_tensor; only its extents and its label are read
-///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first step
-///              that needs them makes them
+///   StepCount  step_count::per_row and catch_up make the counters of the rows here; by default the first
+///              step that needs them makes them
 ///
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range; bad_alloc and
 /// budget_exceeded where the memory is not available.

@@ -21,10 +21,12 @@ namespace ferry::optim {
 /// Weights and optimizer state of a table, with those of one row in one record. Over a link, a step moves a
 /// row in one burst each way; separate tensors need one burst per array. Made by make_records; move-only.
 ///
-///   record   weights, each active field, then the row fields; each part starts at a multiple of 32 bytes, row
-///            fields are adjacent; zeros fill the gaps
+///   record   weights, each active field, then the row fields; each part starts at a multiple of 32 bytes,
+///            row fields are adjacent; zeros fill the gaps
 ///   table()  the weights, rows x width, for every verb; rows are row_bytes() bytes apart
 ///   field()  a field of the state in the same form, by position or by torch.optim's name
+///
+/// steps(), set_steps(), skipped(), seed(), set_seed() and row_steps() are those of optim::state.
 template <Optimizer Rule, class T, class StateType, MemorySpace Space>
 class records : public step_counted<Rule, Space> {
  public:

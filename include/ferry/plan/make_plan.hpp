@@ -152,8 +152,8 @@ void require_workspace(const Exec& exec, const Room& room, std::int64_t position
 /// Sorts the indices of a batch once, for every verb of that batch on tables of `rows` rows.
 ///
 ///   exec      the execution space instance that the sort is enqueued on
-///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64; in pageable memory it may be reused when
-///             the call returns, else when the first verb with the plan has ended
+///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64; in pageable memory it may be reused
+///             when the call returns, else when the first verb with the plan has ended
 ///   rows      rows of the tables that the plan is for
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///

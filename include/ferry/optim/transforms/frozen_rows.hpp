@@ -16,8 +16,8 @@ namespace ferry::optim {
 
 /// Rows with mask[row] != 0 keep their weights and state.
 ///
-///   mask  rank-1 array of integers, one per row of the table, in memory that the kernels reach; it must live and
-///         stay unchanged until the step that reads it has ended
+///   mask  rank-1 array of integers, one per row of the table, in memory that the kernels reach; it must
+///         live and stay unchanged until the step that reads it has ended
 template <class T, class Space>
 class frozen_rows {
  public:

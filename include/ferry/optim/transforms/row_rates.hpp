@@ -21,8 +21,8 @@ namespace ferry::optim {
 ///
 /// step_count::catch_up applies missed steps with the current factors.
 ///
-///   factors  rank-1 array of numbers, one per row of the table, in memory that the kernels reach; it must live
-///            and stay unchanged until the step that reads it has ended
+///   factors  rank-1 array of numbers, one per row of the table, in memory that the kernels reach; it must
+///            live and stay unchanged until the step that reads it has ended
 template <class T, class Space>
 class row_rates {
  public:
