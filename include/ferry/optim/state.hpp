@@ -15,6 +15,13 @@
 #include <string_view>
 #include <utility>
 
+/// Optimizers: rules, transforms of their steps, and the state of a table. ferry::step and ferry::catch_up
+/// use them.
+///
+///   rules       sgd, adagrad, rowwise_adagrad, adadelta, rmsprop, rprop, asgd, adam, adamw, adamax, nadam,
+///               sparse_adam, partial_rowwise_adam, lamb, lars, lion, ftrl
+///   transforms  clip_norm, clip_value, max_norm, grad_scale, row_rates, frozen_rows; see chain
+///   state       make_state, or make_records for weights and state in one record per row
 namespace ferry::optim {
 
 /// The state of an optimizer for one table: a rows x width tensor per active field of the rule, a rows x 1

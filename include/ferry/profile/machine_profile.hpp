@@ -51,7 +51,7 @@ struct machine_profile {
   double mapped_read_gb_per_s = 51;   ///< reading rows
   double mapped_write_gb_per_s = 47;  ///< writing rows
   double mapped_reach_gib = 0.125;    ///< table size above which short rows cost more
-  double mapped_growth = 0.13;        ///< part by which short rows cost more, per doubling above the reach
+  double mapped_growth = 0.13;        ///< additional mapped_row_ns of a row per doubling above the reach
   /// @}
 
   /// @name Random rows in device memory
@@ -64,9 +64,9 @@ struct machine_profile {
 
   /// @name Random rows by the threads of the host
   /// @{
-  double host_read_row_ns = 1.8;    ///< least cost of a row that is read
+  double host_read_row_ns = 1.8;    ///< fixed cost of a row that is read
   double host_read_gb_per_s = 200;  ///< reading rows
-  double host_write_row_ns = 2.6;   ///< least cost of a row that is written
+  double host_write_row_ns = 2.6;   ///< fixed cost of a row that is written
   double host_write_gb_per_s = 38;  ///< writing rows
   double host_growth = 1.8;         ///< extra cost of a row alone in 64 KiB far above 4 GiB, in short rows
   /// @}

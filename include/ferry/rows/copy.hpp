@@ -188,8 +188,8 @@ void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
 ///
 /// path::staged is the default between pageable memory and a device. It occupies the calling thread, and a
 /// copy to the host has ended when it returns. The operands must not overlap. They must live until the work
-/// has ended, see ferry::ticket. Throws invalid_argument for extents that differ, for operands that overlap,
-/// and for memory that `exec` does not reach by the path.
+/// has ended, see ferry::ticket. Throws invalid_argument for extents that differ, for contiguous operands
+/// that overlap, and for memory that `exec` does not reach by the path.
 template <class Exec, class From, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>(),
                             detail::flaw_of_array<To>()) == detail::flaw::none)

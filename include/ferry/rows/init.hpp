@@ -95,10 +95,10 @@ consteval void require_numbers() {
 }  // namespace detail
 
 /// Initial values for an array of rows in any memory space. Each function waits for the verbs in flight on
-/// the array and blocks until the array is filled. Random values are a pure function of the seed and the
+/// a tensor and blocks until the array is filled. Random values are a pure function of the seed and the
 /// row-major position: the same bits on every backend, in every memory space and for every number of threads.
 /// They are computed in double and rounded once to the element type. Throws invalid_argument for an array
-/// whose rows are strided inside.
+/// whose rows are not dense.
 namespace init {
 
 /// Every element = 0, or T{} for elements that are not numbers.
