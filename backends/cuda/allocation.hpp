@@ -96,8 +96,8 @@ inline memory_block page_locked(const char* space, std::size_t bytes, const std:
 }
 
 /// Advises that managed memory stays on the host. The driver then maps it into the device with large pages,
-/// so random rows run at the speed of the link for tables of any size. Both advices are needed before the
-/// first touch. Without accessed-by the pages migrate.
+/// so random rows run at the speed of the link for tables of any size. Both pieces of advice are needed
+/// before the first touch. Without accessed-by the pages migrate.
 inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int device) {
 #if CUDART_VERSION >= 13000
   const cudaMemLocation home{cudaMemLocationTypeHost, 0};

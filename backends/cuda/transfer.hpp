@@ -25,8 +25,7 @@ struct transfer_functions {
     const device_guard on(exec);
 #if CUDART_VERSION >= 13000
     const cudaStream_t stream = exec.cuda_stream();
-    if (count > 1 && stream != nullptr &&
-        stream != cudaStreamLegacy) {  // CUDA takes no batch on the legacy stream
+    if (count > 1 && stream != nullptr && stream != cudaStreamLegacy) {  // the legacy stream takes none
       cudaMemcpyAttributes attributes{};
       attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
       std::size_t first = 0;

@@ -4,8 +4,7 @@ namespace ferry::host {
 
 /// Arithmetic as the compiler generates it. Where it fuses a multiplication and an addition, results differ
 /// from those of other backends in the last bits. GCC does so for machines with such an instruction
-/// (-march=native) unless
-/// -ffp-contract=off is given.
+/// (-march=native), except with -ffp-contract=off.
 struct arithmetic_functions {
   template <class T>
   using number = T;

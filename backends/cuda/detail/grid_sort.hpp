@@ -20,8 +20,7 @@ namespace ferry::cuda {
 /// deadlock.
 struct grid_sort {
   static constexpr int threads = 512;
-  static constexpr int blocks_in_one =
-      2;  ///< resident per multiprocessor, by registers, shared memory and threads
+  static constexpr int blocks_in_one = 2;  ///< per multiprocessor: by registers, shared memory and threads
   static constexpr int warps = threads / 32;
   static constexpr int most_items = 8;  ///< keys per thread
   static constexpr int digit_bits = 8;
@@ -78,8 +77,8 @@ struct sort_by_grid {
   int width;
 
   struct shared {
-    std::uint16_t seen[warps]
-                      [grid_sort::bins];   ///< keys of a digit: of the warp so far, then of the earlier warps
+    std::uint16_t
+        seen[warps][grid_sort::bins];  ///< keys of a digit: of the warp so far, then of the warps before it
     std::uint32_t first[grid_sort::bins];  ///< place of the block's first key of a digit
     std::uint32_t lower[warps];            ///< keys of the digits of a warp
   };

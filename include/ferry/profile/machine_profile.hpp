@@ -71,9 +71,8 @@ struct machine_profile {
   double host_growth = 1.8;         ///< extra cost of a row alone in 64 KiB far above 4 GiB, in short rows
   /// @}
 
-  double cooperative_row_ns = 1.25;  ///< path::cooperative: least cost of a row
-  double cooperative_link_share =
-      0.9;  ///< path::cooperative: part of the DMA rate that both sides reach together
+  double cooperative_row_ns = 1.25;     ///< path::cooperative: least cost of a row
+  double cooperative_link_share = 0.9;  ///< path::cooperative: part of the DMA rate that both sides reach
 
   /// One bit per group of numbers that was measured on this machine; 0 for the defaults.
   unsigned measured = 0;

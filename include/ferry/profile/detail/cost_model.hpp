@@ -237,8 +237,7 @@ class cost_model {
     host.ns *= ring.rounds() * pieces::workers / ring.count;
     const double wire = bytes_ / (to_device ? p_.link_read_gb_per_s : p_.link_write_gb_per_s);
     row_cost row{slower_of(host.ns, wire), host.ns > wire ? bottleneck::host : bottleneck::link_bytes};
-    if (f_.what != verb::copy)
-      row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices are copied to the host
+    if (f_.what != verb::copy) row.ns += 8.0 / p_.dma_from_device_gb_per_s;  // the indices go to the host
     return sum(p_.staged_call_us + ring.start_us(), row);
   }
 
