@@ -51,5 +51,22 @@ FERRY_TEST_ON_HOST(step<optim::adagrad, 1>)
 FERRY_TEST_ON_HOST(
     whole_step<kernels::nearest_weights<float>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
 FERRY_TEST_ON_HOST(whole_step<kernels::nearest_weights<float>, optim::sgd, clipped, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<false>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<true>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<false>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
+FERRY_TEST_ON_HOST(whole_step<kernels::rowwise_int8_weights<false>, optim::adam, clipped, 2, 0>)
+
+// Rows that are read after the steps that they missed, and rows that become 8-bit ones.
+template <class Rule, int Fields>
+using caught_up = kernels::caught_up_rows<float, tile, list, float, float,
+                                          kernels::catch_up_schedule<typename Rule::template update<float>>,
+                                          kernels::transform_pack<>, kernels::nearest_weights<float>, Fields>;
+FERRY_TEST_ON_HOST(caught_up<optim::sgd, 0>)
+FERRY_TEST_ON_HOST(caught_up<optim::adam, 2>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<float, kernels::identity>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<ferry::half_t, kernels::deciding_positions>)
 
 }  // namespace ferry_test

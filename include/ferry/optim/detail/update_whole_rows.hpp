@@ -150,7 +150,7 @@ struct update_whole_rows {
       const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
         tile here;
         stepped(here, with, column, count);
-        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.weight[e]);
+        load_tile<Tile>(value, static_cast<const Compute*>(here.weight), count);
       });
       to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
     }

@@ -15,6 +15,7 @@
 ///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
 ///                    for it; segment_within(i) is the same for an item that is known to exist
 ///   position(k)      the row of the values array behind place k of such a range
+///   in_order         is there where the positions of item i + 1 follow those of item i
 namespace ferry::kernels {
 
 struct row_segment {
@@ -45,6 +46,7 @@ struct index_rows {
     else
       return false;
   }
+  static constexpr bool in_order = true;
   KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {row(i, false), i, i + 1}; }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
@@ -87,6 +89,7 @@ struct listed_rows {
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
   KOKKOS_FUNCTION static bool blocked() { return false; }
+  static constexpr bool in_order = true;
   KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {rows[i], i, i + 1}; }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
