@@ -11,7 +11,7 @@ namespace ferry_test {
 namespace kernels = ferry::kernels;
 namespace optim = ferry::optim;
 using tile = kernels::host_tile;
-using plan = kernels::plan_rows<true>;
+using plan = kernels::plan_rows;
 using list = kernels::index_rows<std::int64_t, ferry::bounds::check>;
 using unit = kernels::opaque<4>;
 

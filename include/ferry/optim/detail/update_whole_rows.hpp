@@ -49,6 +49,11 @@ struct update_whole_rows {
   Transforms transforms;
   const index_report* refusal;
 
+  static constexpr bool takes_teams = true;  ///< on a device, see schedule
+  [[nodiscard]] static std::int64_t per_item() { return 1; }
+  /// Vector lanes for each row.
+  [[nodiscard]] int lanes() const { return lanes_for(width); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
     if (is_refused()) return;
     const row_segment rows = source.segment(item);

@@ -54,22 +54,19 @@ struct index_rows {
 };
 
 /// Item i is segment i of a plan: one row of the table and all positions that name it, in their order.
-template <bool Checked>
 struct plan_rows {
   const std::int64_t* unique_rows = nullptr;
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   const std::int64_t* unique_count = nullptr;
-  const index_report* findings = nullptr;
-  const index_report* repeats = nullptr;  ///< where duplicates were looked for
-  const void* long_sums = nullptr;        ///< see sum_long_segments; null where there is no such buffer
+  const index_report* findings = nullptr;  ///< where indices were looked at
+  const index_report* repeats = nullptr;   ///< where duplicates were looked for
+  const void* long_sums = nullptr;         ///< see sum_long_segments; null where there is no such buffer
   std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION bool blocked() const {
-    if constexpr (Checked)
-      return findings->out_of_range != 0 || (repeats != nullptr && repeats->duplicates != 0);
-    else
-      return repeats != nullptr && repeats->duplicates != 0;
+    return (findings != nullptr && findings->out_of_range != 0) ||
+           (repeats != nullptr && repeats->duplicates != 0);
   }
   KOKKOS_FUNCTION std::int64_t items(std::int64_t most) const {
     return *unique_count < most ? *unique_count : most;

@@ -34,6 +34,8 @@ struct apply_rows {
   detail::fast_divisor tiles;
   Operation operation;
 
+  [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || operation.is_refused()) return;
     const std::int64_t item = tiles.quotient(i);

@@ -99,13 +99,12 @@ void launch_gather_units(const Exec& exec, const std::string& label, const Table
   if constexpr (std::is_same_v<Order, schedule::flat>) {
     using kernel = kernels::gather_row_pairs<Unit, Source>;
     const std::int64_t step = kernel::step_for(to.width);
-    order.run(
-        exec, label, kernel::pairs(items, step), to.width,
-        kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step});
+    launch(exec, label, order, kernel::pairs(items, step), to.width,
+           kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step});
   } else {
     using kernel = kernels::gather_rows<Unit, Unit, Source>;
-    order.run(exec, label, items, to.width,
-              kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+    launch(exec, label, order, items, to.width,
+           kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
   }
 }
 
@@ -126,9 +125,9 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     using to_unit = std::conditional_t<opaque, unit_of<in>, Out>;
     using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
     const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
-    order.run(exec, label, items, parts,
-              kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
-                     reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
+    launch(exec, label, order, items, parts,
+           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
   } else if constexpr (moves) {
     if (in_wide_units(table, out))
       launch_gather_units<kernels::opaque16>(exec, label, table, out, source, items, order);
@@ -138,9 +137,9 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     constexpr int each = kernels::packed_tile::elements;
     const bool packed = in_packets<each>(table, out);
     const std::int64_t tiles = packed ? wide / each : wide;
-    order.run(exec, label, items, tiles,
-              kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
-                                                     fast_divisor(tiles), packed, source});
+    launch(exec, label, order, items, tiles,
+           kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
+                                                  fast_divisor(tiles), packed, source});
   }
 }
 
