@@ -10,15 +10,9 @@
 /// The kernels that look at indices alone. One thread for each position or segment.
 namespace ferry::kernels {
 
-/// Fills the report, so that a later kernel of the same verb can refuse to write.
-template <class Index, class Bounds>
-struct validate_indices {
-  index_rows<Index, Bounds> source;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { (void)source.row(i, true); }
-};
-
-/// Raw indices -> rows (-1: none), where row_of is given. keys and order, where given, are what the sort takes:
-/// positions without a row get the key `rows` and so end up behind all others.
+/// Fills the report, so that a later kernel of the same verb can refuse to write. Raw indices -> rows (-1: none), where
+/// row_of is given. keys and order, where given, are what the sort takes: positions without a row get the key `rows` and so
+/// end up after all others.
 template <class Index, class Bounds>
 struct resolve_indices {
   index_rows<Index, Bounds> source;

@@ -39,7 +39,7 @@ struct index_rows {
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
   }
-  /// Only reads findings of an earlier kernel, see validate_indices.
+  /// Only reads findings of an earlier kernel, see resolve_indices.
   KOKKOS_FUNCTION bool blocked() const {
     if constexpr (Bounds::reports)
       return report.findings->out_of_range != 0;
@@ -127,7 +127,7 @@ struct sorted_identity {
 };
 
 /// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs
-/// findings of an earlier kernel where bad indices are to be reported, see validate_indices.
+/// findings of an earlier kernel where bad indices are to be reported, see resolve_indices.
 template <class Index, class Bounds>
 struct index_destinations {
   index_rows<Index, Bounds> to;

@@ -79,7 +79,8 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
-      launch(exec, of.label(Path::name, "validate"), n, kernels::validate_indices<plain, Bounds>{source});
+      launch(exec, of.label(Path::name, "validate"), n,
+             kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);

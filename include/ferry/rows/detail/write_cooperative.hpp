@@ -42,15 +42,13 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
 
   list.bring(of, store.unique_rows);
   auto queue = split.for_host(slots.per_slot());
-  with_rows_to_slot(batch, kernels::identity{}, [&](const auto& mover) {
-    slots.from_device(queue, mover, all_by_ring{},
-                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                        const auto packed = dense_rows<const wire, pinned_space>(
-                            reinterpret_cast<const wire*>(slot), count, wide, "slot");
-                        launch_update<unique>(here, labels, job,
-                                              kernels::listed_rows{list.from(first, slots)}, count, packed);
-                      });
-  });
+  slots.from_device(queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
+                    [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                      const auto packed = dense_rows<const wire, pinned_space>(
+                          reinterpret_cast<const wire*>(slot), count, wide, "slot");
+                      launch_update<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
+                                            count, packed);
+                    });
   split.behind(of);
 }
 

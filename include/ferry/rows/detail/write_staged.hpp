@@ -39,15 +39,14 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
   const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
-  with_rows_from_slot<Exec>(batch, kernels::identity{}, [&](const auto& mover) {
-    slots.to_device(
-        mover, all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-          launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{}, count);
-          return false;
-        });
-  });
+  slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
+                  [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                    const auto packed =
+                        dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
+                    launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{},
+                                  count);
+                    return false;
+                  });
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
@@ -93,15 +92,13 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   } else {
     ring<Exec> slots(of, of.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning().staging_workers);
-    with_rows_to_slot(batch, kernels::identity{}, [&](const auto& mover) {
-      slots.from_device(mover, rest_of,
-                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                          launch_update<duplicates::assume_unique>(
-                              here, labels, job, kernels::listed_rows{rows + first}, count,
-                              dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot),
-                                                                    count, width, "slot"));
-                        });
-    });
+    slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
+                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                        launch_update<duplicates::assume_unique>(
+                            here, labels, job, kernels::listed_rows{rows + first}, count,
+                            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
+                                                                  width, "slot"));
+                      });
   }
   if (straight.empty()) return;
   // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
