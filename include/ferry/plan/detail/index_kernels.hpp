@@ -81,7 +81,9 @@ struct place_segments {
   std::int64_t* unique_count;
   std::int64_t* run_count;
 
+  /// A plan of no positions has one item, which closes it.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    if (from.count == 0) return close(0, 0, 0);
     const std::uint64_t adds = from(k);
     const auto segments = static_cast<std::int64_t>(sorted_rows[k] & 0xffffffffu);
     const auto runs = static_cast<std::int64_t>(sorted_rows[k] >> sorted_keys::runs_shift);
@@ -101,19 +103,12 @@ struct place_segments {
     if (!valid && k == 0) close(0, 0, 0);
   }
 
-  /// Also what a plan of no positions consists of.
   KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
     segment_begin[segments] = places;
     run_begin[runs] = segments;
     *unique_count = segments;
     *run_count = runs;
   }
-};
-
-/// A plan of no positions; one thread.
-struct close_empty_plan {
-  place_segments plan;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close(0, 0, 0); }
 };
 
 /// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.

@@ -101,17 +101,12 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
   const std::int64_t width = values.width();
   if (slots == 0 || width == 0) return;
   auto* sums = of.template scratch<Sum>(slots * width);
-  const auto with_tile = [&]<class Tile>(Tile) {
-    const std::int64_t tiles = width / Tile::elements;
-    launch(of.exec(), of.label_part(label, "sum_long"), slots * tiles,
-           kernels::sum_long_segments<Sum, Tile, plain>{from.order, from.inverse, from.segment_begin,
-                                                        values.data, values.row_stride(), sums, width,
-                                                        fast_divisor(tiles)});
-  };
-  if (in_packets<4>(values))
-    with_tile(kernels::packed_tile{});
-  else
-    with_tile(kernels::single_tile{});
+  const bool packed = in_packets<4>(values);
+  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
+  launch(
+      of.exec(), of.label_part(label, "sum_long"), slots * tiles,
+      kernels::sum_long_segments<Sum, plain>{from.order, from.inverse, from.segment_begin, values.data,
+                                             values.row_stride(), sums, width, fast_divisor(tiles), packed});
   source.long_sums = sums;
   source.long_stride = width;
 }
