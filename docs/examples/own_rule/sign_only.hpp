@@ -8,7 +8,7 @@
 
 namespace own {
 
-/// A transform: of each gradient the sign alone, before the rule sees it.
+/// A transform that replaces each gradient by its sign before the rule sees it.
 struct sign_only {
   static constexpr std::string_view name = "sign_only";
 
