@@ -24,14 +24,16 @@
 namespace ferry::cuda {
 
 /// Stable radix sorts and a scan, on the stream of an instance, without synchronisation. They use CUB; keys
-/// without values are sorted by one launch of grid_sort where that is faster.
+/// without values are sorted by one launch of grid_sort where that is faster. Templates, so that
+/// only who sorts compiles the kernels.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the default device, as for the functions
   /// below.
+  template <class Key = std::uint64_t>
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
-    cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
+    cub::DoubleBuffer<Key> keys(nullptr, nullptr);
     cub::DoubleBuffer<std::int64_t> values(nullptr, nullptr);
     check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, values, count, first_bit, bits),
           "cub::DeviceRadixSort");
@@ -40,11 +42,12 @@ struct sort_functions {
 
   /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
   /// sorted arrays, each one of the two that were passed.
-  static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                         std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
-                         int bits, void* workspace, std::size_t workspace_bytes) {
+  template <class Key>
+  static void sort_pairs(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t*& values,
+                         std::int64_t* other_values, std::int64_t count, int first_bit, int bits,
+                         void* workspace, std::size_t workspace_bytes) {
     const device_guard on(exec);
-    cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
+    cub::DoubleBuffer<Key> key_buffers(keys, other_keys);
     cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
     check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
                                           first_bit, bits, exec.cuda_stream()),
@@ -55,10 +58,11 @@ struct sort_functions {
 
   /// Scratch bytes of sort_keys. Counts of the functions below are less than 2^32, so CUB uses 32-bit
   /// offsets.
+  template <class Key = std::uint64_t>
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
-    cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
+    cub::DoubleBuffer<Key> keys(nullptr, nullptr);
     check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
                                          bits),
           "cub::DeviceRadixSort");
@@ -66,13 +70,13 @@ struct sort_functions {
   }
   /// As sort_pairs, for keys without values and without set bits from `bits` on. The workspace is aligned to
   /// 16 bytes.
-  static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                        std::int64_t count, int first_bit, int bits, void* workspace,
-                        std::size_t workspace_bytes) {
+  template <class Key>
+  static void sort_keys(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t count,
+                        int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
     const device_guard on(exec);
     if (sort_in_one_launch(exec, keys, other_keys, count, first_bit, bits, workspace, workspace_bytes))
       return;
-    cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
+    cub::DoubleBuffer<Key> buffers(keys, other_keys);
     check(
         cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
                                        first_bit, bits, exec.cuda_stream()),
@@ -80,13 +84,14 @@ struct sort_functions {
     keys = buffers.Current();
   }
 
-  /// Scratch bytes of inclusive_sum, for any functor.
+  /// Scratch bytes of inclusive_sum, for a functor of type Term.
+  template <class Term>
   static std::size_t sum_bytes(std::int64_t count) {
     const device_guard on(default_device());
     std::size_t bytes = 0;
-    const std::uint64_t* from = nullptr;
     std::uint64_t* to = nullptr;
-    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, from, to, static_cast<std::uint32_t>(count)),
+    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), to,
+                                        static_cast<std::uint32_t>(count)),
           "cub::DeviceScan");
     return bytes;
   }
@@ -95,18 +100,22 @@ struct sort_functions {
   static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
                             std::int64_t count, void* workspace, std::size_t workspace_bytes) {
     const device_guard on(exec);
-    const auto terms = thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
-    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms, sums,
+    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms_of(term), sums,
                                         static_cast<std::uint32_t>(count), exec.cuda_stream()),
           "cub::DeviceScan");
   }
 
  private:
+  template <class Term>
+  static auto terms_of(const Term& term) {
+    return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
+  }
+
   /// Sorts by grid_sort. Returns false for too few or too many keys, and where the device can't run all
   /// blocks at once.
-  static bool sort_in_one_launch(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                                 std::int64_t count, int first_bit, int bits, void* workspace,
-                                 std::size_t workspace_bytes) {
+  template <class Key>
+  static bool sort_in_one_launch(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t count,
+                                 int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
     if (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
       return false;
     const int device = exec.cuda_device();

@@ -120,7 +120,10 @@ struct sort_functions {
                workspace_bytes);
   }
 
-  static std::size_t sum_bytes(std::int64_t) { return 0; }
+  template <class Term>
+  static std::size_t sum_bytes(std::int64_t) {
+    return 0;
+  }
   /// sums[k] = term(0) + ... + term(k) for k in [0, count).
   template <HostExecutionSpace Exec, class Term>
   static void inclusive_sum(const Exec& exec, const Term& term, std::uint64_t* sums, std::int64_t count,

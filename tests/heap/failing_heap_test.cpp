@@ -148,13 +148,13 @@ void survive_all_verbs() {
   });
   if constexpr (Space::is_host_accessible) {
     survive("gather staged",
-            [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, chain{}).wait(); });
+            [](auto& of) { ferry::gather(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("scatter staged",
-            [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, chain{}).wait(); });
+            [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("scatter_add staged",
-            [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch, chain{}).wait(); });
+            [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("step staged", [](auto& of) {
-      ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, chain{}).wait();
+      ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, staged{}).wait();
     });
   }
   CHECK(failures > 200);

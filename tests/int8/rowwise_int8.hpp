@@ -1,6 +1,6 @@
 #pragma once
 
-#include "conversion.hpp"
+#include "rows/conversion.hpp"
 #include "support/arrays.hpp"
 #include "support/oracle.hpp"
 #include "support/random.hpp"

@@ -262,7 +262,7 @@ TEST_CASE("transforms and random rounding on records", "[optim][records]") {
   const auto start = values<ferry::half_t>(random, rows * width);
   auto table = make<ferry::mapped_space>("weights", rows, width, start);
   auto state = ferry::optim::make_state(chain, table);
-  auto of = ferry::optim::make_records<ferry::half_t, ferry::mapped_space>(staged, "weights", rows, width);
+  auto of = ferry::optim::make_records<ferry::half_t, ferry::mapped_space>(chain, "weights", rows, width);
   put_part(of, of.table(), start);
   state.set_seed(77);
   of.set_seed(77);

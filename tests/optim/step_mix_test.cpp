@@ -233,7 +233,7 @@ TEST_CASE("tables without columns", "[optim][step]") {
   auto state = ferry::optim::make_state(chain, table);
   ferry::rowwise_int8_tensor<space> codes("codes", rows, 0);
   auto of_codes = ferry::optim::make_state(chain, codes);
-  auto records = ferry::optim::make_records<float, space>(staged, "records", rows, 0);
+  auto records = ferry::optim::make_records<float, space>(chain, "records", rows, 0);
   for_each_path<space, ferry::device_space, work::changes>([&](auto path) {
     CAPTURE(path.name);
     ferry::step(exec, chain, table, state, which, grads, path, ferry::nonfinite::skip{}).wait();

@@ -24,7 +24,7 @@ struct late_objects {
   std::optional<ferry::tensor<float, ferry::pinned_space>> table;
   std::optional<ferry::tensor<float, ferry::device_space>> rows;
   ferry::row_plan plan;
-  ferry::ticket gathered, chain, stepped, detached;
+  ferry::ticket gathered, staged, stepped, detached;
   ferry::future<ferry::tensor<float, ferry::device_space>> made;
 };
 
@@ -42,7 +42,7 @@ int main(int argc, char* argv[]) {
     const std::vector<int> indices{5, 999, 5, 0};
     late.plan = ferry::make_plan(exec, indices, 1000);
     late.gathered = ferry::gather(exec, *late.table, indices, *late.rows);
-    late.chain = ferry::gather(exec, *late.table, indices, *late.rows, ferry::path::staged{});
+    late.staged = ferry::gather(exec, *late.table, indices, *late.rows, ferry::path::staged{});
     late.detached = ferry::scatter_add(exec, *late.table, late.plan, *late.rows);
     auto sgd = ferry::optim::sgd{.lr = 0.5};
     auto state = ferry::optim::make_state(sgd, *late.table);

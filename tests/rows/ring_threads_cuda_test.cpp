@@ -100,28 +100,24 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
     ferry::detail::launch_context<exec_space> of(exec, "test");
     {
       ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
-      ferry::detail::with_rows_from_slot<exec_space>(
-          ferry::make_ref(there), ferry::kernels::identity{}, [&](const auto& mover) {
-            slots.to_device(mover, ferry::detail::all_by_ring{},
-                            [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
-                              std::copy_n(content.begin() + first * 3, count * 3,
-                                          reinterpret_cast<element*>(slot));
-                              filled += count;
-                              return false;
-                            });
+      slots.to_device(
+          ferry::detail::mover_from_slot<exec_space>(ferry::make_ref(there), ferry::kernels::identity{}),
+          ferry::detail::all_by_ring{},
+          [&](const auto&, std::byte* slot, std::int64_t first, std::int64_t count) {
+            std::copy_n(content.begin() + first * 3, count * 3, reinterpret_cast<element*>(slot));
+            filled += count;
+            return false;
           });
     }
     {
       ferry::detail::ring<exec_space> slots(of, exec, "ferry_test::alone", items, item_bytes, 0);
-      ferry::detail::with_rows_to_slot(
-          ferry::make_ref(there), ferry::kernels::identity{}, [&](const auto& mover) {
-            slots.from_device(
-                mover, ferry::detail::all_by_ring{},
-                [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                  std::copy_n(reinterpret_cast<const element*>(slot), count * 3, back.data() + first * 3);
-                  drained += count;
-                });
-          });
+      slots.from_device(ferry::detail::mover_to_slot(ferry::make_ref(there), ferry::kernels::identity{}),
+                        ferry::detail::all_by_ring{},
+                        [&](const auto&, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                          std::copy_n(reinterpret_cast<const element*>(slot), count * 3,
+                                      back.data() + first * 3);
+                          drained += count;
+                        });
     }
     of.finish().wait();
     CHECK(filled == items);

@@ -45,7 +45,7 @@ class late_write final : public ferry::event {
 };
 
 ferry::ticket ticket_of(std::shared_ptr<ferry::event> done) {
-  ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+  ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
   state->done = std::move(done);
   return ferry::ticket(std::move(state));
 }

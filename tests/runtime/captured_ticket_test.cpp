@@ -22,7 +22,7 @@ struct captured_work {
   int undone = 0;
 
   ferry::ticket capture() {
-    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+    ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
     state->resources.push_back(resource);
     state->mark = [this]() -> ferry::event_handle {
       if (capturing) throw ferry::invalid_argument("still being captured");

@@ -61,9 +61,9 @@ TEST_CASE("leases outlive their pool", "[event_pool]") {
 
 TEST_CASE("no two threads have one event at a time", "[event_pool]") {
   ferry::event_pool<int> events;
-  std::vector<std::jthread> worker team;
+  std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t)
-    worker_team.emplace_back([&events] {
+    threads.emplace_back([&events] {
       for (int i = 0; i < 2000; ++i) {
         const auto mine = events.take();
         *mine = i;

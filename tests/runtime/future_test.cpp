@@ -30,7 +30,7 @@ struct scripted {
 
   /// Work that ends as soon as it is waited for.
   ferry::future<watched> start(bool fails = false) {
-    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+    ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
     work->end();
     state->done = work;
     if (fails)

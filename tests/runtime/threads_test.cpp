@@ -74,11 +74,11 @@ TEST_CASE("threads with instances of their own share tables, plans and the engin
       std::this_thread::yield();
     }
   });
-  std::vector<std::thread> worker team;
+  std::vector<std::thread> workers;
   for (int t = 0; t < threads; ++t)
-    worker_team.emplace_back(
+    workers.emplace_back(
         [&, t] { found[static_cast<std::size_t>(t)] = work(instances[static_cast<std::size_t>(t)], of, t); });
-  for (auto& each : worker_team) each.join();
+  for (auto& each : workers) each.join();
   over = true;
   trims.join();
   for (std::size_t t = 0; t < found.size(); ++t) CHECK(found[t] == expected[t]);

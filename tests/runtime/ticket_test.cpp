@@ -49,7 +49,7 @@ struct scripted_work {
 
   ferry::ticket start(bool with_error) {
     fails = with_error;
-    ferry::detail::ticket_state_handle flight(new ferry::detail::ticket_state);
+    ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
     state->done = done;
     state->resources.push_back(resource);
     state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};

@@ -12,7 +12,7 @@ using number = ferry::detail::number_t<exec, float>;
 
 template <class Rule, int Fields>
 using step_on_packet = ferry::kernels::apply_rows<
-    number, ferry::kernels::packed_tile, ferry::duplicates::sum, ferry::kernels::plan_rows<true>, float,
+    number, ferry::kernels::packed_tile, ferry::duplicates::sum, ferry::kernels::plan_rows, float,
     ferry::kernels::update_row<ferry::kernels::nearest_weights<float>, float,
                                ferry::kernels::global_schedule<typename Rule::template update<number>>,
                                ferry::kernels::transform_pack<>, Fields>>;

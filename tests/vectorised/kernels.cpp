@@ -11,7 +11,7 @@ namespace ferry_test {
 namespace kernels = ferry::kernels;
 namespace optim = ferry::optim;
 using tile = kernels::host_tile;
-using plan = kernels::plan_rows<true>;
+using plan = kernels::plan_rows;
 using list = kernels::index_rows<std::int64_t, ferry::bounds::check>;
 using unit = kernels::opaque<4>;
 
@@ -26,7 +26,7 @@ using step = step_of<kernels::nearest_weights<float>, float, Rule, Fields>;
 template <class Weights, class Rule, class Stages, int Fields, int RowFields>
 using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::sum, plan, float, Weights,
                                               float, pace<Rule>, Stages, Fields, RowFields>;
-using clipped = kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().at_work<float>())>;
+using clipped = kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().device_part<float>())>;
 
 template <class Kernel>
 void on_host(const Kernel& kernel, const std::string& label, std::int64_t items) {
@@ -51,5 +51,22 @@ FERRY_TEST_ON_HOST(step<optim::adagrad, 1>)
 FERRY_TEST_ON_HOST(
     whole_step<kernels::nearest_weights<float>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
 FERRY_TEST_ON_HOST(whole_step<kernels::nearest_weights<float>, optim::sgd, clipped, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<false>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<true>, optim::sgd, kernels::transform_pack<>, 0, 0>)
+FERRY_TEST_ON_HOST(
+    whole_step<kernels::rowwise_int8_weights<false>, optim::rowwise_adagrad, kernels::transform_pack<>, 0, 1>)
+FERRY_TEST_ON_HOST(whole_step<kernels::rowwise_int8_weights<false>, optim::adam, clipped, 2, 0>)
+
+// Rows that are read after the steps that they missed, and rows that become 8-bit ones.
+template <class Rule, int Fields>
+using caught_up = kernels::caught_up_rows<float, tile, list, float, float,
+                                          kernels::catch_up_schedule<typename Rule::template update<float>>,
+                                          kernels::transform_pack<>, kernels::nearest_weights<float>, Fields>;
+FERRY_TEST_ON_HOST(caught_up<optim::sgd, 0>)
+FERRY_TEST_ON_HOST(caught_up<optim::adam, 2>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<float, kernels::identity>)
+FERRY_TEST_ON_HOST(kernels::quantize_rows<ferry::half_t, kernels::deciding_positions>)
 
 }  // namespace ferry_test

@@ -10,7 +10,7 @@ namespace ferry_test {
 
 template <class Rule, int Fields>
 using step_on_rows = ferry::kernels::apply_rows<
-    float, ferry::kernels::host_tile, ferry::duplicates::sum, ferry::kernels::plan_rows<true>, float,
+    float, ferry::kernels::host_tile, ferry::duplicates::sum, ferry::kernels::plan_rows, float,
     ferry::kernels::update_row<ferry::kernels::nearest_weights<float>, float,
                                ferry::kernels::global_schedule<typename Rule::template update<float>>,
                                ferry::kernels::transform_pack<>, Fields>>;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compiles programs that must be refused.
 
-    xfail.py --compile-commands FILE --probe SOURCE PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE --fixed PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --self-test
 
 A program says how it must be refused, once or more often:
@@ -12,7 +13,8 @@ A program says how it must be refused, once or more often:
     // most-lines: <number of lines that the compiler may print>
 
 It passes when the compiler fails and all of these are true. A program that mentions FERRY_XFAIL_FIXED must also compile
-when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused.
+when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused. With
+--fixed that is all that is tested, of all the programs in one compilation, which is much faster than one for each.
 """
 
 import argparse
@@ -60,16 +62,37 @@ class Compiler:
         return kept
 
     def compile(self, source, *definitions):
-        """The exit status and the output for a source."""
+        """The exit status and the output for a source. Only the front end matters, where it can be run alone."""
         with tempfile.TemporaryDirectory() as scratch:
-            words = [f"-D{name}" for name in definitions] + ["-c", str(source), "-o", os.path.join(scratch, "object.o")]
+            words = [f"-D{name}" for name in definitions]
+            if any("nvcc" in Path(word).name for word in self.command):
+                words += ["-c", str(source), "-o", os.path.join(scratch, "object.o")]
+            else:
+                words += ["-fsyntax-only", str(source)]
             # The compiler quotes identifiers in the locale's quotation marks; expressions are written for plain ones.
             done = subprocess.run(self.command + words, cwd=self.directory, text=True, errors="replace",
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ | {"LC_ALL": "C"})
         return done.returncode, done.stdout
 
 
-def refuse(compiler, source):
+INCLUDE = re.compile(r"^\s*#\s*include\s*<[^>]+>", re.MULTILINE)
+
+
+def compile_fixed(compiler, programs):
+    """What is wrong with the programs that must compile with FERRY_XFAIL_FIXED: each in a namespace of its own."""
+    fixed = [program for program in programs if FIXED in program.read_text(encoding="utf-8")]
+    includes = sorted({line.strip() for program in fixed for line in INCLUDE.findall(program.read_text(encoding="utf-8"))})
+    parts = [f"namespace fixed_{number} {{\n#include \"{program}\"\n}}" for number, program in enumerate(fixed)]
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "fixed.cpp"
+        source.write_text("\n".join(["#include <ferry/ferry.hpp>"] + includes + parts) + "\n", encoding="utf-8")
+        status, output = compiler.compile(source, FIXED)
+    if status != 0:
+        return [f"do not all compile with {FIXED}; the compiler said:\n" + shorten(output)]
+    return []
+
+
+def refuse(compiler, source, with_fixed=True):
     """What is wrong with one program; nothing where it is refused as it says."""
     text = Path(source).read_text(encoding="utf-8")
     expected = EXPECTED.findall(text)
@@ -95,7 +118,7 @@ def refuse(compiler, source):
                  if printed > int(number)]
     if problems:
         problems.append("the compiler said:\n" + shorten(output))
-    if FIXED in text:
+    if with_fixed and FIXED in text:
         status, output = compiler.compile(source, FIXED)
         if status != 0:
             problems.append(f"does not compile with {FIXED} either; the compiler said:\n" + shorten(output))
@@ -145,6 +168,11 @@ def self_test(compiler):
             as_expected = any(re.search(sentence, problem) for problem in problems) if sentence else not problems
             if not as_expected:
                 failures.append(f"{name}: expected {sentence or 'no problem'}, got {problems}")
+        written = {name: Path(scratch) / f"{name}.cpp" for name in SELF_TEST}
+        if compile_fixed(compiler, [written["refused_unless_fixed"], written["refused"]]):
+            failures.append("refused_unless_fixed: does not compile with others")
+        if not compile_fixed(compiler, [written["refused_unless_fixed"], written["never_legal"]]):
+            failures.append("never_legal: compiles with others")
     print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")
     return 1 if failures else 0
 
@@ -154,14 +182,21 @@ def main():
     parser.add_argument("--compile-commands", required=True)
     parser.add_argument("--probe", required=True)
     parser.add_argument("--self-test", action="store_true")
+    parser.add_argument("--fixed", action="store_true")
+    parser.add_argument("--without-fixed", action="store_true")
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
     if arguments.self_test:
         return self_test(compiler)
+    if arguments.fixed:
+        problems = compile_fixed(compiler, [Path(program).resolve() for program in arguments.programs])
+        print("\n".join(f"{len(arguments.programs)} programs {problem}" for problem in problems) or
+              f"{len(arguments.programs)} programs compile with {FIXED}")
+        return 1 if problems else 0
     failed = False
     for program in arguments.programs:
-        problems = refuse(compiler, Path(program).resolve())
+        problems = refuse(compiler, Path(program).resolve(), not arguments.without_fixed)
         failed = failed or bool(problems)
         print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
     return 1 if failed else 0

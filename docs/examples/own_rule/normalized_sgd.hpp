@@ -22,7 +22,7 @@ struct normalized_sgd {
 
   template <class Compute>
   struct update {
-    static constexpr int sums = 1;  ///< numbers that are added up over the row
+    static constexpr int sums = 1;  ///< numbers that are summed over the row
 
     Compute lr, eps;
 

@@ -8,7 +8,7 @@
 
 namespace own {
 
-/// A transform: of each gradient the sign alone, before the rule sees it.
+/// A transform that replaces each gradient by its sign before the rule sees it.
 struct sign_only {
   static constexpr std::string_view name = "sign_only";
 
@@ -21,12 +21,12 @@ struct sign_only {
   };
   /// The options, as the kernels take them.
   template <class Compute>
-  [[nodiscard]] kernel<Compute> at_work() const {
+  [[nodiscard]] kernel<Compute> device_part() const {
     return {};
   }
   /// check(array) for each array that they read.
   template <class Check>
-  void reach(const Check&) const {}
+  void for_each_array(const Check&) const {}
   /// Throws where an option makes no sense.
   void check() const {}
 };

@@ -45,8 +45,8 @@ struct embedding_spec {
   std::uint64_t seed = 0;
 };
 
-/// Throws std::invalid_argument for a combination that is not supported, ferry::error where the memory can't
-/// be had.
+/// Throws std::invalid_argument for a combination that is not supported, ferry::error where there is not
+/// enough memory.
 std::unique_ptr<embedding> make_embedding(const execution& exec, const embedding_spec& spec);
 
 }  // namespace skipgram

@@ -20,7 +20,7 @@ embedding_spec spec_of(const std::string& label, const corpus& text, const optio
 }  // namespace
 
 // As in word2vec, context vectors start at zero: before the first step all scores are equal and the ranking
-// is a coin.
+// is random.
 trainer::trainer(const execution& exec, const corpus& text, const options& chosen)
     : exec_(exec),
       text_(text),

@@ -10,7 +10,7 @@
 
 namespace skipgram {
 
-/// The table itself: all choices are types now, and every verb below is the one that these types ask for.
+/// The table itself: all choices are types here, and each verb below is compiled for them.
 template <class T, class Space, class Path, class Rule>
 class typed_embedding final : public embedding {
  public:

@@ -92,7 +92,8 @@ void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Sp
     using plain = std::remove_const_t<typename decltype(which)::value_type>;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, which),
                                                     static_cast<std::int64_t>(table.rows()), of.report()};
-    launch(of.exec(), label + "::validate", which.rows(), kernels::validate_indices<plain, Bounds>{source});
+    launch(of.exec(), label + "::validate", which.rows(),
+           kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
   const auto here = near_values<Path>(of, values);
   const auto records = near_rows<std::byte>(of, which.rows(), bytes, "records");

@@ -89,12 +89,8 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   const kernels::place_segments segments{
       sorted,          sorted_rows,   plan->order,        plan->unique_rows, plan->segment_begin,
       plan->run_begin, plan->inverse, plan->unique_count, plan->run_count};
-  if (n != 0) {
-    backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
-    launch(exec, of.label("segments"), n, segments);
-  } else {
-    launch(exec, of.label("segments"), 1, kernels::close_empty_plan{segments});
-  }
+  if (n != 0) backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
+  launch(exec, of.label("segments"), n == 0 ? 1 : n, segments);
 
   ticket made = of.finish();
   plan->made = of.done();

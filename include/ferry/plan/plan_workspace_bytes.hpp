@@ -2,6 +2,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -57,7 +58,7 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
   if (positions > 0)
     made.sort_bytes =
         std::max(Backend::sort_keys_bytes(positions, made.position_bits, made.position_bits + made.key_bits),
-                 Backend::sum_bytes(positions));
+                 Backend::template sum_bytes<kernels::sorted_keys>(positions));
   made.sort = take(made.sort_bytes);
   return made;
 }

@@ -56,8 +56,8 @@ void settle_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpac
 
 template <class Path, class Bounds, class Exec, class T, class TableSpace, class Index, class IndexSpace,
           class Out, class OutSpace>
-ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
-                       const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
+ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
+                 const array_ref<Index, IndexSpace>& indices, const array_ref<Out, OutSpace>& out) {
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
   launch_context<Exec> of(exec, "gather");
@@ -85,9 +85,9 @@ ticket gather_by_index(const Exec& exec, const array_ref<T, TableSpace>& table,
   return of.finish(table, n, std::is_signed_v<plain>);
 }
 
-template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
-ticket gather_by_plan(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
-                      const array_ref<Out, OutSpace>& out) {
+template <class Path, class Bounds, class Exec, class T, class TableSpace, class Out, class OutSpace>
+ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const row_plan& plan,
+                 const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = plan.positions();
   launch_context<Exec> of(exec, "gather");
   if constexpr ((Path::occupies_host_threads && Path::reaches_table))
@@ -140,22 +140,25 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using out_space = typename decltype(to)::memory_space;
-  if constexpr (detail::is_plan<Indices>) {
-    detail::require_plan<Exec, chosen>("gather", indices, from);
-    detail::require_shapes("gather", from, indices.positions(), to);
-    return detail::on_path<asked, verb::gather, out_space>(
-        exec, from, indices.positions(), true,
-        [&]<class Path>(Path) { return detail::gather_by_plan<Path>(exec, from, indices, to); });
-  } else {
-    const auto which = make_ref(indices);
-    detail::require_rank_one("gather", which);
-    detail::require_shapes("gather", from, which.rows(), to);
-    detail::require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
-    return detail::on_path<asked, verb::gather, out_space>(
-        exec, from, which.rows(), false, [&]<class Path>(Path) {
-          return detail::gather_by_index<Path, bounds_policy>(exec, from, which, to);
-        });
-  }
+  using table_space = typename decltype(from)::memory_space;
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("gather", from, named, to);
+  constexpr auto paths = detail::paths_for<asked, verb::gather, Exec, table_space, out_space>();
+  const path_kind best = detail::choose_path<paths, verb::gather, out_space>(
+      exec, from, detail::positions_of(named), detail::is_plan<Indices>);
+  if constexpr (paths.contains(path_kind::ordered))
+    if (best == path_kind::ordered)
+      return detail::gather_on<path::ordered, bounds_policy>(exec, from, named, to);
+  if constexpr (paths.contains(path_kind::staged))
+    if (best == path_kind::staged)
+      return detail::gather_on<path::staged, bounds_policy>(exec, from, named, to);
+  if constexpr (paths.contains(path_kind::cooperative))
+    if (best == path_kind::cooperative)
+      return detail::gather_on<path::cooperative, bounds_policy>(exec, from, named, to);
+  if constexpr (paths.contains(path_kind::direct))
+    if (best == path_kind::direct)
+      return detail::gather_on<path::direct, bounds_policy>(exec, from, named, to);
+  return {};  // not reached: the path is one of these
 }
 
 }  // namespace ferry

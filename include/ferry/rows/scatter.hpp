@@ -35,13 +35,13 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using element = std::remove_cvref_t<decltype(*to.data)>;
   using value = std::remove_cvref_t<decltype(*from.data)>;
   detail::require_convertible<element, value>();
-  using path_policy = typename chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
-  return detail::update_rows<verb::scatter, path_policy, bounds_policy, duplicates_policy, chosen>(
-      exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("scatter", to, named, from);
+  return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
+      exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, named, from);
 }
 
 }  // namespace ferry

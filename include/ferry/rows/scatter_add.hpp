@@ -35,11 +35,11 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using value = std::remove_cvref_t<decltype(*from.data)>;
   static_assert(NumberElement<element> && NumberElement<value>,
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
-  using path_policy = typename chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
-  return detail::update_rows<verb::scatter_add, path_policy, bounds_policy, duplicates_policy, chosen>(
-      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, indices, from);
+  const auto& named = detail::rows_named_by(indices);
+  detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
+  return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
+      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, named, from);
 }
 
 }  // namespace ferry

@@ -43,9 +43,12 @@ struct quantize_rows {
     ranges.widen(from, width);
     const auto whole = ranges.whole();
     const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
-    auto* codes = reinterpret_cast<std::uint8_t*>(record);
-    for (std::int64_t column = 0; column < width; ++column)
-      codes[column] = code.encode(convert<float>(from[column]));
+    constexpr int most = host_tile::elements;
+    std::int64_t column = 0;
+    for (; column + most <= width; column += most)
+      encode<whole_host_tile<most>>(code, from + column, record + column, most);
+    if (column < width)
+      encode<host_tile>(code, from + column, record + column, static_cast<int>(width - column));
     code.store(record, width, record_bytes);
   }
 
@@ -73,8 +76,9 @@ struct quantize_rows {
         float value[tile];
         const int count = load(value, from, t);
         packet<std::uint8_t, tile> codes{};
-        for (int e = 0; e < tile; ++e)
-          if (e < count) codes.value[e] = code.encode(value[e]);
+        if (code.has_steps())
+          for (int e = 0; e < tile; ++e)
+            if (e < count) codes.value[e] = code.encode(value[e]);
         auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
         if (count == tile)
           store_packet(to, codes);
@@ -86,6 +90,16 @@ struct quantize_rows {
   }
 
  private:
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION static void encode(const rowwise_int8_code& code, const Value* from,
+                                                 std::byte* to, int count) {
+    float value[Tile::elements];
+    std::uint8_t codes[Tile::elements];
+    load_tile<Tile>(value, from, count);
+    code.template encode_tile<Tile>(codes, count, [&](int e) { return code.encode(value[e]); });
+    store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(to), count);
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION int load(float (&value)[tile], const Value* from, std::int64_t t) const {
     const std::int64_t left = width - t * tile;
     const int count = static_cast<int>(left < tile ? left : tile);

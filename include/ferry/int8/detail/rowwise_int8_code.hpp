@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/rows/detail/packet.hpp>
+#include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/bit_cast.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
@@ -39,8 +40,8 @@ struct rowwise_int8_code {
     return {scale, detail::magnitude_bits(least) == 0u ? 0.0f : least};
   }
 
+  /// These two where the row has steps; all its codes are 0 where it has none.
   KOKKOS_FUNCTION std::uint8_t encode(float value) const {
-    if (!has_steps()) return 0;
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
     // 2^52 + place has no bits for a fraction, so the sum is rounded to an integer in its lowest bits.
@@ -50,13 +51,23 @@ struct rowwise_int8_code {
 
   /// One of the two codes next to the value, the upper one where the fraction between them exceeds random / 2^32.
   KOKKOS_FUNCTION std::uint8_t encode_at_random(float value, std::uint32_t random) const {
-    if (!has_steps()) return 0;
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
     const auto below = static_cast<std::uint32_t>(place);
     const double fraction = place - static_cast<double>(below);
     const auto code = below + (static_cast<double>(random) * 0x1p-32 < fraction ? 1u : 0u);
     return static_cast<std::uint8_t>(code < 255u ? code : 255u);
+  }
+
+  /// codes[e] = encode(e) for each live element of a tile. Where there is nothing to encode the whole tile is set: to GCC the
+  /// live elements alone would be a fill of some bytes, a call.
+  template <class Tile, class Encode>
+  KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
+                                               const Encode& encode) const {
+    if (has_steps())
+      for (int e = 0; e < live<Tile>(count); ++e) codes[e] = encode(e);
+    else
+      for (int e = 0; e < Tile::elements; ++e) codes[e] = 0;
   }
 
   /// Neither constant nor without a range.
@@ -87,8 +98,27 @@ struct rowwise_int8_code {
   KOKKOS_FUNCTION void store(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
     std::memcpy(record + width, &scale, sizeof(float));
     std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
-    for (auto at = width + static_cast<std::int64_t>(2 * sizeof(float)); at < record_bytes; ++at)
-      record[at] = std::byte{0};
+    const auto end = width + static_cast<std::int64_t>(2 * sizeof(float));
+    KOKKOS_IF_ON_DEVICE((for (auto at = end; at < record_bytes; ++at) record[at] = std::byte{0};))
+    KOKKOS_IF_ON_HOST((clear(record + end, record_bytes - end);))
+  }
+
+ private:
+  /// to[0, count) = 0, by stores of constant length: a loop would be a call. Records are multiples of 16 bytes, so the padding
+  /// is shorter than that.
+  static void clear(std::byte* to, std::int64_t count) {
+    if ((count & 8) != 0) zero<8>(to);
+    to += count & 8;
+    if ((count & 4) != 0) zero<4>(to);
+    to += count & 4;
+    if ((count & 2) != 0) zero<2>(to);
+    to += count & 2;
+    if ((count & 1) != 0) zero<1>(to);
+  }
+  template <std::size_t Bytes>
+  static void zero(std::byte* to) {
+    const std::byte none[Bytes] = {};
+    std::memcpy(to, none, Bytes);
   }
 };
 

@@ -39,16 +39,16 @@ struct rowwise_int8_weights {
     template <class Tile, class Compute>
     KOKKOS_FORCEINLINE_FUNCTION void store(const Compute (&weight)[Tile::elements], std::int64_t column,
                                            int count) const {
-      constexpr int each = step_randomness::columns;
+      [[maybe_unused]] constexpr int each = step_randomness::columns;
       std::uint8_t codes[Tile::elements];
-      for (int e = 0; e < live<Tile>(count); ++e) {
+      code.template encode_tile<Tile>(codes, count, [&](int e) {
         const auto value = convert<float>(weight[e]);
         if constexpr (Random)
-          codes[e] =
-              code.encode_at_random(value, randomness.of(at, (column + e) / each).word[(column + e) % each]);
+          return code.encode_at_random(value,
+                                       randomness.of(at, (column + e) / each).word[(column + e) % each]);
         else
-          codes[e] = code.encode(value);
-      }
+          return code.encode(value);
+      });
       store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
     }
     KOKKOS_FUNCTION void store_range() const { code.store(record, width, record_bytes); }

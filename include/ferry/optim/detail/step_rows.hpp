@@ -94,26 +94,11 @@ void require_fields(const optim::detail::field_names& needed, const State& state
   }
 }
 
-/// What update_rows will ask of its arguments, before anything is made for them.
-template <class Exec, class Chosen, class Bounds, class Indices>
-void require_batch(const Indices& indices, const auto& table, const auto& grads) {
-  if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>("step", indices, table);
-    require_shapes("step", table, indices.positions(), grads);
-  } else {
-    const auto which = make_ref(indices);
-    require_rank_one("step", which);
-    require_shapes("step", table, which.rows(), grads);
-    require_a_row_to_clamp_to<Bounds>("step", table, which.rows());
-  }
-}
-
 template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
           class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
                  const Indices& indices, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
-  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
   using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
@@ -157,7 +142,8 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
   clock->require_policy(count_policy::name, table.label);
-  require_batch<Exec, Chosen, bounds_policy>(indices, table, grads);
+  const auto& named = rows_named_by(indices);
+  require_batch<Exec, Chosen>("step", table, named, grads);
   // The state learns of the step once it is enqueued: whatever throws before leaves it as it was, and nothing throws after.
   const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
   tensor<std::uint32_t, state_space> counters;
@@ -185,17 +171,15 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       if (counted) --counts.steps;
       ++counts.skipped;
     };
-  auto launched = [&] {
-    if constexpr (only_staged)
-      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen, path_kind::direct,
-                         path_kind::ordered>(exec, job, indices, grads, ends);
-    else if constexpr (together)
-      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen>(
-          exec, job, indices, grads, ends);
-    else
-      return update_rows<verb::step, path_policy, bounds_policy, duplicates_policy, Chosen,
-                         path_kind::staged>(exec, job, indices, grads, ends);
-  }();
+  ticket launched;
+  if constexpr (only_staged)
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
+        exec, job, named, grads, ends);
+  else if constexpr (together)
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, job, named, grads, ends);
+  else
+    launched =
+        update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(exec, job, named, grads, ends);
   if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
   if constexpr (count_policy::catches_up)
     clock->updates.note(rule, job.step,

@@ -5,6 +5,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 /// Which steps a row is given. A pace answers, for a row of the table:
@@ -23,6 +24,16 @@ struct global_schedule {
   Update now;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
+
+  /// run(pace), of an update whose bits are the same and that leaves out what its options leave out, where there is one.
+  template <class Run>
+  void visit_plain(const Run& run) const {
+    if constexpr (requires { now.visit_plain([](const auto&) {}); })
+      now.visit_plain(
+          [&](const auto& plain) { run(global_schedule<std::remove_cvref_t<decltype(plain)>>{plain}); });
+    else
+      run(*this);
+  }
 };
 
 /// The update of a row's own count: `updates[k]` is that of its step k + 1, the last one also that of all later steps.

@@ -12,7 +12,7 @@
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
-#include <ferry/rows/detail/row_tiles.hpp>
+#include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_weights.hpp>
 
 #include <array>
@@ -61,6 +61,7 @@ struct update_job {
   std::int64_t rest_from = 0;  ///< these two under catch_up: see coefficient_history::rest
   std::optional<rule_type> rest_rule{};
 
+  static constexpr int min_fields = rule_type::min_fields;
   static constexpr int max_fields = optim::state<rule_type, State, StateSpace>::max_fields;
   static constexpr int row_fields = optim::state<rule_type, State, StateSpace>::row_fields;
   static constexpr bool counts_rows = StepCount::counts_rows;
@@ -111,8 +112,8 @@ struct update_job {
                optim::detail::transforms_of<Optimizer>::transforms_in(optimizer));
   }
 
-  /// The job with what its kernels need beside the arrays, which are in reach: the updates of other steps, and where the
-  /// gradients are looked at the findings. Values that the verb's path has to move first are looked at here.
+  /// A copy with what its kernels need besides the arrays: the coefficients of other steps, and the findings where gradients
+  /// are looked at. Values that the verb's path has to move first are looked at here.
   template <bool Staged, class Exec, class Value, class Space>
   update_job prepare(launch_context<Exec>& of, const std::string& label,
                      const array_ref<Value, Space>& values) const {
@@ -129,7 +130,7 @@ struct update_job {
         ready.inputs.take_updates(of, clock->updates.template by_count<compute>(rule, step));
       }
     }
-    // On the other ways they were looked at as the table was.
+    // Other paths have checked this already.
     if constexpr (Staged && !TableSpace::is_host_accessible)
       for_each_transform_array([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
     if constexpr (Nonfinite::reports) of.name_values(values.note());
@@ -169,65 +170,48 @@ struct update_job {
     }
   }
 
-  /// run(operation, values, stride, width, tile) with the operation of this step.
-  template <class Exec, class Duplicates, int Fields = rule_type::min_fields, class Value, class Space,
-            class Run>
-  void visit(const array_ref<Value, Space>& values, const Run& run) const {
-    if constexpr (Fields < max_fields)
-      if (fields != Fields) return visit<Exec, Duplicates, Fields + 1>(values, run);
-    using compute = number_t<Exec, compute_type<Value>>;
-    bool packable = in_packets<4>(table, values);
-    const auto row_schedule = schedule<Exec, compute_type<Value>>();
-    const auto transforms = transforms_in<compute>(optimizer);
-    const auto weights = weights_of_table();
-    kernels::update_row<std::remove_const_t<decltype(weights)>, State,
-                        std::remove_const_t<decltype(row_schedule)>,
-                        std::remove_const_t<decltype(transforms)>, Fields>
-        operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
-    for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
-      const auto& field = state[static_cast<std::size_t>(f)];
-      operation.state[f] = field.data;
-      operation.state_stride = field.row_stride();
-      packable = packable && in_packets<4>(field);
-    }
-    visit_tiles<is_host_exec<Exec>, compute>(packable, run, operation, values.data, values.row_stride(),
-                                             values.width());
+  /// Whether a device's kernels may work in packets.
+  template <class Duplicates, class Values>
+  [[nodiscard]] bool packs(const Values& values) const {
+    bool all = in_packets<4>(table, values);
+    for (int f = 0; f < fields; ++f) all = all && in_packets<4>(state[static_cast<std::size_t>(f)]);
+    return all;
   }
 
-  /// Where rows must be seen as a whole: run(kernel) with the kernel of this step, see update_whole_rows.
-  template <class Exec, class Duplicates, int Fields = rule_type::min_fields, class Source, class Value,
-            class Space, class Run>
-  void visit_whole_rows(const Source& source, std::int64_t items, const array_ref<Value, Space>& values,
-                        const Run& run) const {
-    if constexpr (Fields < max_fields)
-      if (fields != Fields) return visit_whole_rows<Exec, Duplicates, Fields + 1>(source, items, values, run);
-    const auto with_tile = [&]<class Tile>(Tile) {
-      run(whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values));
-    };
-    if constexpr (is_host_exec<Exec>) {
-      with_tile(kernels::host_tile{});
+  /// The kernel of this step, for state of `Fields` arrays: update_whole_rows where rows must be seen as a whole.
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    if constexpr (needs_whole_rows) {
+      return whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values);
     } else {
-      bool packable = in_packets<4>(table, values);
-      for (int f = 0; f < Fields; ++f)
-        packable = packable && in_packets<4>(state[static_cast<std::size_t>(f)]);
-      if (packable)
-        with_tile(kernels::packed_tile{});
-      else
-        with_tile(kernels::single_tile{});
+      using compute = number_t<Exec, compute_type<Value>>;
+      const auto row_schedule = schedule<Exec, compute_type<Value>>();
+      const auto transforms = transforms_in<compute>(optimizer);
+      const auto weights = weights_of_table();
+      kernels::update_row<std::remove_const_t<decltype(weights)>, State,
+                          std::remove_const_t<decltype(row_schedule)>,
+                          std::remove_const_t<decltype(transforms)>, Fields>
+          operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
+      for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
+        const auto& field = state[static_cast<std::size_t>(f)];
+        operation.state[f] = field.data;
+        operation.state_stride = field.row_stride();
+      }
+      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                     values.width(), operation);
     }
   }
 
-  /// run(kernel) with the kernel that notes which rows have been given the step, where they count.
-  template <class Exec, class Value, class Source, class Run>
-  void visit_counting(const Source& source, const Run& run) const {
-    if constexpr (StepCount::counts_rows) {
-      using compute = compute_type<Value>;
-      const auto row_schedule = schedule<Exec, compute>();
-      const auto transforms = transforms_in<number_t<Exec, compute>>(optimizer);
-      run(kernels::count_rows<Source, std::remove_const_t<decltype(row_schedule)>,
-                              std::remove_const_t<decltype(transforms)>>{source, row_schedule, transforms,
-                                                                         inputs.findings});
-    }
+  /// The kernel that notes which rows have been given the step, where they count.
+  template <class Exec, class Value, class Source>
+  [[nodiscard]] auto counting_kernel(const Source& source) const {
+    using compute = compute_type<Value>;
+    const auto row_schedule = schedule<Exec, compute>();
+    const auto transforms = transforms_in<number_t<Exec, compute>>(optimizer);
+    return kernels::count_rows<Source, std::remove_const_t<decltype(row_schedule)>,
+                               std::remove_const_t<decltype(transforms)>>{source, row_schedule, transforms,
+                                                                          inputs.findings};
   }
 
  private:

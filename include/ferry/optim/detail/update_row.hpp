@@ -42,6 +42,22 @@ struct update_row {
       look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
+  /// run(operation) with one whose bits are the same and whose rule leaves out what its options leave out, see
+  /// optim::sgd::update::visit_plain.
+  template <class Run>
+  void visit_plain(const Run& run) const {
+    if constexpr (requires { schedule.visit_plain([](const auto&) {}); }) {
+      schedule.visit_plain([&](const auto& other) {
+        update_row<Weights, State, std::remove_cvref_t<decltype(other)>, Transforms, Fields> plain{
+            table, {}, state_stride, other, transforms, refusal};
+        for (int f = 0; f < Fields; ++f) plain.state[f] = state[f];
+        run(plain);
+      });
+    } else {
+      run(*this);
+    }
+  }
+
   template <class Tile, class Compute>
   KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
                                         int count) const {

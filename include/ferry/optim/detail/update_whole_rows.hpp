@@ -49,6 +49,11 @@ struct update_whole_rows {
   Transforms transforms;
   const index_report* refusal;
 
+  static constexpr bool takes_teams = true;  ///< on a device, see schedule
+  [[nodiscard]] static std::int64_t per_item() { return 1; }
+  /// Vector lanes for each row.
+  [[nodiscard]] int lanes() const { return lanes_for(width); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
     if (is_refused()) return;
     const row_segment rows = source.segment(item);
@@ -150,7 +155,7 @@ struct update_whole_rows {
       const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
         tile here;
         stepped(here, with, column, count);
-        for (int e = 0; e < live<Tile>(count); ++e) value[e] = convert<float>(here.weight[e]);
+        load_tile<Tile>(value, static_cast<const Compute*>(here.weight), count);
       });
       to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
     }

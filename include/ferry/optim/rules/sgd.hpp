@@ -38,6 +38,17 @@ struct sgd {
 
   friend bool operator==(const sgd&, const sgd&) = default;
 
+  /// The update without momentum and decay. lr has the sign of the gradient's: the product is the same bit by bit.
+  template <class Compute>
+  struct plain_update {
+    Compute lr;
+
+    template <int N>
+    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N]) const {
+      weight -= lr * gradient;
+    }
+  };
+
   /// The update of one step, for kernels.
   template <class Compute>
   struct update {
@@ -56,6 +67,14 @@ struct sgd {
         g = nesterov ? g + momentum * state[0] : state[0];
       }
       weight -= lr * g;
+    }
+    /// run(update), of one that has the same bits and leaves out what these options leave out.
+    template <class Run>
+    void visit_plain(const Run& run) const {
+      if (momentum == Compute(0) && weight_decay == Compute(0))
+        run(plain_update<Compute>{sign * lr});
+      else
+        run(*this);
     }
     template <int N>
     KOKKOS_FUNCTION bool at_rest(Compute weight, const Compute (&state)[N]) const {

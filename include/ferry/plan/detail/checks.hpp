@@ -201,6 +201,36 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
   }
 }
 
+/// The rows that a verb's indices name: a plan as it is, an array of indices as array_ref.
+template <class Indices>
+decltype(auto) rows_named_by(const Indices& indices) {
+  if constexpr (is_plan<Indices>)
+    return (indices);
+  else
+    return make_ref(indices);
+}
+template <class Named>
+std::int64_t positions_of(const Named& named) {
+  if constexpr (is_plan<Named>)
+    return named.positions();
+  else
+    return named.rows();
+}
+
+/// Everything that a verb on rows checks of its arguments' values. `named` comes from rows_named_by.
+template <class Exec, class Chosen, class Named>
+void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  if constexpr (is_plan<Named>) {
+    require_plan<Exec, Chosen>(verb, named, table);
+    require_shapes(verb, table, named.positions(), batch);
+  } else {
+    require_rank_one(verb, named);
+    require_shapes(verb, table, named.rows(), batch);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, named.rows());
+  }
+}
+
 /// What path::direct needs of an array. From a device to pageable memory it works where the machine has HMM
 /// or ATS.
 template <class Exec, class Array>

@@ -10,15 +10,9 @@
 /// The kernels that look at indices alone. One thread for each position or segment.
 namespace ferry::kernels {
 
-/// Fills the report, so that a later kernel of the same verb can refuse to write.
-template <class Index, class Bounds>
-struct validate_indices {
-  index_rows<Index, Bounds> source;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { (void)source.row(i, true); }
-};
-
-/// Raw indices -> rows (-1: none), where row_of is given. keys and order, where given, are what the sort takes:
-/// positions without a row get the key `rows` and so end up behind all others.
+/// Fills the report, so that a later kernel of the same verb can refuse to write. Raw indices -> rows (-1: none), where
+/// row_of is given. keys and order, where given, are what the sort takes: positions without a row get the key `rows` and so
+/// end up after all others.
 template <class Index, class Bounds>
 struct resolve_indices {
   index_rows<Index, Bounds> source;
@@ -87,7 +81,9 @@ struct place_segments {
   std::int64_t* unique_count;
   std::int64_t* run_count;
 
+  /// A plan of no positions has one item, which closes it.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    if (from.count == 0) return close(0, 0, 0);
     const std::uint64_t adds = from(k);
     const auto segments = static_cast<std::int64_t>(sorted_rows[k] & 0xffffffffu);
     const auto runs = static_cast<std::int64_t>(sorted_rows[k] >> sorted_keys::runs_shift);
@@ -107,19 +103,12 @@ struct place_segments {
     if (!valid && k == 0) close(0, 0, 0);
   }
 
-  /// Also what a plan of no positions consists of.
   KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
     segment_begin[segments] = places;
     run_begin[runs] = segments;
     *unique_count = segments;
     *run_count = runs;
   }
-};
-
-/// A plan of no positions; one thread.
-struct close_empty_plan {
-  place_segments plan;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { plan.close(0, 0, 0); }
 };
 
 /// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.

@@ -15,6 +15,7 @@
 ///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
 ///                    for it; segment_within(i) is the same for an item that is known to exist
 ///   position(k)      the row of the values array behind place k of such a range
+///   in_order         is there where the positions of item i + 1 follow those of item i
 namespace ferry::kernels {
 
 struct row_segment {
@@ -38,13 +39,14 @@ struct index_rows {
         report.out_of_range(position, static_cast<std::uint64_t>(static_cast<std::int64_t>(index)));
     return row;
   }
-  /// Only reads findings of an earlier kernel, see validate_indices.
+  /// Only reads findings of an earlier kernel, see resolve_indices.
   KOKKOS_FUNCTION bool blocked() const {
     if constexpr (Bounds::reports)
       return report.findings->out_of_range != 0;
     else
       return false;
   }
+  static constexpr bool in_order = true;
   KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {row(i, false), i, i + 1}; }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
@@ -52,22 +54,19 @@ struct index_rows {
 };
 
 /// Item i is segment i of a plan: one row of the table and all positions that name it, in their order.
-template <bool Checked>
 struct plan_rows {
   const std::int64_t* unique_rows = nullptr;
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   const std::int64_t* unique_count = nullptr;
-  const index_report* findings = nullptr;
-  const index_report* repeats = nullptr;  ///< where duplicates were looked for
-  const void* long_sums = nullptr;        ///< see sum_long_segments; null where there is no such buffer
+  const index_report* findings = nullptr;  ///< where indices were looked at
+  const index_report* repeats = nullptr;   ///< where duplicates were looked for
+  const void* long_sums = nullptr;         ///< see sum_long_segments; null where there is no such buffer
   std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION bool blocked() const {
-    if constexpr (Checked)
-      return findings->out_of_range != 0 || (repeats != nullptr && repeats->duplicates != 0);
-    else
-      return repeats != nullptr && repeats->duplicates != 0;
+    return (findings != nullptr && findings->out_of_range != 0) ||
+           (repeats != nullptr && repeats->duplicates != 0);
   }
   KOKKOS_FUNCTION std::int64_t items(std::int64_t most) const {
     return *unique_count < most ? *unique_count : most;
@@ -87,6 +86,7 @@ struct listed_rows {
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool) const { return rows[position]; }
   KOKKOS_FUNCTION static bool blocked() { return false; }
+  static constexpr bool in_order = true;
   KOKKOS_FUNCTION static std::int64_t items(std::int64_t most) { return most; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const { return {rows[i], i, i + 1}; }
   KOKKOS_FUNCTION row_segment segment_within(std::int64_t i) const { return segment(i); }
@@ -127,7 +127,7 @@ struct sorted_identity {
 };
 
 /// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs
-/// findings of an earlier kernel where bad indices are to be reported, see validate_indices.
+/// findings of an earlier kernel where bad indices are to be reported, see resolve_indices.
 template <class Index, class Bounds>
 struct index_destinations {
   index_rows<Index, Bounds> to;

@@ -24,24 +24,30 @@ class path_set {
  public:
   constexpr path_set() = default;
   constexpr path_set(std::initializer_list<path_kind> routes) {
-    for (const path_kind one : routes) bits_ |= bit(one);
+    for (const path_kind one : routes) bits |= bit(one);
   }
-  [[nodiscard]] constexpr bool contains(path_kind one) const { return (bits_ & bit(one)) != 0u; }
-  [[nodiscard]] constexpr path_set with(path_kind one) const { return path_set(bits_ | bit(one)); }
-  [[nodiscard]] constexpr path_set without(path_kind one) const { return path_set(bits_ & ~bit(one)); }
-  [[nodiscard]] constexpr path_set without(path_set some) const { return path_set(bits_ & ~some.bits_); }
-  [[nodiscard]] constexpr bool empty() const { return bits_ == 0u; }
+  [[nodiscard]] constexpr bool contains(path_kind one) const { return (bits & bit(one)) != 0u; }
+  [[nodiscard]] constexpr path_set with(path_kind one) const { return path_set(bits | bit(one)); }
+  [[nodiscard]] constexpr path_set without(path_kind one) const { return path_set(bits & ~bit(one)); }
+  [[nodiscard]] constexpr path_set without(path_set some) const { return path_set(bits & ~some.bits); }
+  [[nodiscard]] constexpr bool empty() const { return bits == 0u; }
   [[nodiscard]] constexpr int size() const {
     int count = 0;
     for (const path_kind one : every_path_kind) count += contains(one) ? 1 : 0;
     return count;
   }
+  [[nodiscard]] constexpr path_kind first() const {
+    for (const path_kind one : every_path_kind)
+      if (contains(one)) return one;
+    return path_kind::direct;
+  }
   friend constexpr bool operator==(const path_set&, const path_set&) = default;
 
+  unsigned bits = 0;  ///< public, so that a set may be a template argument
+
  private:
-  constexpr explicit path_set(unsigned bits) : bits_(bits) {}
+  constexpr explicit path_set(unsigned from) : bits(from) {}
   static constexpr unsigned bit(path_kind one) { return 1u << static_cast<unsigned>(one); }
-  unsigned bits_ = 0;
 };
 
 /// The facts of a verb's call that determine its duration.

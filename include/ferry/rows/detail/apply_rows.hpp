@@ -20,7 +20,7 @@ namespace ferry::kernels {
 /// wait: four values at a time, or two rows for each thread, cost more in registers than they gain (H200). Items past
 /// the source's count end at once. Host mapping: one run of neighbouring items for each thread. What the rows share is
 /// held in copies that no store can reach, so a compiler keeps it in registers; rows of one value, the common case,
-/// have a loop without the sum of several.
+/// have a loop without the sum of several, of whole lines of a cache where the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
   static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
@@ -34,72 +34,169 @@ struct apply_rows {
   detail::fast_divisor tiles;
   Operation operation;
 
+  [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || operation.is_refused()) return;
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
-    if (rows.row >= 0)
-      one<Tile, false>(source, operation, item, rows, (i - item * tiles.divisor()) * Tile::elements,
-                       Tile::elements);
+    if (rows.row >= 0) one<Tile>(item, rows, (i - item * tiles.divisor()) * Tile::elements, Tile::elements);
   }
 
   void operator()(const detail::host_run& run) const {
-    if (source.blocked() || operation.is_refused()) return;
-    const Source from = source;
-    const Operation to = operation;
-    const std::int64_t all = from.items(items);
-    const std::int64_t end = run.end(all);
-    const std::int64_t bytes = width * static_cast<std::int64_t>(sizeof(Value));
-    const std::int64_t ahead = look_ahead::rows(bytes);
-    for (std::int64_t i = run.begin(all); i < end; ++i) {
-      if (i + ahead < all) {
-        const row_segment later = from.segment_within(i + ahead);
-        if (later.row >= 0) {
-          look_ahead::prefetch(values + from.position(later.begin) * values_stride, bytes);
-          to.prefetch(later.row, width);
-        }
-      }
-      const row_segment rows = from.segment_within(i);
-      if (rows.row < 0) continue;
-      if (rows.end - rows.begin == 1)
-        whole_row<true>(from, to, i, rows);
+    if (width == 0 || source.blocked() || operation.is_refused()) return;
+    const auto by_width = [&](const auto& to) {
+      if (width % evenly() == 0)
+        all_rows<true>(to, run);
       else
+        all_rows<false>(to, run);
+    };
+    if constexpr (requires { operation.visit_plain(by_width); })
+      operation.visit_plain(by_width);
+    else
+      by_width(operation);
+  }
+
+ private:
+  /// What all rows share, in a copy that no store can reach.
+  template <class To>
+  struct shared {
+    Source from;
+    To to;
+    const Value* values;
+    std::int64_t values_stride;
+    std::int64_t width;
+  };
+  /// Elements that a row of one value is walked over by. An operation that only moves or adds takes one vector at a
+  /// time: a processor moves more bytes when loads and stores come in turn than by four of each.
+  static consteval int at_a_time() {
+    if constexpr (requires { Operation::by_vectors; }) {
+      constexpr int fit = 16 / static_cast<int>(sizeof(Compute));
+      return fit < 1 ? 1 : fit;
+    } else {
+      return Tile::elements;
+    }
+  }
+
+  /// Elements of a step of the loop over rows that are even: one line of a cache, vector by vector.
+  static consteval int evenly() {
+    constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time();
+    return vectors < 1 ? at_a_time() : vectors * at_a_time();
+  }
+
+  /// Rows that come next: they are looked up and asked for while those before them are worked on.
+  struct coming_rows {
+    static constexpr std::int64_t most = look_ahead::lines_ahead;
+    static_assert((most & (most - 1)) == 0);
+    std::int64_t row[most];
+    const Value* value[most];  ///< null where the row has several, or none
+
+    template <class To>
+    [[gnu::always_inline]] void look_up(const shared<To>& of, std::int64_t item) {
+      const row_segment rows = of.from.segment_within(item);
+      const Value* first = nullptr;
+      if (rows.row >= 0) {
+        first = of.values + of.from.position(rows.begin) * of.values_stride;
+        look_ahead::prefetch(first, of.width * static_cast<std::int64_t>(sizeof(Value)));
+        of.to.prefetch(rows.row, of.width);
+      }
+      row[item & (most - 1)] = rows.row;
+      value[item & (most - 1)] = rows.end - rows.begin == 1 ? first : nullptr;
+    }
+  };
+
+  /// Even: the width is a multiple of evenly(), so rows have no rest. A function of its own has all registers.
+  template <bool Even, class To>
+  [[gnu::noinline]] void all_rows(const To& to, const detail::host_run& run) const {
+    const shared<To> of{source, to, values, values_stride, width};
+    const std::int64_t all = of.from.items(items);
+    const std::int64_t begin = run.begin(all);
+    const std::int64_t end = run.end(all);
+    const std::int64_t ahead = look_ahead::rows(of.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
+    if constexpr (requires { Source::in_order; })
+      rows_in_order<Even>(of, begin, end, ahead);
+    else
+      rows_by_plan<Even>(of, begin, end, ahead);
+  }
+
+  /// Values follow one another, which a processor sees by itself; so only the table's rows are asked for.
+  template <bool Even, class To>
+  [[gnu::always_inline]] static void rows_in_order(const shared<To>& of, std::int64_t begin, std::int64_t end,
+                                                   std::int64_t ahead) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const row_segment later = of.from.segment_within(i + ahead < end ? i + ahead : end - 1);
+      if (later.row >= 0) of.to.prefetch(later.row, of.width);
+      const row_segment rows = of.from.segment_within(i);
+      if (rows.row >= 0)
+        row_of_one<Even>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+    }
+  }
+
+  template <bool Even, class To>
+  [[gnu::always_inline]] void rows_by_plan(const shared<To>& of, std::int64_t begin, std::int64_t end,
+                                           std::int64_t ahead) const {
+    coming_rows coming;
+    for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) coming.look_up(of, i);
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (i + ahead < end) coming.look_up(of, i + ahead);
+      const std::int64_t slot = i & (coming_rows::most - 1);
+      if (const Value* value = coming.value[slot]; value != nullptr)
+        row_of_one<Even>(of, i, coming.row[slot], value);
+      else if (coming.row[slot] >= 0)
         combined_row(i);
     }
   }
 
- private:
+  template <bool Even, class To>
+  [[gnu::always_inline]] static void row_of_one(const shared<To>& of, std::int64_t item, std::int64_t row,
+                                                const Value* from) {
+    each_tile<at_a_time(), Even>(of.width, [&]<class Part>(Part, std::int64_t column, int count) {
+      Compute value[Part::elements];
+      typename To::template held<Part, Compute> held;
+      of.to.load(held, row, column, count);
+      load_tile<Part>(value, from + column, count);
+      of.to.finish(held, item, row, column, value, count);
+    });
+  }
+
   /// A row of several values. Apart from the others, whose loop it would cost registers.
   [[gnu::noinline]] void combined_row(std::int64_t item) const {
-    whole_row<false>(source, operation, item, source.segment_within(item));
+    const row_segment rows = source.segment_within(item);
+    each_tile<Tile::elements, false>(width, [&]<class Part>(Part, std::int64_t column, int count) {
+      one<Part>(item, rows, column, count);
+    });
   }
 
-  template <bool Single>
-  KOKKOS_FORCEINLINE_FUNCTION void whole_row(const Source& from, const Operation& to, std::int64_t item,
-                                             const row_segment& rows) const {
-    constexpr int most = Tile::elements;
+  template <int Most, bool Even, class Visit>
+  [[gnu::always_inline]] static void each_tile(std::int64_t width, const Visit& visit) {
     std::int64_t column = 0;
-    for (; column + most <= width; column += most)
-      one<whole_host_tile<most>, Single>(from, to, item, rows, column, most);
-    // Vectors of 4 elements: a length that is a multiple of theirs needs no loop for what is left.
-    if (const int fours = static_cast<int>(width - column) & 12; fours > 0) {
-      one<fours_host_tile, Single>(from, to, item, rows, column, fours);
-      column += fours;
+    if constexpr (Even) {
+      do {
+        for (int first = 0; first < evenly(); first += Most)
+          visit(whole_host_tile<Most>{}, column + first, Most);
+        column += evenly();
+      } while (column < width);
+    } else {
+      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most>{}, column, Most);
+      // Vectors of 4 elements: a length that is a multiple of theirs needs no loop for what is left.
+      if constexpr (Most > 4)
+        if (const int fours = static_cast<int>(width - column) & 12; fours > 0) {
+          visit(fours_host_tile{}, column, fours);
+          column += fours;
+        }
+      if constexpr (Most > 1)
+        for (; column < width; ++column) visit(whole_host_tile<1>{}, column, 1);
     }
-    for (; column < width; ++column) one<whole_host_tile<1>, Single>(from, to, item, rows, column, 1);
   }
 
-  template <class Part, bool Single>
-  KOKKOS_FORCEINLINE_FUNCTION void one(const Source& from, const Operation& to, std::int64_t item,
-                                       const row_segment& rows, std::int64_t column, int count) const {
+  template <class Part>
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t item, const row_segment& rows, std::int64_t column,
+                                       int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> held;
-    to.load(held, rows.row, column, count);
-    if constexpr (Single)
-      load_tile<Part>(value, values + from.position(rows.begin) * values_stride + column, count);
-    else
-      combine_segment<Part, Duplicates>(value, from, rows, values, values_stride, column, count);
-    to.finish(held, item, rows.row, column, value, count);
+    operation.load(held, rows.row, column, count);
+    combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+    operation.finish(held, item, rows.row, column, value, count);
   }
 };
 

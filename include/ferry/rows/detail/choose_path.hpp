@@ -11,41 +11,42 @@
 
 namespace ferry::detail {
 
-/// Calls run(path) with the path that was asked for, or, under path::automatic, with the one that the machine's
-/// profile predicts to be the fastest for this call. Only the candidates for these spaces are compiled.
+template <class Path>
+inline constexpr path_kind kind_of = path_kind::direct;
+template <>
+inline constexpr path_kind kind_of<path::ordered> = path_kind::ordered;
+template <>
+inline constexpr path_kind kind_of<path::staged> = path_kind::staged;
+template <>
+inline constexpr path_kind kind_of<path::cooperative> = path_kind::cooperative;
+
+/// The paths that a call may take, which are all that is compiled for it: the one that was asked for, or the candidates of
+/// path::automatic for these spaces but for `Without`, which the operands rule out.
+template <class Asked, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
+consteval path_set paths_for() {
+  if constexpr (Asked::chosen_at_run_time)
+    return candidate_paths<Exec, TableSpace, BatchSpace>(What).without(path_set{Without...});
+  else
+    return {kind_of<Asked>};
+}
+
+/// The one of `Paths` that a call takes: the one that the machine's profile predicts to be the fastest for it.
 ///
 ///   What       the verb
-///   Without    candidates that the operands rule out
 ///   table, n   the table and the number of positions
 ///   planned    the indices are sorted already
-template <class Asked, verb What, class BatchSpace, path_kind... Without, class Exec, class T,
-          class TableSpace, class Run>
-ticket on_path(const Exec& exec, const array_ref<T, TableSpace>& table, std::int64_t n, bool planned,
-               const Run& run) {
-  if constexpr (!Asked::chosen_at_run_time) {
-    return run(Asked{});
+template <path_set Paths, verb What, class BatchSpace, class Exec, class T, class TableSpace>
+path_kind choose_path([[maybe_unused]] const Exec& exec,
+                      [[maybe_unused]] const array_ref<T, TableSpace>& table, [[maybe_unused]] std::int64_t n,
+                      [[maybe_unused]] bool planned) {
+  if constexpr (Paths.size() == 1) {
+    return Paths.first();
   } else {
-    constexpr path_set all =
-        candidate_paths<Exec, TableSpace, BatchSpace>(What).without(path_set{Without...});
-    static_assert(all.contains(path_kind::direct) || all == path_set{path_kind::staged});
-    if constexpr (all == path_set{path_kind::direct}) {
-      return run(path::direct{});
-    } else if constexpr (all == path_set{path_kind::staged}) {
-      return run(path::staged{});
-    } else {
-      // What is captured into a graph runs without the host.
-      const path_set here = execution_backend<Exec>::capturing(exec)
-                                ? all.without(path_set{path_kind::staged, path_kind::cooperative})
-                                : all;
-      const path_kind best = choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
-      if constexpr (all.contains(path_kind::ordered))
-        if (best == path_kind::ordered) return run(path::ordered{});
-      if constexpr (all.contains(path_kind::cooperative))
-        if (best == path_kind::cooperative) return run(path::cooperative{});
-      if constexpr (all.contains(path_kind::staged))
-        if (best == path_kind::staged) return run(path::staged{});
-      return run(path::direct{});
-    }
+    // What is captured into a graph runs without the host.
+    const path_set here = execution_backend<Exec>::capturing(exec)
+                              ? Paths.without(path_set{path_kind::staged, path_kind::cooperative})
+                              : Paths;
+    return choose_route(exec, facts_of<Exec, BatchSpace>(What, table, n, planned), here);
   }
 }
 

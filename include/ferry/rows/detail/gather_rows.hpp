@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -18,21 +19,34 @@ namespace ferry::kernels {
 /// Device mapping: one thread for each element (or 16-byte unit) of the batch, row-major, so that
 /// neighbouring threads read neighbouring bytes of one row; one row of 512 bytes is one warp's load. No
 /// shared memory, no teams: the flat range measured the same as hand-written CUDA.
-template <class Out, class In, class Source>
+/// Units of `Unit`, or of 16 bytes where `wide` says so: one kernel, whose launch is compiled once. Strides and width are in
+/// units.
+template <class Unit, class Source>
 struct gather_rows {
-  const In* table;
+  const void* table;
   std::int64_t table_stride;
-  Out* out;
+  void* out;
   std::int64_t out_stride;
   detail::fast_divisor width;
   Source source;
+  bool wide;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (wide)
+      move<opaque16>(i);
+    else
+      move<Unit>(i);
+  }
+
+ private:
+  template <class Any>
+  KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
     const std::int64_t item = width.quotient(i);
     const std::int64_t column = i - item * width.divisor();
     const std::int64_t row = source.row(item, column == 0);
     if (row >= 0)
-      out[source.position(item) * out_stride + column] = convert<Out>(table[row * table_stride + column]);
+      static_cast<Any*>(out)[source.position(item) * out_stride + column] =
+          static_cast<const Any*>(table)[row * table_stride + column];
   }
 };
 
@@ -46,18 +60,20 @@ struct gather_row_pairs {
   static constexpr std::int64_t far_apart = 32;
   static constexpr std::int64_t short_row = 32;  // bytes: a sector of the device's cache
 
-  const Unit* table;
+  const void* table;
   std::int64_t table_stride;
-  Unit* out;
+  void* out;
   std::int64_t out_stride;
   detail::fast_divisor width;
   Source source;
   std::int64_t items;
   std::int64_t step;  ///< a power of two
+  bool wide;
 
-  /// Items that a thread's two are apart, for rows of so many units.
-  static std::int64_t step_for(std::int64_t units) {
-    return units * static_cast<std::int64_t>(sizeof(Unit)) < short_row ? far_apart : 1;
+  /// Items that a thread's two are apart, for rows of `units` units.
+  static std::int64_t step_for(std::int64_t units, bool wide) {
+    const auto bytes = static_cast<std::int64_t>(wide ? sizeof(opaque16) : sizeof(Unit));
+    return units * bytes < short_row ? far_apart : 1;
   }
   /// Threads for each unit of a row.
   static std::int64_t pairs(std::int64_t items, std::int64_t step) {
@@ -66,22 +82,31 @@ struct gather_row_pairs {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (wide)
+      move<opaque16>(i);
+    else
+      move<Unit>(i);
+  }
+
+ private:
+  template <class Any>
+  KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
     const std::int64_t pair = width.quotient(i);
     const std::int64_t column = i - pair * width.divisor();
     const std::int64_t within = pair & (step - 1);
     const std::int64_t first = 2 * (pair - within) + within;
-    Unit unit[2];
+    Any unit[2];
     std::int64_t to[2];
     for (int k = 0; k < 2; ++k) {
       const std::int64_t item = first + k * step;
       const std::int64_t row = item < items ? source.row(item, column == 0) : -1;
       to[k] = -1;
       if (row < 0) continue;
-      unit[k] = table[row * table_stride + column];
+      unit[k] = static_cast<const Any*>(table)[row * table_stride + column];
       to[k] = source.position(item) * out_stride + column;
     }
     for (int k = 0; k < 2; ++k)
-      if (to[k] >= 0) out[to[k]] = unit[k];
+      if (to[k] >= 0) static_cast<Any*>(out)[to[k]] = unit[k];
   }
 };
 

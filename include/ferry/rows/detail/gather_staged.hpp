@@ -53,15 +53,14 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     }
     ring<Exec> slots(of, of.exec(), label, n, row_bytes, workers);
     const kernels::listed_rows source{rows};
-    with_rows_from_slot<Exec>(out, source, [&](const auto& mover) {
-      slots.to_device(
-          mover, rest_of, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-            const auto packed =
-                dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
-            launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
-            return std::any_of(rows + first, rows + first + count, [](std::int64_t row) { return row < 0; });
-          });
-    });
+    slots.to_device(mover_from_slot<Exec>(out, source), rest_of,
+                    [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                      const auto packed =
+                          dense_rows<Out, pinned_space>(reinterpret_cast<Out*>(slot), count, wide, "slot");
+                      launch_gather(here, label, table, packed, kernels::listed_rows{rows + first}, count);
+                      return std::any_of(rows + first, rows + first + count,
+                                         [](std::int64_t row) { return row < 0; });
+                    });
     // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
     straight.enqueue();
   } else {
@@ -82,11 +81,11 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     };
     const kernels::listed_rows source{listed};
     if constexpr (std::is_same_v<std::remove_const_t<T>, Out>) {
-      with_rows_to_slot(table, source, bring);
+      bring(mover_to_slot(table, source));
     } else {
       const auto dense = dense_rows<Out, device_space>(of.template scratch<Out>(n * wide), n, wide, "batch");
       launch_gather(of.exec(), label, table, dense, source, n);
-      with_rows_to_slot(dense, kernels::identity{}, bring);
+      bring(mover_to_slot(dense, kernels::identity{}));
     }
   }
 }

@@ -91,22 +91,21 @@ auto as_units(const array_ref<T, Space>& array) {
   return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
 }
 
-template <class Unit, class Exec, class Table, class Out, class Source, class Order>
-void launch_gather_units(const Exec& exec, const std::string& label, const Table& table, const Out& out,
-                         const Source& source, std::int64_t items, const Order& order) {
-  const auto from = as_units<Unit>(table);
-  const auto to = as_units<Unit>(out);
-  if constexpr (std::is_same_v<Order, schedule::flat>) {
-    using kernel = kernels::gather_row_pairs<Unit, Source>;
-    const std::int64_t step = kernel::step_for(to.width);
-    order.run(
-        exec, label, kernel::pairs(items, step), to.width,
-        kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step});
-  } else {
-    using kernel = kernels::gather_rows<Unit, Unit, Source>;
-    order.run(exec, label, items, to.width,
-              kernel{from.data, from.stride, to.data, to.stride, fast_divisor(to.width), source});
+/// Rows as opaque units of 16 bytes, or of the elements' own: stride and width in units.
+template <class T, class Space>
+auto in_units(const array_ref<T, Space>& array, bool wide) {
+  struct units {
+    std::conditional_t<std::is_const_v<T>, const void*, void*> data;
+    std::int64_t stride;
+    std::int64_t width;
+    bool wide;
+  };
+  if (wide) {
+    const auto as = as_units<kernels::opaque16>(array);
+    return units{as.data, as.stride, as.width, true};
   }
+  const auto as = as_units<unit_of<std::remove_const_t<T>>>(array);
+  return units{as.data, as.stride, as.width, false};
 }
 
 /// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
@@ -126,48 +125,49 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
     using to_unit = std::conditional_t<opaque, unit_of<in>, Out>;
     using kernel = kernels::gather_blocks<to_unit, from_unit, Source>;
     const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
-    order.run(exec, label, items, parts,
-              kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
-                     reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
+    launch(exec, label, order, items, parts,
+           kernel{reinterpret_cast<const from_unit*>(table.data), from_step,
+                  reinterpret_cast<to_unit*>(out.data), to_step, wide, parts, items, source});
   } else if constexpr (moves) {
-    if (in_wide_units(table, out))
-      launch_gather_units<kernels::opaque16>(exec, label, table, out, source, items, order);
-    else
-      launch_gather_units<unit_of<in>>(exec, label, table, out, source, items, order);
+    const bool in_wide = in_wide_units(table, out);
+    const auto from = in_units(table, in_wide);
+    const auto to = in_units(out, in_wide);
+    const auto* data = static_cast<const void*>(from.data);
+    if constexpr (std::is_same_v<Order, schedule::flat>) {
+      using kernel = kernels::gather_row_pairs<unit_of<in>, Source>;
+      const std::int64_t step = kernel::step_for(to.width, in_wide);
+      launch(exec, label, order, kernel::pairs(items, step), to.width,
+             kernel{data, from.stride, to.data, to.stride, fast_divisor(to.width), source, items, step,
+                    in_wide});
+    } else {
+      launch(exec, label, order, items, to.width,
+             kernels::gather_rows<unit_of<in>, Source>{data, from.stride, to.data, to.stride,
+                                                       fast_divisor(to.width), source, in_wide});
+    }
   } else {
     constexpr int each = kernels::packed_tile::elements;
     const bool packed = in_packets<each>(table, out);
     const std::int64_t tiles = packed ? wide / each : wide;
-    order.run(exec, label, items, tiles,
-              kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
-                                                     fast_divisor(tiles), packed, source});
+    launch(exec, label, order, items, tiles,
+           kernels::convert_rows<Out, in, Source>{table.data, from_step, out.data, to_step,
+                                                  fast_divisor(tiles), packed, source});
   }
 }
 
-/// visit(mover) with the mover that takes rows of `out` from a slot, in the widest unit that the alignment allows.
-template <class Exec, class Out, class Space, class Source, class Visit>
-void with_rows_from_slot(const array_ref<Out, Space>& out, const Source& source, const Visit& visit) {
-  const auto in_units = [&]<class Unit>(Unit) {
-    const auto to = as_units<Unit>(out);
-    visit(kernels::rows_from_slot<Exec, Unit, Source>{to.data, to.stride, fast_divisor(to.width), source});
-  };
-  if (in_wide_units(out))
-    in_units(kernels::opaque16{});
-  else
-    in_units(unit_of<Out>{});
+/// What takes rows of `out` from a slot, in the widest unit that the alignment allows.
+template <class Exec, class Out, class Space, class Source>
+auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
+  const auto to = in_units(out, in_wide_units(out));
+  return kernels::rows_from_slot<Exec, unit_of<Out>, Source>{to.data, to.stride, fast_divisor(to.width),
+                                                             source, to.wide};
 }
 
-/// The same, for rows of `table` on their way to a slot.
-template <class T, class Space, class Source, class Visit>
-void with_rows_to_slot(const array_ref<T, Space>& table, const Source& source, const Visit& visit) {
-  const auto in_units = [&]<class Unit>(Unit) {
-    const auto from = as_units<Unit>(table);
-    visit(kernels::rows_to_slot<Unit, Source>{from.data, from.stride, fast_divisor(from.width), source});
-  };
-  if (in_wide_units(table))
-    in_units(kernels::opaque16{});
-  else
-    in_units(unit_of<std::remove_const_t<T>>{});
+/// What brings rows of `table` to a slot.
+template <class T, class Space, class Source>
+auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
+  const auto from = in_units(table, in_wide_units(table));
+  return kernels::rows_to_slot<unit_of<std::remove_const_t<T>>, Source>{
+      from.data, from.stride, fast_divisor(from.width), source, from.wide};
 }
 
 /// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
@@ -196,7 +196,8 @@ void look_at_bounds(launch_context<Exec>& of, const array_ref<Index, Space>& ind
     if (indices.rows() == 0) return;
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), table_rows,
                                                     of.report()};
-    launch(of.exec(), of.label("validate"), indices.rows(), kernels::validate_indices<plain, Bounds>{source});
+    launch(of.exec(), of.label("validate"), indices.rows(),
+           kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
   }
 }
 

@@ -24,10 +24,12 @@ struct look_ahead {
   /// Always inlined: GCC takes a function of nothing but prefetches for one without effects, and leaves out calls of it.
   KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* from,
                                                    [[maybe_unused]] std::int64_t row_bytes) {
-    KOKKOS_IF_ON_HOST((const auto* at = static_cast<const char*>(from); __builtin_prefetch(at);
-                       if (row_bytes > line) __builtin_prefetch(at + line);
-                       if (row_bytes > 2 * line) __builtin_prefetch(at + 2 * line);
-                       if (row_bytes > 3 * line) __builtin_prefetch(at + 3 * line);))
+    KOKKOS_IF_ON_HOST(
+        (const auto* at = static_cast<const char*>(from); __builtin_prefetch(at); if (row_bytes > line) {
+          __builtin_prefetch(at + line);
+          if (row_bytes > 2 * line) __builtin_prefetch(at + 2 * line);
+          if (row_bytes > 3 * line) __builtin_prefetch(at + 3 * line);
+        }))
   }
 };
 

@@ -2,15 +2,16 @@
 
 #include <ferry/concepts/policy.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
-#include <ferry/rows/detail/row_tiles.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
-/// The jobs of scatter and scatter_add; step's stands with its verb. See update_rows.hpp for what a job is.
+/// The jobs of scatter and scatter_add; step's is optim/detail/update_job.hpp. See launch_update.hpp for what a job is.
 namespace ferry::detail {
 
 template <class T, class V>
@@ -30,31 +31,49 @@ consteval auto combining() {
 template <class T, class V>
 using combine_type = typename decltype(combining<T, V>())::type;
 
+/// What a job without state answers.
+struct row_job {
+  static constexpr int min_fields = 0, max_fields = 0, fields = 0;
+  static constexpr bool needs_whole_rows = false, counts_rows = false;
+  [[nodiscard]] static bool is_refused() { return false; }
+};
+
 /// Writes the combined value of each item into a dense buffer: the device's share of the staged path.
 template <class Wire, bool Moves>
-struct reduce_to_buffer {
+struct reduce_to_buffer : row_job {
   array_ref<Wire, device_space> table;
+
+  explicit reduce_to_buffer(const array_ref<Wire, device_space>& buffer) : table(buffer) {}
 
   template <class Exec, class Value>
   using sum_type = Wire;
 
-  template <class Exec, class Duplicates, class Value, class Space, class Run>
-  void visit(const array_ref<Value, Space>& values, const Run& run) const {
+  template <class Duplicates, class Values>
+  [[nodiscard]] bool packs(const Values& values) const {
     if constexpr (Moves)
-      visit_units<is_host_exec<Exec>>(table, values, run, [](auto* to, std::int64_t stride) {
-        return kernels::emit_row<std::remove_pointer_t<decltype(to)>>{to, stride};
-      });
+      return in_wide_units(table, values);
     else
-      visit_tiles<is_host_exec<Exec>, Wire>(in_packets<4>(table, values), run,
-                                            kernels::emit_row<Wire>{table.data, table.row_stride()},
-                                            values.data, values.row_stride(), values.width());
+      return in_packets<4>(table, values);
+  }
+
+  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    if constexpr (Moves)
+      return move_kernel<kernels::emit_row, Tile, Duplicates>(source, items, table, values);
+    else
+      return apply_kernel<Wire, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                  values.width(),
+                                                  kernels::emit_row<Wire>{table.data, table.row_stride()});
   }
 };
 
 /// table[row] = combined value.
 template <class T, class TableSpace>
-struct replace_job {
+struct replace_job : row_job {
   array_ref<T, TableSpace> table;
+
+  explicit replace_job(const array_ref<T, TableSpace>& to) : table(to) {}
 
   template <class Value, class Duplicates>
   static constexpr bool moves = std::is_same_v<T, std::remove_const_t<Value>> && !Duplicates::combines;
@@ -65,22 +84,33 @@ struct replace_job {
   template <class Value>
   static constexpr bool replaces_by = std::is_same_v<T, Value>;
 
+  template <bool Staged, class Exec, class Values>
+  [[nodiscard]] const replace_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
+    return *this;
+  }
   template <class Value, class Duplicates, class Wire>
-  auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
+  [[nodiscard]] auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
     return reduce_to_buffer<Wire, moves<Value, Duplicates>>{
         dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
-  template <class Exec, class Duplicates, class Value, class Space, class Run>
-  void visit(const array_ref<Value, Space>& values, const Run& run) const {
+  template <class Duplicates, class Value, class Space>
+  [[nodiscard]] bool packs(const array_ref<Value, Space>& values) const {
     if constexpr (moves<Value, Duplicates>)
-      visit_units<is_host_exec<Exec>>(table, values, run, [](auto* to, std::int64_t stride) {
-        return kernels::replace_row<std::remove_pointer_t<decltype(to)>>{to, stride};
-      });
+      return in_wide_units(table, values);
     else
-      visit_tiles<is_host_exec<Exec>, combine_type<T, std::remove_const_t<Value>>>(
-          in_packets<4>(table, values), run, kernels::replace_row<T>{table.data, table.row_stride()},
-          values.data, values.row_stride(), values.width());
+      return in_packets<4>(table, values);
+  }
+
+  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    if constexpr (moves<Value, Duplicates>)
+      return move_kernel<kernels::replace_row, Tile, Duplicates>(source, items, table, values);
+    else
+      return apply_kernel<combine_type<T, std::remove_const_t<Value>>, Tile, Duplicates>(
+          source, items, const_data(values), values.row_stride(), values.width(),
+          kernels::replace_row<T>{table.data, table.row_stride()});
   }
 
   template <class Check>
@@ -91,8 +121,10 @@ struct replace_job {
 
 /// table[row] += combined value.
 template <class T, class TableSpace>
-struct add_job {
+struct add_job : row_job {
   array_ref<T, TableSpace> table;
+
+  explicit add_job(const array_ref<T, TableSpace>& to) : table(to) {}
 
   template <class Value, class Duplicates>
   using wire_type = combine_type<T, Value>;
@@ -101,16 +133,26 @@ struct add_job {
   template <class>
   static constexpr bool replaces_by = false;
 
+  template <bool Staged, class Exec, class Values>
+  [[nodiscard]] const add_job& prepare(launch_context<Exec>&, const std::string&, const Values&) const {
+    return *this;
+  }
   template <class Value, class Duplicates, class Wire>
-  auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
+  [[nodiscard]] auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {
     return reduce_to_buffer<Wire, false>{dense_rows<Wire, device_space>(buffer, items, width, "combined")};
   }
 
-  template <class Exec, class Duplicates, class Value, class Space, class Run>
-  void visit(const array_ref<Value, Space>& values, const Run& run) const {
-    visit_tiles<is_host_exec<Exec>, combine_type<T, std::remove_const_t<Value>>>(
-        in_packets<4>(table, values), run, kernels::add_row<T>{table.data, table.row_stride()}, values.data,
-        values.row_stride(), values.width());
+  template <class Duplicates, class Values>
+  [[nodiscard]] bool packs(const Values& values) const {
+    return in_packets<4>(table, values);
+  }
+
+  template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    return apply_kernel<combine_type<T, std::remove_const_t<Value>>, Tile, Duplicates>(
+        source, items, const_data(values), values.row_stride(), values.width(),
+        kernels::add_row<T>{table.data, table.row_stride()});
   }
 
   template <class Check>

@@ -9,11 +9,14 @@
 
 /// What is done with the combined value of a row. An operation sees one tile: item (of the source), row (of
 /// the table), column, the tile and its live elements. `load` reads what `finish` needs beside the value, so that it is under way
-/// before values are added up; `prefetch` lets a host's cache fetch a row that comes later.
+/// before values are added up; `prefetch` lets a host's cache fetch a row that comes later. An operation with `by_vectors` is
+/// given a host's rows in tiles of one vector.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and refuses nothing.
 struct plain_operation {
+  static constexpr bool by_vectors = true;
+
   template <class Tile, class Compute>
   struct held {};
 
@@ -46,6 +49,8 @@ struct replace_row : plain_operation {
 /// table[row] += value, added in the accumulation type and rounded once.
 template <class T>
 struct add_row {
+  static constexpr bool by_vectors = true;
+
   T* table;
   std::int64_t stride;
 

@@ -4,39 +4,61 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
-/// In which order a kernel of items x per_item work items walks over them.
+/// In which order a device walks over a kernel of items x per_item work items. A host's threads each walk over neighbouring
+/// items, whatever the schedule.
 namespace ferry::detail::schedule {
 
-/// One work item for each thread, all at once.
+/// Kernels whose items are the rows of teams: each team shares out items of its own, `lanes()` vector lanes to a row.
+template <class Functor>
+inline constexpr bool by_rows_of_teams = requires {
+  requires Functor::takes_teams;
+};
+
+/// One thread for each work item, all at once.
 struct flat {
+  flat() = default;
+  /// What a host makes of any other.
+  template <class Order>
+  explicit flat(const Order&) {}
+
   template <class Exec, class Functor>
-  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
-           const Functor& functor) const {
-    launch(exec, label, items * per_item, functor);
+  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
+                            const Functor& functor) const {
+    if constexpr (by_rows_of_teams<Functor> && !is_host_exec<Exec>) {
+      constexpr int threads = 256;
+      constexpr std::int64_t most_teams = 1 << 20;
+      const std::int64_t at_once = threads / functor.lanes();
+      return teams_of<threads>(exec, std::min(most_teams, (items + at_once - 1) / at_once), functor.lanes(),
+                               functor);
+    } else {
+      return iterations(exec, items * per_item, functor);
+    }
   }
 };
 
-/// By few teams, chunk by chunk. A host's threads walk over neighbouring items anyway.
+/// Chunk by chunk, by few teams.
 struct team_chunks {
   const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
   std::int64_t chunk = 0;
   kernels::split_state split{};
 
   template <class Exec, class Functor>
-  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
-           const Functor& functor) const {
-    if constexpr (is_host_exec<Exec>) {
-      launch(exec, label, items * per_item, functor);
-    } else {
-      if (items <= 0 || per_item <= 0) return;
-      constexpr auto tuning = execution_backend<Exec>::tuning();
-      launch_teams<tuning.ordered_team_size>(
-          exec, label, tuning.ordered_teams, 1,
+  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
+                            const Functor& functor) const {
+    constexpr auto tuning = execution_backend<Exec>::tuning();
+    if constexpr (by_rows_of_teams<Functor>)
+      return teams_of<tuning.ordered_team_size>(exec, tuning.ordered_teams, functor.lanes(), functor);
+    else
+      return teams_of<tuning.ordered_team_size>(
+          exec, tuning.ordered_teams, 1,
           kernels::team_chunked<Exec, Functor>{functor, items, count, per_item, chunk, split});
-    }
   }
 };
 
@@ -46,18 +68,35 @@ struct range_chunks {
   const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
 
   template <class Exec, class Functor>
-  void run(const Exec& exec, const std::string& label, std::int64_t items, std::int64_t per_item,
-           const Functor& functor) const {
-    if constexpr (is_host_exec<Exec>) {
-      launch(exec, label, items * per_item, functor);
-    } else {
-      if (items <= 0 || per_item <= 0) return;
-      constexpr std::int64_t pieces = execution_backend<Exec>::tuning().ordered_teams;
-      constexpr std::int64_t size = execution_backend<Exec>::tuning().ordered_team_size;
-      launch(exec, label, pieces * size,
-             kernels::range_chunked<Functor>{functor, items, count, per_item, pieces, size});
-    }
+  [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
+                            const Functor& functor) const {
+    constexpr auto tuning = execution_backend<Exec>::tuning();
+    constexpr std::int64_t pieces = tuning.ordered_teams;
+    constexpr std::int64_t size = tuning.ordered_team_size;
+    if constexpr (by_rows_of_teams<Functor>)
+      return teams_of<tuning.ordered_team_size>(exec, pieces, functor.lanes(), functor);
+    else
+      return iterations(exec, pieces * size,
+                        kernels::range_chunked<Functor>{functor, items, count, per_item, pieces, size});
   }
 };
 
 }  // namespace ferry::detail::schedule
+
+namespace ferry::detail {
+
+/// Enqueues functor(i) for each of items x per_item work items on `exec`, in the order of the schedule.
+template <class Exec, class Order, class Functor>
+void launch(const Exec& exec, const std::string& label, [[maybe_unused]] const Order& order,
+            std::int64_t items, std::int64_t per_item, const Functor& functor) {
+  if (items <= 0 || per_item <= 0) return;
+  if constexpr (std::is_same_v<Exec, caller_thread>) {
+    launch(exec, label, items * per_item, functor);
+  } else {
+    using order_there = std::conditional_t<is_host_exec<Exec>, schedule::flat, Order>;
+    const auto kernel = order_there(order).kernel(exec, items, per_item, functor);
+    Kokkos::parallel_for(label, kernel.policy, kernel.functor);
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/rows/detail/packet.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -32,10 +33,10 @@ struct ring_words {
 
 /// The device's side of a ring: moves the items of a post between its slot and device memory, post after post, until
 /// the worker says that there will be no more. Where they lie on the device is the mover's:
-///   unit                        what one thread moves at a time
+///   unit, wide_unit, wide       what one thread moves at a time: a wide_unit where `wide` says so
 ///   units()                     units of one item
-///   load(slot, post, i)         unit i of the post's items
-///   store(slot, post, i, unit)
+///   load<unit>(slot, post, i)   unit i of the post's items
+///   store<unit>(slot, post, i, value)
 ///
 /// Device mapping: one team for each worker; its threads take neighbouring units, and each has four under way, since
 /// a load takes a microsecond or two over the link. One thread looks out for posts.
@@ -45,7 +46,6 @@ struct ring_words {
 template <class Exec, class Mover>
 struct serve_ring {
   using link = execution_backend<Exec>;
-  using unit = typename Mover::unit;
   static constexpr int at_once = 4;
 
   Mover mover;
@@ -63,7 +63,11 @@ struct serve_ring {
       if (team.team_rank() == 0) post = wait_for(own, k);
       team.team_broadcast(post, 0);
       if (post.count == 0) return;
-      move(team, ring + k % depth * slot_bytes, post);
+      std::byte* const slot = ring + k % depth * slot_bytes;
+      if (std::is_same_v<typename Mover::unit, typename Mover::wide_unit> || !mover.wide)
+        move<typename Mover::unit>(team, slot, post);
+      else
+        move<typename Mover::wide_unit>(team, slot, post);
       link::fence_link();
       team.team_barrier();
       if (team.team_rank() != 0) continue;
@@ -83,16 +87,16 @@ struct serve_ring {
     return link::read_over_link(&own.posts[k % ring_words::depth]);
   }
 
-  template <class Team>
+  template <class Unit, class Team>
   KOKKOS_FUNCTION void move(const Team& team, std::byte* slot, const ring_post& post) const {
     const std::int64_t all = post.count * mover.units();
     const std::int64_t size = team.team_size();
     for (std::int64_t begin = team.team_rank(); begin < all; begin += at_once * size) {
-      unit held[at_once];
+      Unit held[at_once];
       for (int u = 0; u < at_once; ++u)
-        if (begin + u * size < all) held[u] = mover.load(slot, post, begin + u * size);
+        if (begin + u * size < all) held[u] = mover.template load<Unit>(slot, post, begin + u * size);
       for (int u = 0; u < at_once; ++u)
-        if (begin + u * size < all) mover.store(slot, post, begin + u * size, held[u]);
+        if (begin + u * size < all) mover.template store<Unit>(slot, post, begin + u * size, held[u]);
     }
   }
 };
@@ -118,49 +122,68 @@ struct serve_post {
   ring_post post;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    mover.store(slot, post, i, mover.load(slot, post, i));
+    if (mover.wide)
+      move<typename Mover::wide_unit>(i);
+    else
+      move<typename Mover::unit>(i);
+  }
+
+ private:
+  template <class Unit>
+  KOKKOS_FUNCTION void move(std::int64_t i) const {
+    mover.template store<Unit>(slot, post, i, mover.template load<Unit>(slot, post, i));
   }
 };
 
 /// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says
-/// that it has none.
+/// that it has none. Stride and width are in units.
 template <class Exec, class Unit, class Source>
 struct rows_from_slot {
   using unit = Unit;
-  Unit* out;
+  using wide_unit = opaque16;
+  void* out;
   std::int64_t out_stride;
   detail::fast_divisor width;
   Source source;
+  bool wide;
 
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return width.divisor(); }
-  KOKKOS_FUNCTION Unit load(const std::byte* slot, const ring_post&, std::int64_t i) const {
-    return execution_backend<Exec>::read_over_link(reinterpret_cast<const Unit*>(slot) + i);
+  template <class Any>
+  KOKKOS_FUNCTION Any load(const std::byte* slot, const ring_post&, std::int64_t i) const {
+    return execution_backend<Exec>::read_over_link(reinterpret_cast<const Any*>(slot) + i);
   }
-  KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const Unit& value) const {
+  template <class Any>
+  KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const Any& value) const {
     const std::int64_t within = width.quotient(i);
     const std::int64_t item = post.first + within;
     if (post.holes != 0 && source.row(item, false) < 0) return;
-    out[source.position(item) * out_stride + (i - within * width.divisor())] = value;
+    static_cast<Any*>(out)[source.position(item) * out_stride + (i - within * width.divisor())] = value;
   }
 };
 
-/// Item k leaves in a slot: row source.row(k) of `table`; a slot's place without a row stays as it is.
+/// Item k leaves in a slot: row source.row(k) of `table`; a slot's place without a row stays as it is. Stride and width are
+/// in units.
 template <class Unit, class Source>
 struct rows_to_slot {
   using unit = Unit;
-  const Unit* table;
+  using wide_unit = opaque16;
+  const void* table;
   std::int64_t table_stride;
   detail::fast_divisor width;
   Source source;
+  bool wide;
 
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return width.divisor(); }
-  KOKKOS_FUNCTION Unit load(const std::byte*, const ring_post& post, std::int64_t i) const {
+  template <class Any>
+  KOKKOS_FUNCTION Any load(const std::byte*, const ring_post& post, std::int64_t i) const {
     const std::int64_t within = width.quotient(i);
     const std::int64_t row = source.row(post.first + within, false);
-    return row < 0 ? Unit{} : table[row * table_stride + (i - within * width.divisor())];
+    return row < 0 ? Any{}
+                   : static_cast<const Any*>(table)[row * table_stride + (i - within * width.divisor())];
   }
-  KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const Unit& value) const {
-    reinterpret_cast<Unit*>(slot)[i] = value;
+  template <class Any>
+  KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const Any& value) const {
+    reinterpret_cast<Any*>(slot)[i] = value;
   }
 };
 
@@ -168,13 +191,17 @@ struct rows_to_slot {
 template <class Exec, class T, class Places>
 struct elements_from_slot {
   using unit = T;
+  using wide_unit = T;
+  static constexpr bool wide = false;
   T* to;
   Places places;
 
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  template <class>
   KOKKOS_FUNCTION T load(const std::byte* slot, const ring_post&, std::int64_t i) const {
     return execution_backend<Exec>::read_over_link(reinterpret_cast<const T*>(slot) + i);
   }
+  template <class>
   KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
     to[places(post.first + i)] = value;
   }
@@ -183,16 +210,20 @@ struct elements_from_slot {
 template <class T, class From, class Places>
 struct elements_to_slot {
   using unit = T;
+  using wide_unit = T;
+  static constexpr bool wide = false;
   const From* from;
   Places places;
 
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  template <class>
   KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
     if constexpr (std::is_same_v<T, From>)
       return from[places(post.first + i)];
     else
       return convert<T>(from[places(post.first + i)]);
   }
+  template <class>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {
     reinterpret_cast<T*>(slot)[i] = value;
   }

@@ -9,7 +9,7 @@
 
 namespace ferry::kernels {
 
-/// Segments of more than `most` values are added up by a kernel of their own, with many loads under way at once, which the
+/// Segments of more than `most` values have a kernel of their own that sums them, with many loads under way at once, which the
 /// other kernels' registers have no room for. Their sums have a row each in a buffer: since such segments begin more than
 /// `most` places from each other, the quotient of a segment's begin is a row that no other one has.
 struct long_segments {
@@ -23,7 +23,7 @@ struct long_segments {
 
 /// Device mapping: one thread for each (row of the buffer, tile). The only long segment that may begin among a row's places
 /// is that of the last of them. Additions keep the order of the positions.
-template <class Compute, class Tile, class Value>
+template <class Compute, class Value>
 struct sum_long_segments {
   static constexpr int under_way = 8;
 
@@ -35,8 +35,18 @@ struct sum_long_segments {
   Compute* sums;
   std::int64_t width;
   detail::fast_divisor tiles;
+  bool packed;  ///< whether a tile is a packet
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (packed)
+      sum<packed_tile>(i);
+    else
+      sum<single_tile>(i);
+  }
+
+ private:
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void sum(std::int64_t i) const {
     const std::int64_t slot = tiles.quotient(i);
     const std::int64_t column = (i - slot * tiles.divisor()) * Tile::elements;
     const std::int64_t first = slot * (long_segments::most + 1);
@@ -45,23 +55,22 @@ struct sum_long_segments {
     const std::int64_t begin = segment_begin[segment];
     const std::int64_t end = segment_begin[segment + 1];
     if (begin < first || !long_segments::has(begin, end)) return;
-    Compute sum[Tile::elements];
+    Compute total[Tile::elements];
     Compute next[under_way][Tile::elements];
-    load_tile<Tile>(sum, at(begin, column), Tile::elements);
+    load_tile<Tile>(total, at(begin, column), Tile::elements);
     std::int64_t k = begin + 1;
     for (; k + under_way <= end; k += under_way) {
       for (int j = 0; j < under_way; ++j) load_tile<Tile>(next[j], at(k + j, column), Tile::elements);
       for (int j = 0; j < under_way; ++j)
-        for (int e = 0; e < Tile::elements; ++e) sum[e] += next[j][e];
+        for (int e = 0; e < Tile::elements; ++e) total[e] += next[j][e];
     }
     for (; k < end; ++k) {
       load_tile<Tile>(next[0], at(k, column), Tile::elements);
-      for (int e = 0; e < Tile::elements; ++e) sum[e] += next[0][e];
+      for (int e = 0; e < Tile::elements; ++e) total[e] += next[0][e];
     }
-    store_tile<Tile>(sum, sums + slot * width + column, Tile::elements);
+    store_tile<Tile>(total, sums + slot * width + column, Tile::elements);
   }
 
- private:
   KOKKOS_FORCEINLINE_FUNCTION const Value* at(std::int64_t place, std::int64_t column) const {
     return values + order[place] * stride + column;
   }

@@ -28,7 +28,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   of.use(plan.storage());
   of.roll_back_by(ends);
   if (plan.positions() == 0) {
-  } else if (job.table.width() == 0 && !counts_rows_v<Job>) {
+  } else if (job.table.width() == 0 && !Job::counts_rows) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
     if constexpr ((Path::reaches_table || Path::chosen_at_run_time)) {
@@ -41,16 +41,20 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
           of.wait_for_host_access(array);  // the host writes as well
         of.touches(array);
       });
-      const auto ready = prepared<false>(of, label, job, values);
-      if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>)
+      const auto ready = job.template prepare<false>(of, label, values);
+      if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>) {
         write_cooperative<Duplicates>(of, label, ready, plan, values);
-      else
-        launch_update<Duplicates>(of, label, ready, plan, values, plan_order<Path, table_space>(plan));
+      } else {
+        const auto labels = update_labels::of<Job>(of, label);
+        const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
+        launch_update<Duplicates>(exec, labels, ready, source, plan.positions(), values,
+                                  plan_order<Path, table_space>(plan));
+      }
     } else {
       settle(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
-      const auto ready = prepared<true>(of, label, job, values);
-      if (!is_refused(ready)) write_staged<Duplicates>(of, label, ready, plan, values);
+      const auto ready = job.template prepare<true>(of, label, values);
+      if (!ready.is_refused()) write_staged<Duplicates>(of, label, ready, plan, values);
     }
   }
   return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
@@ -60,9 +64,9 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
 /// its own, so that nothing is written where there is one.
 template <class Path, class Bounds, class Exec, class Job, class Index, class IndexSpace, class Value,
           class Space>
-ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
-                      const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
-                      const rollback& ends) {
+ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
+                       const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
+                       const rollback& ends) {
   using plain = std::remove_const_t<Index>;
   using unique = duplicates::assume_unique;
   using table_space = typename decltype(job.table)::memory_space;
@@ -70,19 +74,20 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   launch_context<Exec> of(exec, verb);
   const std::string& label = of.label(Path::name);
   of.roll_back_by(ends);
-  const auto labels = apply_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(of, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
-      launch(exec, of.label(Path::name, "validate"), n, kernels::validate_indices<plain, Bounds>{source});
+      launch(exec, of.label(Path::name, "validate"), n,
+             kernels::resolve_indices<plain, Bounds>{source, nullptr, nullptr, nullptr});
     using values_type = std::remove_const_t<std::remove_pointer_t<decltype(batch.data)>>;
     if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
     else
-      launch_apply<unique>(exec, labels, ready, source, n, batch);
+      launch_update<unique>(exec, labels, ready, source, n, batch);
   };
-  if (job.table.width() == 0 && !counts_rows_v<Job>) {
+  if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
   } else if (n != 0) {
     if constexpr ((Path::reaches_table && !Path::sorts)) {
@@ -92,12 +97,12 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
         require_direct_reach(verb, exec, array);
         of.touches(array);
       });
-      apply_here(prepared<false>(of, label, job, values), values);
+      apply_here(job.template prepare<false>(of, label, values), values);
     } else {
       settle(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
-      const auto ready = prepared<true>(of, label, job, values);
-      if (is_refused(ready)) {
+      const auto ready = job.template prepare<true>(of, label, values);
+      if (ready.is_refused()) {
         look_at_bounds<Bounds>(of, indices, job.table.rows());  // a bad index is the graver finding
       } else if constexpr (!table_space::is_host_accessible) {
         apply_here(ready, upload_values(of, label, values));
@@ -107,7 +112,7 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
         if (!of.host_found()) {
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
-            launch_apply<unique>(host, labels, ready, kernels::listed_rows{rows}, n, values);
+            launch_update<unique>(host, labels, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
             drain_rows(of, label, ready, rows, n, values.data, values.row_stride(), values.width());
@@ -119,33 +124,46 @@ ticket write_unsorted(const Exec& exec, const char* verb, const Job& job,
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
-/// Entry of the three verbs: plan or indices, sorted or not.
-template <verb What, class Asked, class Bounds, class Duplicates, class Chosen, path_kind... Without,
-          class Exec, class Job, class Indices, class Value, class Space>
-ticket update_rows(const Exec& exec, const Job& job, const Indices& indices,
+/// On one path: by a plan, which is made here where the policies need one, or index by index.
+template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Named, class Value,
+          class Space>
+ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
+                 const array_ref<Value, Space>& values, const rollback& ends) {
+  if constexpr (is_plan<Named>)
+    return update_by_plan<Path, Duplicates>(exec, verb, job, named, values, ends);
+  else if constexpr (Duplicates::needs_plan || Path::sorts)
+    return update_by_plan<Path, Duplicates>(
+        exec, verb, job, plan_rows_of<Bounds>(exec, named, job.table.rows()), values, ends);
+  else
+    return update_by_index<Path, Bounds>(exec, verb, job, named, values, ends);
+}
+
+/// Entry of the three verbs, whose arguments require_batch has checked. `named` comes from rows_named_by; path::automatic
+/// takes none of `Without`.
+template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Job, class Named,
+          class Value, class Space>
+ticket update_rows(const Exec& exec, const Job& job, const Named& named,
                    const array_ref<Value, Space>& values, const rollback& ends = {}) {
-  static constexpr const char* verb_name = name(What).data();
-  if constexpr (is_plan<Indices>) {
-    require_plan<Exec, Chosen>(verb_name, indices, job.table);
-    require_shapes(verb_name, job.table, indices.positions(), values);
-    return on_path<Asked, What, Space, Without...>(
-        exec, job.table, indices.positions(), true, [&]<class Path>(Path) {
-          return update_by_plan<Path, Duplicates>(exec, verb_name, job, indices, values, ends);
-        });
-  } else {
-    const auto which = make_ref(indices);
-    require_rank_one(verb_name, which);
-    require_shapes(verb_name, job.table, which.rows(), values);
-    require_a_row_to_clamp_to<Bounds>(verb_name, job.table, which.rows());
-    return on_path<Asked, What, Space, Without...>(
-        exec, job.table, which.rows(), Duplicates::needs_plan, [&]<class Path>(Path) {
-          if constexpr (Duplicates::needs_plan || Path::sorts)
-            return update_by_plan<Path, Duplicates>(
-                exec, verb_name, job, plan_rows_of<Bounds>(exec, which, job.table.rows()), values, ends);
-          else
-            return write_unsorted<Path, Bounds>(exec, verb_name, job, which, values, ends);
-        });
-  }
+  using asked = typename Chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  using table_space = typename decltype(job.table)::memory_space;
+  constexpr bool planned = is_plan<Named> || Duplicates::needs_plan;
+  constexpr path_set paths = paths_for<asked, What, Exec, table_space, Space, Without...>();
+  const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
+  const char* const verb = name(What).data();
+  if constexpr (paths.contains(path_kind::ordered))
+    if (best == path_kind::ordered)
+      return update_on<path::ordered, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+  if constexpr (paths.contains(path_kind::staged))
+    if (best == path_kind::staged)
+      return update_on<path::staged, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+  if constexpr (paths.contains(path_kind::cooperative))
+    if (best == path_kind::cooperative)
+      return update_on<path::cooperative, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+  if constexpr (paths.contains(path_kind::direct))
+    if (best == path_kind::direct)
+      return update_on<path::direct, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);
+  return {};  // not reached: the path is one of these
 }
 
 }  // namespace ferry::detail

@@ -21,7 +21,7 @@ template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(launch_context<Exec>& of, const std::string& label, const Job& job,
                        const row_plan& plan, const array_ref<Value, device_space>& values) {
   using unique = duplicates::assume_unique;
-  const auto labels = apply_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(of, label);
   const plan_storage& store = *plan.storage();
   const std::int64_t items = plan.unique_count();
   if (items == 0 || (store.checked && store.read_report().out_of_range != 0)) return;
@@ -37,20 +37,18 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
   list_from_back<Exec, std::int64_t> list(of, items);
   split.after(of);
   const auto batch = dense_rows<const wire, device_space>(combined, items, wide, "combined");
-  launch_apply<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
-                       schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
+  launch_update<unique>(of.exec(), labels, job, kernels::listed_rows{store.unique_rows}, items, batch,
+                        schedule::team_chunks{nullptr, split.chunk(), split.for_device()});
 
   list.bring(of, store.unique_rows);
   auto queue = split.for_host(slots.per_slot());
-  with_rows_to_slot(batch, kernels::identity{}, [&](const auto& mover) {
-    slots.from_device(queue, mover, all_by_ring{},
-                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                        const auto packed = dense_rows<const wire, pinned_space>(
-                            reinterpret_cast<const wire*>(slot), count, wide, "slot");
-                        launch_apply<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
-                                             count, packed);
-                      });
-  });
+  slots.from_device(queue, mover_to_slot(batch, kernels::identity{}), all_by_ring{},
+                    [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                      const auto packed = dense_rows<const wire, pinned_space>(
+                          reinterpret_cast<const wire*>(slot), count, wide, "slot");
+                      launch_update<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
+                                            count, packed);
+                    });
   split.behind(of);
 }
 

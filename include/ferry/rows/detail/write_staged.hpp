@@ -39,15 +39,14 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
                    execution_backend<Exec>::tuning().staging_workers);
   const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
-  with_rows_from_slot<Exec>(batch, kernels::identity{}, [&](const auto& mover) {
-    slots.to_device(
-        mover, all_by_ring{}, [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
-          const auto packed =
-              dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
-          launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{}, count);
-          return false;
-        });
-  });
+  slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
+                  [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
+                    const auto packed =
+                        dense_rows<plain, pinned_space>(reinterpret_cast<plain*>(slot), count, wide, "slot");
+                    launch_gather(here, label, rows_from(values, first, count), packed, kernels::identity{},
+                                  count);
+                    return false;
+                  });
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
@@ -56,10 +55,10 @@ template <class Exec, class Job, class Value>
 void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
   const auto row_bytes = width * static_cast<std::int64_t>(sizeof(Value));
-  const auto labels = apply_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(of, label);
   if (row_bytes == 0) {  // nothing travels, but rows are counted
     const auto host = host_side(of.exec());
-    launch_apply<duplicates::assume_unique>(
+    launch_update<duplicates::assume_unique>(
         host, labels, job, kernels::listed_rows{rows}, items,
         dense_rows<const Value, pinned_space>(nullptr, items, 0, "values"));
     host.fence(label);
@@ -93,15 +92,13 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   } else {
     ring<Exec> slots(of, of.exec(), label, items, row_bytes,
                      execution_backend<Exec>::tuning().staging_workers);
-    with_rows_to_slot(batch, kernels::identity{}, [&](const auto& mover) {
-      slots.from_device(mover, rest_of,
-                        [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
-                          launch_apply<duplicates::assume_unique>(
-                              here, labels, job, kernels::listed_rows{rows + first}, count,
-                              dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot),
-                                                                    count, width, "slot"));
-                        });
-    });
+    slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
+                      [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
+                        launch_update<duplicates::assume_unique>(
+                            here, labels, job, kernels::listed_rows{rows + first}, count,
+                            dense_rows<const Value, pinned_space>(reinterpret_cast<const Value*>(slot), count,
+                                                                  width, "slot"));
+                      });
   }
   if (straight.empty()) return;
   // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
@@ -154,13 +151,13 @@ row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& pl
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_on_host(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                    const array_ref<Value, Space>& values) {
-  const auto labels = apply_labels::of<Job>(of, label);
+  const auto labels = update_labels::of<Job>(of, label);
   const auto host = host_side(of.exec());
   const row_plan here = plan_for_host(of, host, plan);
   const plan_storage& storage = *here.storage();
   const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
   if (bad) return;
-  kernels::plan_rows<false> source{
+  const kernels::plan_rows source{
       storage.unique_rows, storage.segment_begin, storage.order, storage.unique_count, nullptr, nullptr};
   if constexpr (Duplicates::forbids) {
     const report_writer report = of.host_report();
@@ -170,8 +167,17 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
     host.fence(label);
     if (of.host_found()) return;
   }
-  launch_apply<Duplicates>(host, labels, job, source, here.positions(), values);
+  launch_update<Duplicates>(host, labels, job, source, here.positions(), values);
   host.fence(label);
+}
+
+/// Table on the device: the values were brought there.
+template <class Duplicates, class Exec, class Job, class Value>
+void launch_uploaded(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
+                     const array_ref<Value, device_space>& values) {
+  const auto labels = update_labels::of<Job>(of, label);
+  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
+  launch_update<Duplicates>(of.exec(), labels, job, source, plan.positions(), values);
 }
 
 /// One of the three staged ways, by where table and values lie.
@@ -180,7 +186,7 @@ void write_staged(launch_context<Exec>& of, const std::string& label, const Job&
                   const array_ref<Value, Space>& values) {
   using table_space = typename decltype(job.table)::memory_space;
   if constexpr (!table_space::is_host_accessible)
-    launch_update<Duplicates>(of, label, job, plan, upload_values(of, label, values));
+    launch_uploaded<Duplicates>(of, label, job, plan, upload_values(of, label, values));
   else if constexpr (Space::is_host_accessible)
     write_on_host<Duplicates>(of, label, job, plan, values);
   else

@@ -12,14 +12,15 @@
 
 namespace ferry::detail {
 
-/// Enqueues a kernel on a policy that passes it as an argument.
+/// A kernel as Kokkos takes it: the policy passes it as an argument.
 template <class Exec, class Policy, class Functor>
-void enqueue(const std::string& label, const Policy& policy, const Functor& functor) {
+struct ready_kernel {
   static_assert(
       execution_backend<Exec>::template launches_by_argument<Functor, Policy>(),
       "ferry: a kernel with its options must stay below 4 KB, or each launch would wait for the device; this rule, or one of these transforms, has too many.");
-  Kokkos::parallel_for(label, policy, functor);
-}
+  Policy policy;
+  Functor functor;
+};
 
 /// A range whose blocks have at most Functor::most_threads threads, where the functor asks for that.
 template <class Exec, class Functor>
@@ -69,31 +70,37 @@ struct each_run {
   void operator()(std::int64_t number) const { functor(host_run{number, runs}); }
 };
 
-/// One iteration for each i in [0, count), enqueued on `exec`. `functor(i)` takes 64 bits: tables and batches
-/// may pass 2^31 elements.
+/// One iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and batches may pass 2^31 elements.
 template <class Exec, class Functor>
-void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
   using range = typename decltype(range_for<Exec, Functor>())::type;
-  if (count <= 0) return;
   if constexpr (by_runs<Exec, Functor>()) {
+    using kernel = each_run<Functor>;
     const std::int64_t runs = std::min(count, concurrency_of(exec));
-    enqueue<Exec>(label, host_range<range>(exec, runs), each_run<Functor>{functor, runs});
+    return ready_kernel<Exec, range, kernel>{host_range<range>(exec, runs), kernel{functor, runs}};
   } else if constexpr (is_host_exec<Exec>) {
-    enqueue<Exec>(label, host_range<range>(exec, count), functor);
+    return ready_kernel<Exec, range, Functor>{host_range<range>(exec, count), functor};
   } else {
-    enqueue<Exec>(label, range(exec, 0, count), functor);
+    return ready_kernel<Exec, range, Functor>{range(exec, 0, count), functor};
   }
 }
 
-/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector
-/// lanes each. A device is told the number, so that no kernel takes more registers for a thread than so large
-/// a team leaves it.
+/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector lanes each. A
+/// device is told the number, so that no kernel takes more registers for a thread than so large a team leaves it.
 template <int Threads, class Exec, class Functor>
-void launch_teams(const Exec& exec, const std::string& label, std::int64_t teams, int lanes,
-                  const Functor& functor) {
+auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& functor) {
   using policy = typename execution_backend<Exec>::template by_argument<
       Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<static_cast<unsigned>(Threads), 1>>>;
-  enqueue<Exec>(label, policy(exec, static_cast<int>(teams), Threads / lanes, lanes), functor);
+  return ready_kernel<Exec, policy, Functor>{policy(exec, static_cast<int>(teams), Threads / lanes, lanes),
+                                             functor};
+}
+
+/// Enqueues functor(i) for each i in [0, count) on `exec`.
+template <class Exec, class Functor>
+void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  if (count <= 0) return;
+  const auto kernel = iterations(exec, count, functor);
+  Kokkos::parallel_for(label, kernel.policy, kernel.functor);
 }
 
 template <class Functor>

@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Prints what including ferry costs a source, and bounds it.
+
+    compile_time.py COMPILER_ID RUNS FOLDER -- COMPILER FLAG...
+
+Compiles the programs of FOLDER: kokkos.cpp includes Kokkos alone, the others ferry as well. A cost is the user time of the
+compiler, the least of RUNS, over that for kokkos.cpp: a ratio, which load changes little. nvcc makes PTX, whose kernels are
+counted, too: those of kokkos.cpp are not ferry's.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+PROGRAMS = ["umbrella", "gather", "step"]
+# What they may cost: some 15 % above what was measured, see docs/performance.md.
+RATIOS = {"GNU": {"umbrella": 2.6, "gather": 6.0, "step": 8.6}, "NVIDIA": {"umbrella": 2.9, "gather": 4.2, "step": 4.5}}
+KERNELS = {"umbrella": 1, "gather": 10, "step": 18}
+
+
+def user_seconds(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}")
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def measure(folder, name, runs, command, ptx):
+    with tempfile.TemporaryDirectory() as scratch:
+        out = os.path.join(scratch, "out")
+        words = command + ["-ptx" if ptx else "-c", str(folder / f"{name}.cpp"), "-o", out]
+        seconds = min(user_seconds(words) for _ in range(runs))
+        kernels = Path(out).read_text(encoding="utf-8").count(".entry") if ptx else 0
+    return seconds, kernels
+
+
+def main(arguments):
+    split = arguments.index("--")
+    compiler, runs, folder = arguments[0], int(arguments[1]), Path(arguments[2])
+    command = arguments[split + 1:]
+    ptx = compiler == "NVIDIA"
+    base, base_kernels = measure(folder, "kokkos", runs, command, ptx)
+    print(f"{'source':10} {'user s':>8} {'ratio':>7} {'at most':>8} {'kernels':>8} {'at most':>8}")
+    print(f"{'kokkos':10} {base:8.2f}")
+    failed = False
+    for name in PROGRAMS:
+        seconds, kernels = measure(folder, name, runs, command, ptx)
+        ratio, most, kernels = seconds / base, RATIOS[compiler][name], kernels - base_kernels
+        failed = failed or ratio > most or (ptx and kernels > KERNELS[name])
+        counted = f"{kernels:8} {KERNELS[name]:8}" if ptx else ""
+        print(f"{name:10} {seconds:8.2f} {ratio:7.2f} {most:8.2f} {counted}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,131 @@
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cxxabi.h>
+#include <execinfo.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// How many functions lie between a verb and Kokkos, the verb among them. The program is compiled without inlining.
+namespace ferry_test {
+
+namespace {
+
+/// The functions of ferry from the one that called Kokkos::parallel_for outwards, for each label of a kernel.
+using calls = std::map<std::string, std::vector<std::string>>;
+calls* seen = nullptr;
+
+std::string demangled(const char* symbol) {
+  const std::string line(symbol);
+  const auto begin = line.find('('), end = line.find('+', begin);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  const std::string mangled = line.substr(begin + 1, end - begin - 1);
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);
+  return status == 0 ? name.get() : mangled;
+}
+
+/// Without return type and arguments of templates.
+std::string function_of(const std::string& signature) {
+  int depth = 0;
+  std::string plain;
+  for (const char c : signature) {
+    if (c == '<') ++depth;
+    if (depth == 0) plain += c;
+    if (c == '>') --depth;
+  }
+  const auto arguments = plain.find('(');
+  if (arguments != std::string::npos) plain.resize(arguments);
+  const auto space = plain.rfind(' ');
+  return space == std::string::npos ? plain : plain.substr(space + 1);
+}
+
+void note_calls(const char* label, std::uint32_t, std::uint64_t*) {
+  if (seen == nullptr) return;
+  void* addresses[200];
+  const int depth = backtrace(addresses, 200);
+  const std::unique_ptr<char*, void (*)(void*)> symbols(backtrace_symbols(addresses, depth), &std::free);
+  auto& names = (*seen)[label];
+  names.clear();
+  bool inside = false;
+  for (int i = 0; i < depth; ++i) {
+    const std::string name = function_of(demangled(symbols.get()[i]));
+    if (name.rfind("Kokkos::parallel_for", 0) == 0) inside = true;
+    if (!inside) continue;
+    if (name.rfind("ferry::", 0) == 0) names.push_back(name);
+    if (name.rfind("ferry_test::", 0) == 0) break;
+  }
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string all;
+  for (const auto& name : names) all += "\n  " + name;
+  return all;
+}
+
+/// The functions on the way of `verb` to the kernel of this label.
+template <class Verb>
+std::vector<std::string> way_to(const std::string& label, const Verb& verb) {
+  calls found;
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(&note_calls);
+  seen = &found;
+  verb();
+  seen = nullptr;
+  Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+  INFO("kernels: " << found.size());
+  REQUIRE(found.count(label) == 1);
+  return found[label];
+}
+
+struct batch {
+  Kokkos::DefaultExecutionSpace exec;
+  ferry::tensor<float, ferry::device_space> table{"table", 50, 8}, rows{"rows", 3, 8};
+  std::vector<std::int32_t> indices{4, 9, 2};
+  batch() {
+    ferry::init::zeros(exec, table);
+    ferry::init::zeros(exec, rows);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step reaches its kernel in seven calls", "[frames]") {
+  batch of;
+  const ferry::optim::adam adam;
+  auto state = ferry::optim::make_state(adam, of.table);
+  const auto way = way_to("ferry::step::direct",
+                          [&] { ferry::step(of.exec, adam, of.table, state, of.indices, of.rows).wait(); });
+  INFO(listed(way));
+  REQUIRE(way.size() >= 2);
+  CHECK(way.back() == "ferry::step");
+  CHECK(way.size() <= 7);
+}
+
+TEST_CASE("a scatter reaches its kernel in six calls", "[frames]") {
+  batch of;
+  const auto way = way_to("ferry::scatter::direct",
+                          [&] { ferry::scatter(of.exec, of.table, of.indices, of.rows).wait(); });
+  INFO(listed(way));
+  REQUIRE(way.size() >= 2);
+  CHECK(way.back() == "ferry::scatter");
+  CHECK(way.size() <= 6);
+}
+
+TEST_CASE("a gather reaches its kernel in five calls", "[frames]") {
+  batch of;
+  const auto way =
+      way_to("ferry::gather::direct", [&] { ferry::gather(of.exec, of.table, of.indices, of.rows).wait(); });
+  INFO(listed(way));
+  REQUIRE(way.size() >= 2);
+  CHECK(way.back() == "ferry::gather");
+  CHECK(way.size() <= 5);
+}
+
+}  // namespace ferry_test
