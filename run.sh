@@ -300,7 +300,7 @@ command_test() {
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen
   install_dependencies "$preset" "${backend_options[@]}"
   local options=()
-  if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=nvcc); fi
+  if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=nvcc -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF); fi
   configure "$preset" "$preset" "${options[@]}"
   compile "$preset"
   if [ "$cuda" = 1 ] && ! has_gpu; then
