@@ -6,6 +6,7 @@ from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy, load
+from conan.tools.scm import Version
 
 required_conan_version = ">=2.4"
 
@@ -47,8 +48,16 @@ class Ferry(ConanFile):
             self.test_requires("catch2/[>=3.4 <4]")
             self.test_requires("eigen/[>=3.4 <6]")
 
+    # Concepts, three-way comparison and std::jthread, as these releases have them.
+    _oldest_compilers = {"gcc": "11", "clang": "16"}
+
     def validate(self):
+        if self.settings.os != "Linux":
+            raise ConanInvalidConfiguration(f"ferry runs on Linux, not on {self.settings.os}: it maps and locks pages by POSIX calls")
         check_min_cppstd(self, 20)
+        oldest = self._oldest_compilers.get(str(self.settings.compiler))
+        if oldest is not None and Version(self.settings.compiler.version) < oldest:
+            raise ConanInvalidConfiguration(f"ferry needs {self.settings.compiler} {oldest} or later")
         kokkos = self.dependencies["kokkos"]
         for option in ("cuda", "openmp"):
             # A Kokkos recipe may know neither option; then CMake is the one to find out.
