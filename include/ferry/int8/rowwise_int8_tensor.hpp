@@ -24,6 +24,7 @@ namespace ferry {
 template <MemorySpace Space>
 class rowwise_int8_tensor {
  public:
+  /// The memory space of the records.
   using memory_space = Space;
 
   rowwise_int8_tensor() = default;
@@ -38,6 +39,7 @@ class rowwise_int8_tensor {
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
   /// Bytes of a row's record.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return records_.width(); }
+  /// The label that messages and tools name.
   [[nodiscard]] const std::string& label() const noexcept { return records_.label(); }
   /// Label, extents, and how the memory was obtained. The extents are those of records().
   [[nodiscard]] std::string describe() const { return records_.describe(); }

@@ -74,8 +74,7 @@ class launch_context {
   [[nodiscard]] const Exec& exec() const { return exec_; }
   [[nodiscard]] const char* verb() const { return verb_; }
 
-  /// Whether a graph is being captured. The graph then owns what the verb uses, and the device can't be
-  /// queried.
+  /// Whether a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
 
@@ -161,13 +160,12 @@ class launch_context {
       backend::wait_for(exec_, *store->made);
   }
 
-  /// Later work of this call reads the array. It is ordered after the writes of other instances.
+  /// Later work of this call reads the array, after the writes of other instances.
   template <class T, class Space>
   void reads_from(const array_ref<T, Space>& array) {
     reads_from(array.accesses);
   }
-  /// Later work of this call writes to the array. It is ordered after the reads and writes of other
-  /// instances.
+  /// Later work of this call writes to the array, after the reads and writes of other instances.
   template <class T, class Space>
   void writes_to(const array_ref<T, Space>& array) {
     if (capturing_ || array.accesses == nullptr) return;
@@ -184,8 +182,7 @@ class launch_context {
     else
       writes_to(array);
   }
-  /// touches() for paths that access host memory in the calling thread, which waits there for conflicting
-  /// work.
+  /// touches() for paths of the calling thread: it waits for conflicting work on host memory.
   template <class T, class Space>
   void wait_for_host_access(const array_ref<T, Space>& array) {
     if constexpr (!Space::is_host_accessible) {
