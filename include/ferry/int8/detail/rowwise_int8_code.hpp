@@ -33,7 +33,7 @@ struct rowwise_int8_code {
     }
     const double range = static_cast<double>(most) - static_cast<double>(least);
     auto scale = static_cast<float>(range / 255.0);
-    // Rounding a subnormal quotient may lose so much that 255 steps fall short of the range.
+    // Rounding a subnormal quotient may make 255 steps fall short of the range.
     if (scale < smallest_normal && 255.0 * static_cast<double>(scale) < range)
       scale = detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(scale) + 1u);
     // Never -0: which zero is the least depends on the order of comparison.

@@ -69,7 +69,8 @@ struct sgd {
       }
       weight -= lr * g;
     }
-    /// run(update), of one that has the same bits and leaves out what these options leave out.
+    /// run(update), with an equivalent update that omits the terms its options switch off. Both give the same
+    /// bits.
     template <class Run>
     void visit_plain(const Run& run) const {
       if (momentum == Compute(0) && weight_decay == Compute(0))

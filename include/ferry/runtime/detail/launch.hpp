@@ -87,7 +87,7 @@ auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
 }
 
 /// functor(team) for each of `teams` teams, of Threads / lanes threads with `lanes` vector lanes each. A
-/// device's compiler knows Threads, so the kernel's registers allow so large a team.
+/// device's compiler knows Threads, so the kernel's registers allow a team of that size.
 template <int Threads, class Exec, class Functor>
 auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& functor) {
   using policy = typename execution_backend<Exec>::template by_argument<
