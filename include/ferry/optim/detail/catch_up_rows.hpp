@@ -15,10 +15,10 @@ struct element {
   Compute state[Room];
 };
 
-/// Applies to elements of one row the steps that the row missed, with gradients of zero. Once an update
-/// leaves an element at rest, so that steps without a gradient no longer change its weight, one power of the
-/// state's factors replaces its remaining steps. The test runs every few steps and for each element alone, so
-/// the result does not depend on which elements a thread holds.
+/// Applies to elements of one row the steps that the row missed, with gradients of zero. Once an element is
+/// at rest, so that steps without a gradient no longer change its weight, one power of the state's factors
+/// replaces its remaining steps. The test runs every few steps and for each element alone, so the result does
+/// not depend on which elements a thread holds.
 template <class Schedule, class Transforms, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transforms& transforms,
                                           std::int64_t row, element<Compute, Room> (&of)[Elements],

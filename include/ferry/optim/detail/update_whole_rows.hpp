@@ -13,7 +13,7 @@
 
 namespace ferry::kernels {
 
-/// The number of sums over a row that an update needs, or room for one.
+/// The number of sums over a row that an update needs, at least 1 so that arrays have an element.
 template <class Update>
 inline constexpr int measures_of = 1;
 template <class Update>

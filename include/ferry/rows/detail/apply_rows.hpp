@@ -22,7 +22,7 @@ namespace ferry::kernels {
 ///
 /// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
 /// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
-/// a loop without a sum. It works on whole cache lines where the width allows it.
+/// a loop of their own without a sum, which works on whole cache lines where the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
   static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
@@ -80,7 +80,7 @@ struct apply_rows {
     }
   }
 
-  /// Elements per step over a row of even width: one cache line, vector by vector.
+  /// Elements per step of the loop for Even widths: one cache line, vector by vector.
   static consteval int evenly() {
     constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time();
     return vectors < 1 ? at_a_time() : vectors * at_a_time();

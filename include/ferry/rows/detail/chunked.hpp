@@ -6,9 +6,8 @@
 
 namespace ferry::kernels {
 
-/// The words of a split cursor that a kernel sees. The kernel walks a list from the front, and the host from
-/// the back. Both words are in page-locked memory. The two sides may both take an item near the split: both
-/// write the same result.
+/// The words of a split cursor that a kernel sees, in page-locked memory. The kernel walks a list from the
+/// front, and the host from the back. Both may take an item near the split, and both write the same result.
 struct split_state {
   volatile std::int64_t* progress = nullptr;     ///< [teams] end of the chunk that a team works on
   const volatile std::int64_t* limit = nullptr;  ///< items from here on are the host's; null: no host part

@@ -14,9 +14,9 @@ namespace ferry::detail {
 /// The state that the workers of a ring share about each other and about the kernel.
 ///
 /// No worker queries the device about the kernel: the query may block while another thread waits inside the
-/// driver for this very kernel, which waits for the worker. Workers poll words that the device writes. A
-/// kernel that failed writes no more words, so a separate thread queries the device after a worker has waited
-/// for long.
+/// driver, perhaps for this very kernel, which waits for the worker. Workers poll words that the device
+/// writes. A kernel that failed writes no more words, so a separate thread queries the device after a worker
+/// has waited for long.
 class ring_progress {
  public:
   std::string label;

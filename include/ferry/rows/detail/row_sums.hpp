@@ -21,9 +21,9 @@ struct row_sums {
 };
 
 /// The order of additions over a row. It is the same on every backend, so sums are identical to the last bit.
-/// Element i is added to place i % 128, in order. Four neighbouring places make one of 32 lanes: (a + b) + (c
-/// + d). Lanes are added as a tree: lane l and l + 16, then l + 8, 4, 2, 1. These are the shuffles of a warp,
-/// in which lanes without elements add zeros.
+/// Element i is added to place i % 128, in order. Four neighbouring places a, b, c and d make one of 32
+/// lanes: (a + b) + (c + d). Lanes are added as a tree: lane l and l + 16, then l + 8, 4, 2, 1. These are the
+/// shuffles of a warp, in which lanes without elements add zeros.
 struct row_sum_order {
   static constexpr int lanes = 32;
   static constexpr int each = 4;

@@ -21,7 +21,7 @@ struct ring_post {
 };
 
 /// The words by which one host worker and one team of the device pass slots to each other, in page-locked
-/// memory. Each word has one writer and its own cache line.
+/// memory. Host and device write different words, on separate cache lines.
 struct ring_words {
   static constexpr int depth = 4;  ///< slots, at most
 

@@ -84,7 +84,7 @@ class list_from_back {
   }
 
   /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
-  /// querying it may block, see ring_progress.
+  /// querying the device may block, see ring_progress.
   const Row* from(std::int64_t first, ring<Exec>& by) {
     by.await(words_[first >= split_ ? 0 : 1], all_.get());
     return here_ + first;
