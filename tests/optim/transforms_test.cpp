@@ -26,7 +26,7 @@ struct row_numbers {
   }
 };
 
-/// Eight steps of `staged`, beside a model with plain transforms; returns what the state should be compared with.
+/// Takes eight steps of `chain` and of a model with plain transforms, and compares the results.
 template <class Staged, class Model, class Table, class State, class Path, class Count>
 void train(std::mt19937_64& random, Staged& chain, const plain_stages& transforms, Model& model, Table& table,
            State& state, std::size_t width, Path path, Count count) {

@@ -49,18 +49,8 @@ PLAIN = {"error.hpp", "version.hpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110
-# Their comments are still wider; a path leaves this list with its last wide line.
-MAY_BE_WIDE = (
-    "include/ferry/rows/detail",
-    "include/ferry/rows/gather.hpp",
-    "include/ferry/plan/detail",
-    "include/ferry/optim/detail",
-    "include/ferry/optim/catch_up.hpp",
-    "include/ferry/optim/step.hpp",
-    "include/ferry/int8",
-    "include/ferry/runtime/detail/launch.hpp",
-    "include/ferry/runtime/detail/launch_context.hpp",
-)
+# Folders and headers whose comments may be wider.
+MAY_BE_WIDE = ()
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 

@@ -22,7 +22,7 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
   const auto label = label_of("dequantize", Path::name);
   const auto from = make_ref(table.records());
   const auto bytes = from.width();
-  // The copies of what is not near see to their own order.
+  // Copies order themselves; only arrays that the kernels access directly need ordering here.
   if constexpr (from_is_near) {
     require_direct_reach("dequantize", of.exec(), from);
     of.reads_from(from);
@@ -55,8 +55,8 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
 
 }  // namespace detail
 
-/// Every row of `to` = what the row of an 8-bit table stands for, computed in double and rounded once to float,
-/// double, half_t or bhalf_t. Arguments, ordering and errors as of quantize.
+/// to = the values of an 8-bit table, computed in double and rounded once to float, double, half_t or
+/// bhalf_t. Shapes, policies, ordering and errors are those of quantize.
 template <class Exec, class Space, class To, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<To>()) ==
            detail::flaw::none)

@@ -17,7 +17,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Its rows are floats, its extents those that it stands for.
+/// Its rows are floats, and its extents are those of the values.
 template <class Space>
 struct gathered_rows<rowwise_int8_tensor<Space>> {
   using table_for_checks = tensor<std::byte, Space>;
@@ -25,7 +25,7 @@ struct gathered_rows<rowwise_int8_tensor<Space>> {
   static auto extents_of(const rowwise_int8_tensor<Space>& table) { return codes_of(table); }
 };
 
-/// The row of each position, -1 for none, for kernels of `of`'s execution space; findings go to its ticket.
+/// The row of each position, -1 for none, for kernels of the execution space. Findings go to the ticket.
 template <class Bounds, class Exec, class Indices>
 const std::int64_t* resolved_rows(launch_context<Exec>& of, const std::string& label, const Indices& indices,
                                   std::int64_t table_rows) {
@@ -43,8 +43,8 @@ const std::int64_t* resolved_rows(launch_context<Exec>& of, const std::string& l
   }
 }
 
-/// Records to numbers, `rows` says of which positions. In one pass where the kernels are near the table and
-/// the path allows it; else the records are gathered first, by the ordinary verb on the user's path.
+/// Converts the records that `rows` names to numbers. One pass if the kernels are near the table and the path
+/// allows it; else the ordinary verb gathers the records first, on the user's path.
 template <class Path, class Exec, class Space, class Out, class OutSpace>
 void gather_records(launch_context<Exec>& of, const std::string& label,
                     const rowwise_int8_tensor<Space>& table, const std::int64_t* rows,
@@ -90,10 +90,10 @@ void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Spac
 
 }  // namespace detail
 
-/// out[p] = the elements that row indices[p] of an 8-bit table stands for, computed in double and rounded once
-/// to float, double, half_t or bhalf_t. Otherwise as gather of any table: indices or a row_plan, the same
-/// policies, the same errors. Records travel; they are converted by the execution space, in the same kernel
-/// where the table lies in its memory and the path is direct.
+/// out[p] = the values of row indices[p] of an 8-bit table, computed in double and rounded once to float,
+/// double, half_t or bhalf_t. Indices, policies, ordering and errors are those of gather for any table.
+/// Records travel, and the execution space converts them: in the gathering kernel itself where the table is
+/// in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Out>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(

@@ -23,7 +23,7 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
   const auto label = label_of("quantize", Path::name);
   const auto to = make_ref(table.records());
   const auto bytes = to.width();
-  // The copies of what is not near see to their own order.
+  // Copies order themselves; only arrays that the kernels access directly need ordering here.
   if constexpr (from_is_near) {
     require_direct_reach("quantize", of.exec(), from);
     of.reads_from(from);
@@ -57,15 +57,14 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
 
 }  // namespace detail
 
-/// Every row of an 8-bit table = the row of `from`, see rowwise_int8_tensor.
+/// Each row of an 8-bit table = the row of `from`, quantised as rowwise_int8_tensor describes.
 ///
-///   from     rows x width of float, double, half_t or bhalf_t, any memory space
-///   table    the same rows and width, any memory space
-///   policies
-///     a path (default path::automatic), for what has to travel to the execution space or from there
+///   from      rows x width of float, double, half_t or bhalf_t, any memory space
+///   table     the extents of `from`, any memory space
+///   policies  path  default path::automatic, for data that travels to or from the execution space
 ///
-/// Enqueued on `exec`, in chunks where a side is not in its memory; through the ring it occupies the calling
-/// thread. Operands must live until the ticket says that the work has ended. Throws invalid_argument for
+/// Enqueued on `exec`, in chunks where a side is not in its memory. Through the ring it occupies the calling
+/// thread. The operands must live until the work has ended, see ferry::ticket. Throws invalid_argument for
 /// shapes that differ.
 template <class Exec, class From, class Space, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_array<From>()) ==

@@ -11,40 +11,45 @@
 
 namespace ferry {
 
-/// A table of 8-bit rows: element (r, c) stands for offset[r] + scale[r] * code(r, c), with codes of 0 to 255 and
-/// two floats for each row. A quarter of a float table's bytes, and of what a batch moves.
+/// A table of 8-bit rows: element (r, c) has the value offset[r] + scale[r] * code(r, c), with codes of 0 to
+/// 255 and two floats per row. It needs about a quarter of a float table's bytes, and so does a batch that
+/// travels.
 ///
-/// A row is stored as one record: `width` codes, the scale (float), the offset (float), zeros up to a multiple
-/// of 16 bytes, so that records move in 16-byte units. The first width + 8 bytes are a row of FBGEMM's fused
-/// 8-bit rowwise format (PyTorch's embedding_bag_byte), of which this is the padded form.
+/// A row is stored as one record: `width` codes, the scale (float), the offset (float), zeros up to a
+/// multiple of 16 bytes, so that records move in 16-byte units. The first width + 8 bytes are a row of
+/// FBGEMM's fused 8-bit rowwise format (PyTorch's embedding_bag_byte).
 ///
-/// ferry::gather, ferry::scatter and ferry::step take it where they take a table, ferry::quantize and ferry::dequantize
-/// convert whole tables. Its memory is not initialised. Owning and move-only, as ferry::tensor.
+/// ferry::gather, ferry::scatter and ferry::step accept it as a table. ferry::quantize and ferry::dequantize
+/// convert whole tables. Its memory is not initialised. It is owning and move-only, like ferry::tensor.
 template <MemorySpace Space>
 class rowwise_int8_tensor {
  public:
+  /// The memory space of the records.
   using memory_space = Space;
 
   rowwise_int8_tensor() = default;
-  /// Throws as ferry::tensor does.
+  /// Throws like the constructor of ferry::tensor.
   template <std::integral Rows, std::integral Width>
   rowwise_int8_tensor(const std::string& label, Rows rows, Width width)
       : width_(checked_width(label, rows, width)), records_(label, rows, record_bytes(width_)) {}
 
+  /// Rows of the table.
   [[nodiscard]] std::size_t rows() const noexcept { return records_.rows(); }
   /// Elements of a row.
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
   /// Bytes of a row's record.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return records_.width(); }
+  /// The label that messages and tools name.
   [[nodiscard]] const std::string& label() const noexcept { return records_.label(); }
-  /// Label, extents, and how the memory was obtained; the extents are those of records().
+  /// Label, extents, and how the memory was obtained. The extents are those of records().
   [[nodiscard]] std::string describe() const { return records_.describe(); }
 
-  /// The storage, rows() x row_bytes() bytes: what to copy between spaces or to write to a file.
+  /// The storage, rows() x row_bytes() bytes: copy it between spaces or write it to a file.
   [[nodiscard]] tensor<std::byte, Space>& records() noexcept { return records_; }
+  /// Read-only access to the storage.
   [[nodiscard]] const tensor<std::byte, Space>& records() const noexcept { return records_; }
 
-  /// Bytes of the record of a row of so many elements.
+  /// Bytes of the record of a row of `width` elements.
   [[nodiscard]] static constexpr std::size_t record_bytes(std::size_t width) {
     return (width + 2 * sizeof(float) + 15) / 16 * 16;
   }

@@ -21,7 +21,7 @@ namespace ferry {
 
 namespace detail {
 
-/// The values in memory that the execution space's kernels read twice.
+/// The values in memory near the execution space, whose kernels read them twice.
 template <class Path, class Exec, class Value, class Space>
 auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values) {
   if constexpr (is_near<Exec, Space>) {
@@ -39,8 +39,8 @@ auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values
   }
 }
 
-/// The combined values of each row, at the place of the first position that names it: what an ordinary scatter
-/// makes of a table of as many rows as there are positions.
+/// The combined values of each row, at the first position that names the row: the result of an ordinary
+/// scatter to a table with one row per position.
 template <class Duplicates, class Exec, class Value, class Space>
 auto combined_values(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
                      const array_ref<Value, Space>& values) {
@@ -81,7 +81,7 @@ void scatter_quantized(launch_context<Exec>& of, rowwise_int8_tensor<Space>& tab
   scatter(of.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).detach();
 }
 
-/// Nothing is sorted: the caller promised that no row is named twice.
+/// Without sorting: the caller promised that no row is named twice.
 template <class Path, class Bounds, class Exec, class Space, class Indices, class Value, class ValueSpace>
 void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Space>& table,
                                 const Indices& indices, const array_ref<Value, ValueSpace>& values) {
@@ -105,11 +105,10 @@ void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Sp
 
 }  // namespace detail
 
-/// Row indices[p] of an 8-bit table = values[p], quantised with a range of its own: whole rows are replaced, so
-/// each gets a new scale and offset. Otherwise as scatter of any table: indices or a row_plan, the same
-/// policies (duplicates::last by default; sum and mean combine in the accumulation type, before the one
-/// quantisation), the same errors; a batch with bad indices leaves the table as it was. Rows are quantised by
-/// the execution space, their records travel.
+/// Row indices[p] of an 8-bit table = values[p], quantised. A row is replaced as a whole, so it gets a new
+/// scale and offset. Indices, policies, ordering and errors are those of scatter for any table;
+/// duplicates::sum and duplicates::mean combine in the accumulation type, before the one quantisation. A
+/// batch with bad indices leaves the table unchanged. The execution space quantises, and records travel.
 template <class Exec, class Space, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, rowwise_int8_tensor<Space>, Indices, Values>() ==
            detail::flaw::none)

@@ -12,7 +12,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Rounding alone is a choice here.
+/// Only rounding policies are accepted.
 template <class T, class Chosen>
 consteval void require_catch_up_policies() {
   require_policies<Chosen, false, false, true>();
@@ -143,12 +143,20 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
 
 }  // namespace detail
 
-/// Under step_count::catch_up: gives every row of the table the steps that it missed, so that table and state are what
-/// dense training would have made of them: before they are saved, or used by code that does not go through the gather
-/// below. The history of steps that rows need begins anew, and its memory with it. `rule` is the one of the steps, with
-/// its transforms. The one policy is rounding::*, as in step: called often, rounding::nearest (the default) loses what is below
-/// half a unit in the last place of half_t and bhalf_t. Enqueued on `exec`; where that can't reach the memory, done by the
-/// host before the call returns.
+/// Under step_count::catch_up: applies to every row of the table the steps that it missed. Table and state
+/// are then the result of dense training.
+///
+///   exec      the execution space instance that the work is enqueued on
+///   rule      the rule of the steps, with its transforms
+///   table     the table of the steps; any memory space
+///   state     the state of the steps
+///   policies  rounding  as in step; default nearest
+///
+/// Call it before saving table and state, and before code other than the gather below reads them. It drops
+/// the coefficient history of the steps so far and frees its memory. If it is called often, rounding::nearest
+/// loses changes below half a unit in the last place of half_t and bhalf_t. The work is enqueued on `exec`;
+/// if `exec` can't reach the memory, the host does it before the call returns. Throws invalid_argument for
+/// arguments that do not fit.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
@@ -160,6 +168,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   detail::require_reach<Exec, Table>();
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
 }
+/// catch_up for records, which hold weights and state of a row in one record.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
@@ -169,9 +178,20 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, records.table(), records);
 }
 
-/// out[p] = row indices[p] of the table as it is after all steps so far, those that the row missed included: what a model
-/// trained under step_count::catch_up must compute with. Table and state stay as they are; the row's next step
-/// catches up for good. As gather in all else; path::direct alone. `rule` is the one of the steps, with its transforms.
+/// Under step_count::catch_up: out[p] = row indices[p] of the table with all missed steps applied. A model
+/// must compute with these rows.
+///
+///   exec      the execution space instance that the work is enqueued on
+///   rule      the rule of the steps, with its transforms
+///   table     the table of the steps; any memory space that `exec` reaches
+///   state     the state of the steps
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   out       one row per index; must not overlap the table
+///   policies  path    path::direct, also by default
+///             bounds  default bounds::check; a plan has its own
+///
+/// Table and state stay unchanged: a row's next step applies the missed steps for good. Ordering, lifetimes
+/// and errors are those of gather for any table.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
@@ -180,6 +200,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     Policies... policies) {
   return detail::gather_current_rows(exec, rule, table, state, indices, out, policies...);
 }
+/// gather for records, which hold weights and state of a row in one record.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(

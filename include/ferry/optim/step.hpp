@@ -14,31 +14,33 @@
 namespace ferry {
 
 /// One optimizer step on the rows that the batch names: combines their gradients, then updates weights and
-/// state in place, in one pass over the memory of a row: 2 (w + s) + g bytes. (Gradients of rows that come very often are
-/// added up before, gradients that are looked at are read before, and rows that count are counted behind.)
+/// state in place, in one pass over the memory of a row: 2 (w + s) + g bytes. Extra kernels sum the gradients
+/// of very frequent rows before the pass, check gradients before it, or count rows after it.
 ///
-///   rule     one of ferry::optim: names, defaults and formulas of torch.optim, or of the paper that it cites; or
-///            optim::chain, a rule with transforms around it
-///   table    rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
-///   state    from make_state(rule, table), or for a table of the same extents
-///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
-///   grads    one row for each index, any number type
+///   exec      the execution space instance that the work is enqueued on
+///   rule      one of ferry::optim, with names, defaults and formulas of torch.optim or of the cited paper,
+///             or optim::chain, a rule with transforms
+///   table     rows x width of float, double, half_t or bhalf_t, or a rowwise_int8_tensor; any memory space
+///   state     from make_state(rule, table), or for a table of the same extents
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   grads     one row per index, any number type
 ///   policies, each at most once
-///     a path               default path::automatic
-///     a bounds policy      default bounds::check; a plan has its own
-///     a duplicates policy  default duplicates::sum, as torch's coalesce
-///     step_count::*        which step number a row goes by, and what becomes of steps that it missed; default global
-///     rounding::*          of half_t, bhalf_t and 8-bit weights; default nearest
-///     nonfinite::*         what becomes of a step with an infinity or a NaN among its gradients; default keep
+///             path        default path::automatic
+///             bounds      default bounds::check; a plan has its own
+///             duplicates  default duplicates::sum, as torch's coalesce
+///             step_count  the step number of a row, and the treatment of missed steps; default global
+///             rounding    of half_t, bhalf_t and 8-bit weights; default nearest
+///             nonfinite   the treatment of infinite or NaN gradients; default keep
 ///
-/// Rows that the batch does not name keep weights and state. An empty batch is a step as well. Computed in double where any operand is double, else in
-/// float, every operation rounded for itself. Under path::staged the gradients travel through the ring and the update
-/// runs on the host, beside the data.
+/// Rows that the batch does not name keep weights and state. An empty batch counts as a step. The step is
+/// computed in double if any operand is double, else in float, and every operation is rounded by itself.
+/// Under path::staged the gradients travel through the ring and the host updates a table in host memory.
 ///
-/// Enqueued on `exec`. The step is counted at once and taken back by a wait() that throws, so where indices may
-/// be bad, wait for a step before the next one. Throws invalid_argument for shapes or options that do not fit;
-/// ticket::wait() throws out_of_range under bounds::check and invalid_argument under duplicates::reject and
-/// nonfinite::reject, with table and state as they were.
+/// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
+/// step is counted at once and taken back by a wait() that throws, so if indices may be bad, wait for a step
+/// before the next one. Throws invalid_argument for shapes or options that do not fit. ticket::wait() throws
+/// out_of_range under bounds::check and invalid_argument under duplicates::reject and nonfinite::reject;
+/// table and state are then unchanged.
 template <class Exec, class Rule, class Table, class StateRule, class StateType, MemorySpace StateSpace,
           class Indices, class Grads, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Grads>() == detail::flaw::none)
@@ -57,7 +59,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   }
 }
 
-/// The same on records, which hold weights and state of a row side by side.
+/// One optimizer step on records, which hold weights and state of a row in one record. Otherwise as step on a
+/// table.
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Grads, class... Policies>
   requires(detail::first_of(detail::flaw_of_execution_space<Exec>(), detail::flaw_of_indices<Indices>(),

@@ -21,7 +21,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Kernels dereference both sides, in the order of `places`; under path::cooperative the host's workers help.
+/// Kernels access both sides in the order of `places`. Under path::cooperative the host's workers help.
 template <class Path, class Exec, class T, class TableSpace, class Out, class OutSpace>
 void gather_sorted(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                    const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
@@ -31,7 +31,7 @@ void gather_sorted(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     of.wait_for_host_access(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
   } else if constexpr (std::is_same_v<TableSpace, device_space>) {
-    launch_gather(of.exec(), label, table, out, places, n);  // few teams could not keep its memory busy
+    launch_gather(of.exec(), label, table, out, places, n);  // few teams could not saturate its memory
   } else {
     launch_gather(of.exec(), label, table, out, places, n, schedule::team_chunks{});
   }
@@ -46,7 +46,7 @@ void require_gather_reach(launch_context<Exec>& of, const array_ref<T, TableSpac
   of.writes_to(out);
 }
 
-/// Rows of a page-locked table may still be on their way by DMA when the verb returns.
+/// DMA from a page-locked table may still be in flight when the verb returns.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
 void settle_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                           const array_ref<Out, OutSpace>& out) {
@@ -114,18 +114,20 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
 
 }  // namespace detail
 
-/// out[p] = table[indices[p]] for each position p, converting the element type where the two differ.
+/// out[p] = table[indices[p]] for each position p, with conversion where the element types differ.
 ///
-///   table    rows x width, any memory space
-///   indices  rank-1 array of int32, uint32, int64 or uint64, or a row_plan
-///   out      one row for each index; must not overlap the table
-///   policies a path (default path::automatic) and a bounds policy (default bounds::check; a plan has its
-///   own)
+///   exec      the execution space instance that the work is enqueued on
+///   table     rows x width, any memory space
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   out       one row per index; must not overlap the table
+///   policies  path    default path::automatic
+///             bounds  default bounds::check; a plan has its own
 ///
-/// Enqueued on `exec`; path::staged occupies the calling thread. Operands must live until the ticket says
-/// that the work has ended, except indices in pageable memory, which are free when the call returns. Throws
-/// invalid_argument for shapes that do not fit. ticket::wait() throws out_of_range under bounds::check; rows
-/// of the good positions are then gathered, those of the bad ones as they were.
+/// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
+/// operands must live until the work has ended, see ferry::ticket; indices in pageable memory may be reused
+/// when the call returns. Throws invalid_argument for shapes that do not fit. ticket::wait() throws
+/// out_of_range under bounds::check: the rows of the good positions are then gathered, and those of the bad
+/// positions keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
   requires(!detail::is_optimizer_argument<Table> &&  // that is the gather of optim/catch_up.hpp
            detail::flaw_of_row_verb<Exec, Table, Indices, Out>() == detail::flaw::none)

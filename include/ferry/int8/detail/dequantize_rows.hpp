@@ -12,12 +12,12 @@
 
 namespace ferry::kernels {
 
-/// out[p] = the elements that the record rows(p) stands for; rows that the source does not resolve stay as
-/// they are. Each element is computed in double and rounded once, to Out.
+/// out[p] = the values of record source.row(p). Rows that the source does not resolve keep their contents.
+/// Each element is computed in double and rounded once, to Out.
 ///
-/// Device mapping: one thread for each 4 codes of a row, row-major: a warp loads 128 neighbouring codes and
-/// stores neighbouring packets, where `packed` says that those of `out` are aligned. Scale and offset are one
-/// address for all threads of a row. Host mapping: one iteration for each block of a row.
+/// Device mapping: one thread per 4 codes of a row, row-major. A warp loads 128 neighbouring codes, and
+/// stores neighbouring packets where `packed` says that those of `out` are aligned. All threads of a row load
+/// scale and offset from one address. Host mapping: one iteration per block of a row.
 template <class Out, class Source, bool Host>
 struct dequantize_rows {
   static constexpr std::int64_t tile = Host ? 16384 : 4;  // elements
@@ -44,7 +44,7 @@ struct dequantize_rows {
       const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
       for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));
     } else {
-      // Whole even at a row's end: behind the codes lie 8 more bytes.
+      // A whole packet even at the end of a row: 8 more bytes follow the codes.
       const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + column);
       if (packed) {
         packet<Out, tile> whole;

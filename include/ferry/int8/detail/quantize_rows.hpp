@@ -16,11 +16,13 @@ namespace ferry::kernels {
 /// record[p] = values[p] in 8 bits, for each position p that the source names. Elements are rounded to float
 /// first. See rowwise_int8_code for the formula.
 ///
-/// Both mappings read a row twice, for its range and for its codes; the second time it comes from the first
-/// level of cache. Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time,
-/// and find its range by shuffles, so neighbouring lanes read neighbouring bytes and nothing is synchronised
-/// but the lanes of one row. There are as many lanes as a row has packets, up to a warp: rows of 4 elements
-/// take one lane, rows of 128 and more a warp. Host mapping: one iteration for each row.
+/// Both mappings read a row twice, for its range and for its codes. The second read comes from the first
+/// level of cache.
+///
+/// Device mapping, by teams: the vector lanes of one thread share a row, 4 elements at a time, and reduce its
+/// range by shuffles. Neighbouring lanes read neighbouring bytes, and only the lanes of one row synchronise.
+/// A row has one lane per packet, up to a warp: one lane for rows of 4 elements, a warp for 128 and more.
+/// Host mapping: one iteration per row.
 template <class Value, class Source>
 struct quantize_rows {
   static constexpr std::int64_t tile = packed_tile::elements;
@@ -112,7 +114,8 @@ struct quantize_rows {
   }
 };
 
-/// The positions whose values a plan's duplicates policy lets through; without a plan all of them.
+/// The position that a plan's duplicates policy selects for each row, first or last; all positions without a
+/// plan.
 struct deciding_positions {
   const std::int64_t* inverse = nullptr;
   const std::int64_t* segment_begin = nullptr;

@@ -13,18 +13,18 @@
 
 namespace ferry::kernels {
 
-/// Scale and offset of one 8-bit row, and what they make of its elements. After FBGEMM's fused 8-bit rowwise
+/// Scale and offset of one 8-bit row, and the arithmetic with them. After FBGEMM's fused 8-bit rowwise
 /// quantisation: scale = (max - min) / 255, offset = min, code = round((x - offset) / scale), ties to even.
 ///
-/// The arithmetic is in double, where differences of floats do not overflow and scale * code is exact: the
-/// bits are the same with and without fused multiply-add, so on every backend.
+/// The arithmetic is in double, where differences of floats do not overflow and scale * code is exact. So the
+/// bits are the same with and without fused multiply-add, and on every backend.
 struct rowwise_int8_code {
   float scale;
   float offset;
 
-  /// Of a row whose elements lie in [least, most]. Rows that are constant get the scale 0 and come back
-  /// exactly; rows that have no range, because an element is infinite or not a number, get NaN for both and
-  /// come back as NaN.
+  /// The code of a row whose elements are in [least, most]. A constant row gets the scale 0 and is restored
+  /// exactly. A row with an element that is infinite or not a number gets NaN as scale and offset and is
+  /// restored as NaN.
   KOKKOS_FUNCTION static rowwise_int8_code of(float least, float most) {
     constexpr float smallest_normal = Kokkos::Experimental::norm_min_v<float>;
     if (!detail::is_finite(least) || !detail::is_finite(most)) {
@@ -33,23 +33,23 @@ struct rowwise_int8_code {
     }
     const double range = static_cast<double>(most) - static_cast<double>(least);
     auto scale = static_cast<float>(range / 255.0);
-    // A subnormal quotient may lose so much to rounding that 255 steps of it fall short of the range.
+    // Rounding a subnormal quotient may make 255 steps fall short of the range.
     if (scale < smallest_normal && 255.0 * static_cast<double>(scale) < range)
       scale = detail::bit_cast<float>(detail::bit_cast<std::uint32_t>(scale) + 1u);
     // Never -0: which zero is the least depends on the order of comparison.
     return {scale, detail::magnitude_bits(least) == 0u ? 0.0f : least};
   }
 
-  /// These two where the row has steps; all its codes are 0 where it has none.
+  /// This and encode_at_random need has_steps(). Otherwise all codes of the row are 0.
   KOKKOS_FUNCTION std::uint8_t encode(float value) const {
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
-    // 2^52 + place has no bits for a fraction, so the sum is rounded to an integer in its lowest bits.
+    // 2^52 + place has no fraction bits, so the sum's lowest bits are the rounded integer.
     const auto rounded = detail::bit_cast<std::uint64_t>(place + 0x1p52) & 0x1ffu;
     return static_cast<std::uint8_t>(rounded < 255u ? rounded : 255u);
   }
 
-  /// One of the two codes next to the value, the upper one where the fraction between them exceeds random / 2^32.
+  /// One of the two neighbouring codes: the upper one where the fraction between them exceeds random / 2^32.
   KOKKOS_FUNCTION std::uint8_t encode_at_random(float value, std::uint32_t random) const {
     const double place =
         (static_cast<double>(value) - static_cast<double>(offset)) / static_cast<double>(scale);
@@ -59,8 +59,8 @@ struct rowwise_int8_code {
     return static_cast<std::uint8_t>(code < 255u ? code : 255u);
   }
 
-  /// codes[e] = encode(e) for each live element of a tile. Where there is nothing to encode the whole tile is set: to GCC the
-  /// live elements alone would be a fill of some bytes, a call.
+  /// codes[e] = encode(e) for each live element of a tile. Without steps the whole tile is zeroed: GCC turns
+  /// a fill of the live elements into a call.
   template <class Tile, class Encode>
   KOKKOS_FORCEINLINE_FUNCTION void encode_tile(std::uint8_t (&codes)[Tile::elements], int count,
                                                const Encode& encode) const {
@@ -70,7 +70,7 @@ struct rowwise_int8_code {
       for (int e = 0; e < Tile::elements; ++e) codes[e] = 0;
   }
 
-  /// Neither constant nor without a range.
+  /// Whether the row is neither constant nor without a range.
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool has_steps() const {
     return detail::bit_cast<std::uint32_t>(scale) - 1u < detail::exponent_bits<float> - 1u;
   }
@@ -79,7 +79,7 @@ struct rowwise_int8_code {
     return static_cast<double>(offset) + static_cast<double>(scale) * static_cast<double>(code);
   }
 
-  /// From the record of a row of `width` elements.
+  /// Reads the code from the record of a row of `width` elements.
   KOKKOS_FUNCTION static rowwise_int8_code load(const std::byte* record, std::int64_t width) {
     const std::byte* at = record + width;
     rowwise_int8_code made;
@@ -94,7 +94,7 @@ struct rowwise_int8_code {
     return made;
   }
 
-  /// Scale, offset and padding, behind the codes.
+  /// Writes scale, offset and padding after the codes.
   KOKKOS_FUNCTION void store(std::byte* record, std::int64_t width, std::int64_t record_bytes) const {
     std::memcpy(record + width, &scale, sizeof(float));
     std::memcpy(record + width + sizeof(float), &offset, sizeof(float));
@@ -104,8 +104,8 @@ struct rowwise_int8_code {
   }
 
  private:
-  /// to[0, count) = 0, by stores of constant length: a loop would be a call. Records are multiples of 16 bytes, so the padding
-  /// is shorter than that.
+  /// to[0, count) = 0, by stores of constant length, because a loop would be a call. The padding is shorter
+  /// than 16 bytes, because a record is a multiple of 16 bytes.
   static void clear(std::byte* to, std::int64_t count) {
     if ((count & 8) != 0) zero<8>(to);
     to += count & 8;

@@ -19,28 +19,28 @@
 #include <string>
 #include <type_traits>
 
-/// What the verbs on 8-bit tables share. They are composed of the ordinary verbs on records, which are rows of
-/// bytes, and of dense kernels between records and numbers in the memory of the execution space; so every path
-/// and space serves them.
+/// The parts that the verbs on 8-bit tables share. These verbs consist of ordinary verbs on records, which
+/// are rows of bytes, and of dense kernels between records and numbers in memory of the execution space. So
+/// they support every path and space.
 namespace ferry::detail {
 
-/// The memory that kernels of Exec work best on, and that scratch comes from.
+/// The memory space that kernels of Exec are fastest on. Scratch comes from it.
 template <class Exec>
 using near_space =
     std::conditional_t<!is_host_exec<Exec> || device_is_host<Exec>, device_space, pageable_space>;
 
-/// Whether kernels of Exec read and write Space without a link in between.
+/// Whether kernels of Exec access Space without a link.
 template <class Exec, class Space>
 inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, device_space>;
 
-/// The user's path for records between the table and the execution space's memory. Where both are the
-/// device's there is nothing to transform.
+/// The user's path for records between the table and the execution space's memory. Staging becomes
+/// path::direct where both are on the device.
 template <class Path, class Exec, class Space>
 using record_path = std::conditional_t<((Path::occupies_host_threads && !Path::reaches_table) &&
                                         !any_host_space<Space, near_space<Exec>>),
                                        path::direct, Path>;
 
-/// Before anything is enqueued: whether the host's threads would take part each time.
+/// Before anything is enqueued: refuses capture where host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
 void refuse_capture_of_staging(const launch_context<Exec>& of) {
   if constexpr ((Path::occupies_host_threads && !Path::reaches_table) ||
@@ -50,7 +50,7 @@ void refuse_capture_of_staging(const launch_context<Exec>& of) {
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }
 
-/// The codes as what they are: rows of `width` bytes, a record apart. Checks and messages go by it.
+/// The codes as rows of `width` bytes, one record apart. Checks and messages use them.
 template <class Table>
 auto codes_of(Table& table) {
   const auto records = make_ref(table.records());
@@ -59,7 +59,7 @@ auto codes_of(Table& table) {
   return made;
 }
 
-/// Rows [first, first + count) of an array, with its device writes in flight.
+/// Rows [first, first + count) of an array, with its tracked device writes.
 template <class T, class Space>
 array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {
   auto made = rows_from(array, first, count);
@@ -67,7 +67,7 @@ array_ref<T, Space> piece_of(const array_ref<T, Space>& array, std::int64_t firs
   return made;
 }
 
-/// Scratch of the verb's, as a dense table.
+/// Scratch of the verb, as a dense table.
 template <class T, class Exec>
 array_ref<T, near_space<Exec>> near_rows(launch_context<Exec>& of, std::int64_t rows, std::int64_t width,
                                          const char* label) {
@@ -98,13 +98,13 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
     const auto lanes =
         static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
     const int threads = 256 / lanes;
-    // More rows than that are walked over by the same teams.
+    // The teams loop over the rows beyond that.
     const auto teams = static_cast<int>(std::min<std::int64_t>((rows + threads - 1) / threads, 1 << 20));
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
   }
 }
 
-/// out[p] = what record source.row(p) stands for.
+/// out[p] = the values of record source.row(p).
 template <class Exec, class Out, class Space, class Source>
 void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
                        std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source) {
@@ -115,7 +115,7 @@ void launch_dequantize(const Exec& exec, const std::string& label, const std::by
                 in_packets<4>(out), source});
 }
 
-/// Whether rows of the given array can be converted to and from 8 bits.
+/// Whether rows of the array can be converted to and from 8 bits.
 template <class Array>
 consteval void require_quantizable() {
   static_assert(
@@ -123,7 +123,7 @@ consteval void require_quantizable() {
       "ferry: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only.");
 }
 
-/// What quantize and dequantize ask of the table of numbers and of the 8-bit table in Space.
+/// Checks the types of quantize and dequantize: the table of numbers and the 8-bit table in Space.
 template <class Exec, class Array, class Space, class Chosen>
 consteval void require_whole_table_verb() {
   require_execution_space<Exec>();
@@ -147,7 +147,8 @@ inline void require_same_rows(const char* verb, const auto& from, const auto& to
                            to.describe() + " differ in number or width");
 }
 
-/// Rows for which numbers and records together take about 32 MiB of scratch; all of them where none is needed.
+/// Rows per chunk, so that numbers and records take about 32 MiB of scratch; all rows where no scratch is
+/// needed.
 template <bool Scratch>
 std::int64_t rows_per_chunk(std::int64_t rows, std::int64_t row_bytes) {
   if (!Scratch) return rows;

@@ -11,8 +11,8 @@
 
 namespace ferry::kernels {
 
-/// The weights of a table of 8-bit rows. A row is read by its old scale and offset and written by those of its new range,
-/// codes first, since all lanes that share a row read the old ones.
+/// The weights of a table of 8-bit rows. A row is read with its old scale and offset and written with those
+/// of its new range. Codes are written first, since all lanes that share a row read the old scale and offset.
 template <bool Random>
 struct rowwise_int8_weights {
   std::byte* records;

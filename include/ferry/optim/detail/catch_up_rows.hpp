@@ -15,10 +15,10 @@ struct element {
   Compute state[Room];
 };
 
-/// Gives elements of one row the steps that the row missed, with gradients of zero. Where an update says that the weight
-/// has come to rest, so that no step without a gradient moves it any more, what is left of the steps is one power of
-/// the state's factors. That is asked now and then, for each element alone, so the answer does not depend on
-/// which elements a thread holds.
+/// Applies to elements of one row the steps that the row missed, with gradients of zero. Once an element is
+/// at rest, so that steps without a gradient no longer change its weight, one power of the state's factors
+/// replaces its remaining steps. The test runs every few steps and for each element alone, so the result does
+/// not depend on which elements a thread holds.
 template <class Schedule, class Transforms, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transforms& transforms,
                                           std::int64_t row, element<Compute, Room> (&of)[Elements],
@@ -31,7 +31,8 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transf
     u.at_rest(weight, state);
     u.decay_state(state, std::int64_t{});
   };
-  // The first missed step at which may be asked: no step from there on has options that could wake the element.
+  // The first missed step that may test for rest: no later step has options that could move a resting
+  // element.
   const std::int64_t ask_from = schedule.before_rest(row) > 0 ? schedule.before_rest(row) : 0;
   bool resting[Elements];
   for (int e = 0; e < Elements; ++e) resting[e] = e >= count;
@@ -59,7 +60,8 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transf
   }
 }
 
-/// The same for a tile whose weights and fields lie apart; `field` has Fields of its rooms in use.
+/// catch_up for a tile with weights and fields in separate arrays. Fields of the Room places of `field` are
+/// in use.
 template <class Tile, int Fields, class Schedule, class Transforms, class Compute, int Room>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
                                                std::int64_t row, Compute (&weight)[Tile::elements],

@@ -16,7 +16,7 @@
 #include <string>
 #include <type_traits>
 
-/// Rows of a table under step_count::catch_up as they are after all steps so far.
+/// Computes the current rows of a table under step_count::catch_up, with all missed steps applied.
 namespace ferry::detail {
 
 template <class Exec, class Rule, class State, class Transforms>
@@ -30,7 +30,8 @@ consteval void require_catch_up() {
                 "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }
 
-/// Launches caught_up_rows on `on`, the verb's own execution space or the host's: with `own` in place, else to `out`.
+/// Launches caught_up_rows on `on`, the verb's execution space or the host's. With `own` it updates the table
+/// in place; otherwise it writes to `out`.
 template <class Rounding, class Compute, int Fields, class Rule, class Exec, class On, class T, class Space,
           class State, class Source, class Out, class OutSpace>
 void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
@@ -62,7 +63,7 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
   const auto transforms = job::template transforms_in<number>(optimizer);
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));
-  // A row that is behind was not named by the last step, so that step's random bits for it are unused.
+  // The last step did not name a row with missed steps, so its random bits for that row are unused.
   const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step)};
   const auto to = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
   const auto with_tile = [&]<class Tile>(Tile) {
@@ -88,7 +89,7 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
     with_tile(kernels::single_tile{});
 }
 
-/// The same in the type in which the steps were computed.
+/// launch_caught_up in the type in which the steps were computed.
 template <class Rounding, class Rule, class Exec, class On, class T, class Space, class State, class Source,
           class Out, class OutSpace>
 void run_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
@@ -104,7 +105,8 @@ void run_caught_up(launch_context<Exec>& of, const On& on, const std::string& la
   launch_caught_up<Rounding, double, least>(of, on, label, optimizer, table, state, source, items, out, own);
 }
 
-/// Whether rows may be behind. Throws where the state counts in another way, or for another table.
+/// Whether rows may have missed steps. Throws if the state counts by another policy or belongs to another
+/// table.
 template <class State, class Table>
 bool may_be_behind(const char* verb, State& state, const Table& table) {
   const auto& clock = *state.clock();
@@ -118,7 +120,7 @@ bool may_be_behind(const char* verb, State& state, const Table& table) {
   return true;
 }
 
-/// What kernels that catch up read beside the table.
+/// The arrays that kernels read or write besides the table when they catch up.
 template <class Exec, class Rule, class State, class Check>
 void reach_state(const Rule& optimizer, State& state, const Check& check) {
   for (int f = 0; f < state.fields(); ++f) check(state.field_ref(f));

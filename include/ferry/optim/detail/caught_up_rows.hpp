@@ -10,10 +10,10 @@
 
 namespace ferry::kernels {
 
-/// Rows of a table as they are once they have been given the steps that they missed: row k of `out`, see row_weights, for
-/// each item k of the source. With `own`, out is the table itself and the state is written as well.
+/// Row k of `out` = the row of item k with its missed steps applied, see row_weights. With `own`, out is the
+/// table itself, and the state is written as well.
 ///
-/// Device mapping: one thread for each (item, tile), row-major. Host mapping: one iteration for each item.
+/// Device mapping: one thread per (item, tile), row-major. Host mapping: one iteration per item.
 template <class Compute, class Tile, class Source, class T, class State, class Schedule, class Transforms,
           class Out, int Fields>
 struct caught_up_rows {
@@ -61,7 +61,7 @@ struct caught_up_rows {
   }
 };
 
-/// All rows have come to the step.
+/// Marks all rows as up to date with the step.
 struct set_row_steps {
   std::uint32_t* done;
   std::uint32_t step;

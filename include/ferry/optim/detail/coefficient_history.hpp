@@ -17,9 +17,9 @@
 
 namespace ferry::optim {
 
-/// The updates of many steps, for rows that are not all at the same one. Thread-safe: a verb that only reads adds what is
-/// missing under a lock and goes on with a view that later calls leave alone. Steps computed in float and in double
-/// have tables of their own, which lie side by side.
+/// The updates of many steps, for rows that are at different steps. Thread-safe: a verb that only reads adds
+/// missing entries under a lock, then uses a view that later calls do not change. Steps computed in float and
+/// in double have separate tables.
 template <class Rule>
 class coefficient_history {
  public:
@@ -27,8 +27,9 @@ class coefficient_history {
   template <class Compute>
   using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
 
-  /// For step_count::per_row: what the updates of steps 1, 2, ... have of the step alone, up to `steps` or to the one
-  /// from which on that does not change any more. Of a rule that does not tell it apart whole updates, by today's options.
+  /// For step_count::per_row: the step-dependent terms of the updates of steps 1, 2, ..., up to `steps` or to
+  /// the step after which they no longer change. For a rule without by_step() the entries are whole updates
+  /// with the present options.
   template <class Compute>
   [[nodiscard]] detail::table_view by_count(const Rule& rule, std::int64_t steps) {
     const std::lock_guard lock(guard_);
@@ -50,14 +51,14 @@ class coefficient_history {
     return of.table.view(1, of.table.size());
   }
 
-  /// Before note: takes the memory that it needs.
+  /// Call before note(): takes the memory that note() needs.
   void make_room() {
     const std::lock_guard lock(guard_);
     one_more(spans_);
     one_more(rates_);
   }
-  /// For step_count::catch_up: step `step` went by these options, computed in double or not. A step that was taken back
-  /// and comes again is noted anew. After make_room this allocates nothing.
+  /// For step_count::catch_up: records the options of step `step`, and whether it was computed in double. A
+  /// step that was taken back and repeated replaces its entry. Allocates nothing after make_room().
   void note(const Rule& rule, std::int64_t step, bool in_double) {
     const std::lock_guard lock(guard_);
     while (!rates_.empty() && rates_.back().first >= step) rates_.pop_back();
@@ -73,7 +74,7 @@ class coefficient_history {
     }
   }
 
-  /// The updates of all noted steps up to `step`, computed in Compute.
+  /// The updates of all recorded steps up to `step`, computed in Compute.
   template <class Compute>
   [[nodiscard]] detail::table_view history(std::int64_t step) {
     const std::lock_guard lock(guard_);
@@ -92,8 +93,9 @@ class coefficient_history {
     return table.view(first_, wanted);
   }
 
-  /// The first of the steps up to `step` whose options differ in lr at most, and those options with the largest lr: an
-  /// element that these leave at rest stays there. `rule` where no step has been noted.
+  /// The first of the steps up to `step` since which at most lr has changed, and its options with the largest
+  /// lr since then: an element that these options leave at rest stays at rest. `rule` if no step has been
+  /// recorded.
   [[nodiscard]] std::pair<std::int64_t, Rule> rest(std::int64_t step, const Rule& rule) const {
     const std::lock_guard lock(guard_);
     if (spans_.empty() || step < first_) return {step + 1, rule};
@@ -101,13 +103,13 @@ class coefficient_history {
     return {spans_[span].first, options(span, last_until(rates_, step), &rated::most)};
   }
 
-  /// Whether the last noted step was computed in double.
+  /// Whether the last recorded step was computed in double.
   [[nodiscard]] bool is_in_double() const {
     const std::lock_guard lock(guard_);
     return in_double_;
   }
 
-  /// All rows have come to the step before `step`, so nothing earlier is needed any more.
+  /// All rows are up to date with the step before `step`, so earlier entries are dropped.
   void begin_at(std::int64_t step) {
     std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
     const std::lock_guard lock(guard_);
@@ -118,7 +120,7 @@ class coefficient_history {
     first_ = step;
   }
 
-  /// Bytes of host memory that the noted steps take.
+  /// Bytes of host memory of the recorded steps.
   [[nodiscard]] std::size_t history_bytes() const {
     const std::lock_guard lock(guard_);
     return spans_.capacity() * sizeof(span_of_steps) + rates_.capacity() * sizeof(rated) +
@@ -143,12 +145,13 @@ class coefficient_history {
     requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
   };
 
-  /// Steps from `first` on go by the same options, but for lr.
+  /// Steps from `first` on have these options except lr.
   struct span_of_steps {
     std::int64_t first;
     Rule rule;
   };
-  /// The lr of steps from `first` on, and the largest one since the span began. A schedule adds one for each step.
+  /// The lr of steps from `first` on, and the largest lr since the span began. A learning-rate schedule adds
+  /// one entry per step.
   struct rated {
     std::int64_t first;
     rate_type lr;
@@ -182,13 +185,13 @@ class coefficient_history {
   static void one_more(std::vector<T>& of) {
     if (of.size() == of.capacity()) of.reserve(std::max<std::size_t>(4, of.size() + of.size() / 2));
   }
-  /// What make_room took for a next one stays.
+  /// Keeps the capacity that make_room() took.
   template <class T>
   static void drop(std::vector<T>& of) {
     of.clear();
     if (of.capacity() > 64) std::vector<T>().swap(of);
   }
-  /// Place of the last one that begins at `step` or before.
+  /// Index of the last entry that begins at or before `step`.
   template <class T>
   static std::size_t last_until(const std::vector<T>& all, std::int64_t step) {
     const auto after = std::upper_bound(all.begin(), all.end(), step,

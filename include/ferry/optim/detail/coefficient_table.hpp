@@ -15,15 +15,15 @@
 
 namespace ferry::optim::detail {
 
-/// A table's entries in a device's memory. Whoever sends some holds the guard until the end of that copy is noted with
-/// the memory, so that readers in other threads come after it.
+/// A table's entries in a device's memory. A sender holds the guard until the memory's accesses include the
+/// end of its copy, so that readers in other threads are ordered after the copy.
 struct device_copy {
   std::mutex guard;
   std::shared_ptr<tensor<std::byte, device_space>> memory;
   std::size_t sent = 0;  ///< bytes
 };
 
-/// The first entries of a table. They stay as they are while somebody holds this.
+/// The first entries of a table. They do not change while a view exists.
 struct table_view {
   std::shared_ptr<const std::byte[]> entries;
   std::shared_ptr<device_copy> on_device;
@@ -32,13 +32,13 @@ struct table_view {
   std::int64_t count = 0;
 };
 
-/// A growing array of trivially copyable entries of one type, which are made on the host, kept there, and sent to a device
-/// as they are needed there. Its owner locks. Entries are added at the end, where no view reaches; a longer array takes
-/// the place of a full one, which its views keep.
+/// A growing array of trivially copyable entries of one type. The host makes and keeps the entries, and
+/// uploads those that a device needs. The owner locks. Entries are added at the end, beyond all views. A
+/// longer array replaces a full one, which existing views keep.
 class coefficient_table {
  public:
   [[nodiscard]] std::int64_t size() const { return size_; }
-  /// Of host memory.
+  /// Bytes of host memory.
   [[nodiscard]] std::size_t bytes() const { return capacity_; }
 
   template <class Entry>
@@ -64,8 +64,9 @@ class coefficient_table {
     on_device_->sent = std::min(on_device_->sent, bytes_of(count));
   }
 
-  /// Gives the memory back, but for a small piece of the device's, whose allocation would make the device wait. The
-  /// rest of the device's is the caller's to drop, without its lock: whom the user has told of allocations may want it.
+  /// Frees the memory, except a small device allocation, since allocating it again would make the device
+  /// wait. Returns the rest of the device's memory, which the caller must release without holding its lock: a
+  /// user's allocation callback may need that lock.
   [[nodiscard]] std::shared_ptr<void> clear() {
     truncate(0);
     entries_ = nullptr;
@@ -89,7 +90,7 @@ class coefficient_table {
   }
   [[nodiscard]] bool is_viewed() const {
     if (entries_.use_count() > 1) return true;
-    std::atomic_thread_fence(std::memory_order_acquire);  // what the last view's owner has read is read
+    std::atomic_thread_fence(std::memory_order_acquire);  // the last view's owner has finished its reads
     return false;
   }
   void grow(std::size_t used, std::size_t entry) {

@@ -6,7 +6,8 @@
 
 namespace ferry::optim {
 
-/// base^steps by repeated squaring in double: multiplications alone, so the same on every backend.
+/// base^steps by repeated squaring in double: only multiplications, so the result is the same on every
+/// backend.
 template <class Compute>
 KOKKOS_FUNCTION Compute decay_over(const Compute& base, std::int64_t steps) {
   double square = static_cast<double>(base);
@@ -18,8 +19,8 @@ KOKKOS_FUNCTION Compute decay_over(const Compute& base, std::int64_t steps) {
   return static_cast<Compute>(product);
 }
 
-/// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the same on every backend. Within some units
-/// of the last place of a double.
+/// base^exponent for an exponent >= 0, by squares and square roots: no sums, so the result is the same on
+/// every backend. Accurate to a few units in the last place of a double.
 KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {
   const auto whole = static_cast<std::int64_t>(exponent < 1e15 ? exponent : 1e15);
   double product = decay_over(base, whole);
@@ -34,14 +35,14 @@ KOKKOS_INLINE_FUNCTION double power(double base, double exponent) {
   return product;
 }
 
-/// A number of options, computed as kernels compute doubles, in the type of an update.
+/// A number computed from options in double, narrowed to the type of an update.
 template <class Compute, class Wide>
 KOKKOS_FORCEINLINE_FUNCTION Compute narrowed(const Wide& number) {
   return static_cast<Compute>(static_cast<double>(number));
 }
 
-/// gradient + weight_decay weight. Without a decay the term is left out, as torch.optim does: 0 times an infinite weight
-/// is not 0.
+/// gradient + weight_decay weight. The term is left out without a decay, as in torch.optim: 0 times an
+/// infinite weight is not 0.
 template <class Compute>
 KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compute& weight_decay,
                                             const Compute& weight) {
@@ -49,9 +50,9 @@ KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compu
   return weight_decay == Compute(0) ? gradient : sum;
 }
 
-/// Whether a change is so small next to the weight that changes 4096 times larger would not move it either: they
-/// are less than half of the weight's last place. Not as weight - 4096 change == weight, of which a compiler that may
-/// reorder arithmetic makes change == 0.
+/// Whether the change, even 4096 times larger, is less than half a unit in the weight's last place, so that
+/// it would not change the weight. Not written as weight - 4096 change == weight, which a compiler that may
+/// reorder arithmetic turns into change == 0.
 template <class Compute>
 KOKKOS_FUNCTION bool rounds_away(const Compute& change, const Compute& weight) {
   static_assert(sizeof(Compute) == 4 || sizeof(Compute) == 8);

@@ -14,15 +14,15 @@
 
 namespace ferry::optim {
 
-/// One array of an optimizer's state, shaped like the table: torch.optim's name for it, the value it starts
-/// with, and whether these options use it at all.
+/// One array of an optimizer's state, with the table's shape: torch.optim's name for it, its initial value,
+/// and whether these options use it.
 struct field {
   const char* name;
   double initial = 0.0;
   bool active = true;
 };
 
-/// One number of an optimizer's state for each row of the table; always in use.
+/// One number of an optimizer's state per row of the table. Always in use.
 struct row_field {
   const char* name;
   double initial = 0.0;
@@ -36,7 +36,7 @@ template <class Kind, class... Fields>
 inline constexpr int count_fields<Kind, boost::hana::tuple<Fields...>> =
     (0 + ... + (std::is_same_v<Kind, Fields> ? 1 : 0));
 
-/// How many fields of a kind a rule describes, whatever its options.
+/// The number of fields of a kind that a rule describes, whatever its options.
 template <class Rule, class Kind>
 inline constexpr int fields_of = count_fields<Kind, decltype(std::declval<const Rule&>().fields())>;
 
@@ -46,7 +46,7 @@ struct field_names {
   int count = 0;
 };
 
-/// Throws invalid_argument where they are fewer than the rule's update is compiled for.
+/// Throws invalid_argument if there are fewer than the rule's update is compiled for.
 template <Optimizer Rule>
 field_names active_fields(const Rule& rule) {
   static_assert(Rule::min_fields >= 0 && Rule::min_fields <= fields_of<Rule, field>,

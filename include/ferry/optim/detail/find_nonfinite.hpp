@@ -10,7 +10,7 @@
 
 namespace ferry::kernels {
 
-/// Reports values that are infinite or not a number. One thread for each element of each row.
+/// Reports values that are infinite or not a number. One thread per element of each row.
 template <class Value>
 struct find_nonfinite {
   const Value* values;

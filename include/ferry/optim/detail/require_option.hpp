@@ -9,7 +9,7 @@
 
 namespace ferry::optim {
 
-/// For a rule's check(): throws invalid_argument that names rule, option and value where `holds` is false, or the value
+/// For a rule's check(): throws invalid_argument with rule, option and value if `holds` is false or the value
 /// is not a number.
 inline void require_option(std::string_view rule, const char* option, double value, bool holds,
                            const char* range) {
@@ -20,17 +20,17 @@ inline void require_option(std::string_view rule, const char* option, double val
                          std::string(static_cast<const char*>(text), end) + ", must be " + range);
 }
 
-/// Options that may be anything from zero on; a NaN is refused.
+/// For options that must be >= 0; refuses NaN.
 inline void require_not_negative(std::string_view rule, const char* option, double value) {
   require_option(rule, option, value, value >= 0.0, ">= 0");
 }
 
-/// Decay rates of moving averages.
+/// For decay rates of moving averages.
 inline void require_rate(std::string_view rule, const char* option, double value) {
   require_option(rule, option, value, value >= 0.0 && value < 1.0, "in [0, 1)");
 }
 
-/// What the rules with two moving averages have in common.
+/// The checks common to rules with two moving averages.
 template <class Rule>
 void require_adam_options(const Rule& rule) {
   require_not_negative(Rule::name, "lr", rule.lr);

@@ -11,25 +11,25 @@
 
 namespace ferry::optim {
 
-/// What optim::state and optim::records say of time. All of it throws invalid_argument where the contents were moved
-/// elsewhere.
+/// The step counters of optim::state and optim::records. All members throw invalid_argument if the contents
+/// were moved elsewhere.
 template <class Rule, MemorySpace Space>
 class step_counted {
  public:
   using clock_type = step_counters<Rule, Space>;
 
-  /// Steps taken; a step whose ticket reported bad indices is taken back.
+  /// Number of steps taken. A step whose ticket reports bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
-  /// For a state that is restored. Under step_count::catch_up all rows are taken for come to this step: save behind
-  /// ferry::catch_up.
+  /// For a restored state. Under step_count::catch_up this marks all rows as up to date: call ferry::catch_up
+  /// before saving.
   void set_steps(std::int64_t count) { clock()->set_steps(count); }
-  /// Steps that nonfinite::skip left out, as far as they were waited for.
+  /// Number of steps that nonfinite::skip left out, of those waited for.
   [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }
-  /// Of the random bits of rounding::stochastic.
+  /// Seed of rounding::stochastic.
   [[nodiscard]] std::uint64_t seed() const { return clock()->seed; }
   void set_seed(std::uint64_t seed) { clock()->seed = seed; }
-  /// One number for each row: its steps under step_count::per_row, under catch_up the step up to which it has come. Empty
-  /// before the first step under such a policy, unless make_state or make_records was given it.
+  /// One number per row: its steps under step_count::per_row, the last step applied to it under catch_up.
+  /// Empty before the first step under such a policy, unless make_state or make_records was given the policy.
   [[nodiscard]] tensor<std::uint32_t, Space>& row_steps() { return clock()->row_steps; }
   [[nodiscard]] const tensor<std::uint32_t, Space>& row_steps() const { return clock()->row_steps; }
 

@@ -14,27 +14,27 @@
 
 namespace ferry::optim {
 
-/// What a state knows of time: the steps taken, those of each row where rows count, and the updates that rows which are
-/// behind still need. Shared by the state and by the tickets of steps in flight.
+/// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
+/// for rows that missed steps. Shared by the state and by the tickets of steps in flight.
 template <class Rule, MemorySpace Space>
 struct step_counters {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
   std::uint64_t seed = 0;
-  /// Empty where rows do not count; else one number for each: of its steps, or of the step up to which it has come.
+  /// Empty if rows do not count; else one number per row: its steps, or the last step applied to it.
   tensor<std::uint32_t, Space> row_steps;
   /// The step_count policy that row_steps follow.
   std::string_view row_policy;
   coefficient_history<Rule> updates;
 
-  /// Takes the counters of a policy; all rows are as far as the state.
+  /// Takes the counters of a policy. All rows are up to date with the state.
   void count_rows(std::string_view policy, tensor<std::uint32_t, Space>&& counters) {
     row_steps = std::move(counters);
     row_policy = policy;
     updates.begin_at(steps + 1);
   }
 
-  /// For a state that is restored: rows that catch up have come to this step, others keep their counts.
+  /// For a restored state: rows that catch up are marked as up to date, others keep their counts.
   void set_steps(std::int64_t count) {
     if (count < 0)
       throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");

@@ -25,7 +25,7 @@
 
 namespace ferry::detail {
 
-/// Transforms of kernels as one pack.
+/// The transforms' kernels as one pack.
 template <class... Kernels>
 struct pack_transforms {
   static kernels::transform_pack<> of() { return {}; }
@@ -37,14 +37,14 @@ struct pack_transforms<First, Rest...> {
   }
 };
 
-/// What the kernels of a step need beside table, state and gradients.
+/// The kernel inputs of a step besides table, state and gradients.
 struct step_inputs {
   optim::detail::table_view updates;       ///< for kernels of the host
   const void* on_device = nullptr;         ///< the same entries, in a device's memory
-  const index_report* findings = nullptr;  ///< about the gradients, where kernels read them
+  const index_report* findings = nullptr;  ///< of the gradients, where kernels read them
   bool refused = false;                    ///< whether the host found that the gradients spoil the step
 
-  /// A table's entries for kernels of the host and of `of`'s execution space.
+  /// A table's entries for kernels of the host and of the execution space.
   template <class Exec>
   void take_updates(launch_context<Exec>& of, const optim::detail::table_view& table) {
     updates = table;
@@ -66,8 +66,8 @@ struct step_inputs {
     return static_cast<const Update*>(is_host_exec<Exec> ? updates.entries.get() : on_device);
   }
 
-  /// Looks at every value of the batch before anything is written. A path that occupies the calling thread learns the
-  /// answer here, the others' kernels read it.
+  /// Checks every value of the batch before anything is written. A path that occupies the calling thread
+  /// reads the result here; on other paths the kernels read it.
   template <bool Staged, class Exec, class Value, class Space>
   void look_for_nonfinite(launch_context<Exec>& of, const std::string& label,
                           const array_ref<Value, Space>& values) {
@@ -96,12 +96,13 @@ struct step_inputs {
   }
 
  private:
-  /// The device's memory of the table, once all of these entries have been sent there, or are on the way. Other threads may
-  /// read and send at the same time, so the end of the copy is noted before anybody else learns what has been sent.
+  /// The device's memory of the table, after all of the view's entries have been uploaded or their upload is
+  /// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under
+  /// the guard, before other threads see the new entries.
   template <class Exec>
   static auto mark_uploaded(launch_context<Exec>& of, const optim::detail::table_view& table) {
     auto& there = *table.on_device;
-    // Memory is taken and given back without the lock: whom the user has told of allocations may want it, too.
+    // Memory is taken and released without the lock: a user's allocation callback may need it.
     std::byte* packed = nullptr;
     std::size_t room = 0;
     for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {

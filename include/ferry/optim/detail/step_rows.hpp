@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The way of step from its arguments to update_rows.
+/// The path of step from its arguments to update_rows.
 namespace ferry::detail {
 
 template <class T>
@@ -47,7 +47,7 @@ consteval void require_step_rule() {
                 "ferry: step needs the state that make_state made for this optimizer, not for another one.");
 }
 
-/// Policies that fit neither rule nor table.
+/// Refuses policies that do not fit the rule or the table.
 template <class Rule, class Transforms, class Element, class StepCount, class Rounding>
 consteval void require_step_policies() {
   static_assert(FloatingElement<Element> || std::is_same_v<Element, std::byte>,
@@ -76,7 +76,7 @@ inline void require_made_for(const auto& field, const auto& table, std::int64_t 
                            table.describe());
 }
 
-/// The state must be made of the fields that the rule's options use.
+/// Checks that the state has the fields that the rule's options use.
 template <class State>
 void require_fields(const optim::detail::field_names& needed, const State& state, std::string_view rule,
                     const array_label& table) {
@@ -144,7 +144,8 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   clock->require_policy(count_policy::name, table.label);
   const auto& named = rows_named_by(indices);
   require_batch<Exec, Chosen>("step", table, named, grads);
-  // The state learns of the step once it is enqueued: whatever throws before leaves it as it was, and nothing throws after.
+  // The state counts the step once it is enqueued. An exception before that leaves the state unchanged, and
+  // nothing throws after it.
   const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
   tensor<std::uint32_t, state_space> counters;
   if constexpr (count_policy::counts_rows) {
@@ -157,7 +158,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
     if constexpr (count_policy::catches_up) clock->updates.make_room();
   }
 
-  // Staged, a step runs where the table lies, and what it reads must lie there, too.
+  // A staged step runs where the table is, so everything that it reads must be there too.
   constexpr bool together = Space::is_host_accessible == state_space::is_host_accessible &&
                             (!Space::is_host_accessible || transform_spaces<Rule>::on_host);
   constexpr bool only_staged =

@@ -8,13 +8,14 @@
 #include <type_traits>
 #include <utility>
 
-/// Which steps a row is given. A pace answers, for a row of the table:
-///   of(row)          the update of the step that is being taken
-///   missed(row)      how many steps it is behind, where `catches_up`; at(row, j) is the update of the j-th of them
-///   taken(row)       notes that the row has been given the step, where `counts_rows`
+/// Step schedules: which steps a row is given. A step schedule defines for a row of the table:
+///   of(row)          the update of the present step
+///   missed(row)      the number of steps that the row missed, if `catches_up`
+///   at(row, j)       the update of the j-th missed step
+///   taken(row)       records that the row has been given the step, if `counts_rows`
 namespace ferry::kernels {
 
-/// The same update for all rows.
+/// One update for all rows.
 template <class Update>
 struct global_schedule {
   using update = Update;
@@ -25,7 +26,8 @@ struct global_schedule {
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
 
-  /// run(pace), of an update whose bits are the same and that leaves out what its options leave out, where there is one.
+  /// run(schedule), with an equivalent update that omits the terms its options switch off, where there is
+  /// one. Both updates give the same bits.
   template <class Run>
   void visit_plain(const Run& run) const {
     if constexpr (requires { now.visit_plain([](const auto&) {}); })
@@ -36,7 +38,8 @@ struct global_schedule {
   }
 };
 
-/// The update of a row's own count: `updates[k]` is that of its step k + 1, the last one also that of all later steps.
+/// The update by a row's own count: `updates[k]` is that of its step k + 1. The last one also serves all
+/// later steps.
 template <class Update>
 struct per_row_schedule {
   using update = Update;
@@ -54,8 +57,8 @@ struct per_row_schedule {
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
-/// The same of a rule whose options change: `terms[k]` is what the update of a row's step k + 1 has of the step alone, see
-/// ScheduledOptimizer.
+/// per_row_schedule for a rule whose options change: `terms[k]` are the step-dependent terms of the update of
+/// a row's step k + 1, see ScheduledOptimizer.
 template <class Options, class Terms>
 struct per_row_by_step_schedule {
   using update = decltype(std::declval<const Options&>().at(std::declval<const Terms&>()));
@@ -74,9 +77,9 @@ struct per_row_by_step_schedule {
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
 
-/// One update for all rows, behind those of the steps that the row missed. `done[row]` is the step up to which the row has
-/// come, `updates[k]` the update of step first + k. From step rest_from on up to the last missed one an element that
-/// `resting` leaves at rest stays there.
+/// One update for all rows, after those of the steps that the row missed. `done[row]` is the last step
+/// applied to the row, and `updates[k]` is the update of step first + k. From step rest_from on, an element
+/// that `resting` leaves at rest stays at rest until the last missed step.
 template <class Update>
 struct catch_up_schedule {
   using update = Update;
@@ -88,7 +91,7 @@ struct catch_up_schedule {
   const Update* updates;
   std::int64_t first;
   std::int64_t rest_from;
-  std::int64_t step;  ///< the one that is being taken
+  std::int64_t step;  ///< the present step
   std::uint32_t* done;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
@@ -98,7 +101,7 @@ struct catch_up_schedule {
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t row, std::int64_t j) const {
     return updates[static_cast<std::int64_t>(done[row]) + 1 - first + j];
   }
-  /// Missed steps of the row before those that may leave it at rest; negative where all of them may.
+  /// The number of the row's missed steps before rest_from; not positive if there are none.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t row) const {
     return rest_from - 1 - static_cast<std::int64_t>(done[row]);
   }
@@ -107,8 +110,8 @@ struct catch_up_schedule {
   }
 };
 
-/// For each item of the source: its row has been given the step. A kernel of its own, because the update's threads share a
-/// row and all of them read the counter.
+/// Records for each item of the source that its row has been given the step. A separate kernel, because
+/// several threads of the update share a row and all of them read the counter.
 template <class Source, class Schedule, class Transforms>
 struct count_rows {
   Source source;

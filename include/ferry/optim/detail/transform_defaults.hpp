@@ -6,17 +6,17 @@
 
 namespace ferry::optim {
 
-/// The part of a transform that runs in kernels, as far as it does nothing. A transform hides any of
+/// The defaults of a transform's kernel part, which change nothing. A transform hides any of
 ///   takes(row)                   whether the row is updated at all
 ///   gradient(g)                  the gradient of an element
-///   gradient_factor(squares)     with clips_norm: a factor for the row's gradient, from the sum of its squares
-///   changed(before, after, row)  the weight of an element, by that before the rule and that after it
-///   weight_factor(squares)       with limits_norm: a factor for the row's new weights, from the sum of their squares
+///   gradient_factor(squares)     with clips_norm: a factor for the row's gradient, from its sum of squares
+///   changed(before, after, row)  an element's weight, from its weights before and after the rule
+///   weight_factor(squares)       with limits_norm: a factor for the new weights, from their sum of squares
 struct transform_defaults {
   static constexpr bool clips_norm = false;
   static constexpr bool limits_norm = false;
-  /// For step_count::catch_up: whether the transform does nothing to a row that a step does not name but through changed(),
-  /// element by element.
+  /// For step_count::catch_up: whether the transform changes rows that a step does not name only by
+  /// changed(), element by element.
   static constexpr bool allows_catch_up = false;
 
   KOKKOS_FORCEINLINE_FUNCTION static bool takes(std::int64_t) { return true; }

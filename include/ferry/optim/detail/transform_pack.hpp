@@ -6,7 +6,7 @@
 
 namespace ferry::kernels {
 
-/// Transforms as kernels see them, one after the other, as one; see optim::transform_defaults.
+/// The kernel parts of transforms, applied in order; see optim::transform_defaults.
 template <class... Transforms>
 struct transform_pack;
 
@@ -43,7 +43,7 @@ struct transform_pack<First, Rest...> {
   KOKKOS_FORCEINLINE_FUNCTION bool takes(std::int64_t row) const {
     return first.takes(row) && rest.takes(row);
   }
-  /// The gradient as the transform that clips its norm gets it.
+  /// The gradient as input of the transform that clips its norm.
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute before_norm(const Compute& g) const {
     if constexpr (First::clips_norm)
@@ -51,7 +51,7 @@ struct transform_pack<First, Rest...> {
     else
       return rest.before_norm(first.gradient(g));
   }
-  /// The gradient as the rule gets it, with the factor of the transform that clips its norm.
+  /// The gradient as input of the rule, scaled by the factor of the transform that clips its norm.
   template <class Compute>
   KOKKOS_FORCEINLINE_FUNCTION Compute gradient(const Compute& g, const Compute& factor) const {
     if constexpr (First::clips_norm)

@@ -8,10 +8,10 @@
 #include <string>
 #include <type_traits>
 
-/// Where the arrays lie that transforms read, and who reaches them.
+/// The memory spaces of the arrays that transforms read, and the execution spaces that reach them.
 namespace ferry::detail {
 
-/// Where the array that a transform reads lies; pageable memory for a transform that reads none.
+/// The memory space of the array that a transform reads; pageable memory for a transform that reads none.
 template <class Transform>
 struct space_of_transform {
   using type = pageable_space;
@@ -32,17 +32,17 @@ struct transform_spaces {
 };
 template <class Rule, class... Transforms>
 struct transform_spaces<optim::chain<Rule, Transforms...>> {
-  /// Whether the host's threads may take the steps.
+  /// Whether host threads can run the steps.
   static constexpr bool on_host =
       ((space_of_transform<Transforms>::type::is_host_accessible || device_is_host<Transforms>)&&...);
-  /// Whether a device may have no access to what they read.
+  /// Whether transforms read pageable memory, which a device may not reach.
   static constexpr bool any_pageable = (space_of_transform<Transforms>::reads_pageable || ...);
   template <class Exec>
   static constexpr bool reached_by =
       (may_dereference<Exec, typename space_of_transform<Transforms>::type>() && ...);
 };
 
-/// Options and extents of a transform.
+/// Checks the options of a transform and the extents of its arrays.
 template <class Transform, class Table>
 void require_transform(const Transform& transform, const Table& table) {
   transform.check();

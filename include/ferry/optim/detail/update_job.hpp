@@ -26,11 +26,11 @@
 
 namespace ferry::detail {
 
-/// The type in which a step is computed: double where any operand is double, else float.
+/// The type in which a step is computed: double if any operand is double, else float.
 template <class... Ts>
 using step_type = std::conditional_t<(std::is_same_v<std::remove_const_t<Ts>, double> || ...), double, float>;
 
-/// The same, as kernels of Exec compute it: operations that are rounded one by one.
+/// The step's type in kernels of Exec: its operations are rounded one by one.
 template <class Exec, class Compute>
 consteval auto number_for() {
   if constexpr (is_host_exec<Exec>)
@@ -41,8 +41,8 @@ consteval auto number_for() {
 template <class Exec, class Compute>
 using number_t = typename decltype(number_for<Exec, Compute>())::type;
 
-/// Weights and state of a row, updated by the combined gradient in one pass; a job of update_rows. A table of 8-bit rows
-/// comes as its records, rows of bytes.
+/// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table of
+/// 8-bit rows is passed as its records, rows of bytes.
 template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
           class Rounding, class Nonfinite>
 struct update_job {
@@ -56,9 +56,9 @@ struct update_job {
   Optimizer optimizer;
   std::int64_t step;
   std::shared_ptr<clock_type> clock;
-  array_ref<std::uint32_t, StateSpace> row_steps{};  ///< where rows count
+  array_ref<std::uint32_t, StateSpace> row_steps{};  ///< if rows count
   step_inputs inputs{};                              ///< see prepare
-  std::int64_t rest_from = 0;  ///< these two under catch_up: see coefficient_history::rest
+  std::int64_t rest_from = 0;                        ///< both for catch_up: see coefficient_history::rest
   std::optional<rule_type> rest_rule{};
 
   static constexpr int min_fields = rule_type::min_fields;
@@ -112,8 +112,8 @@ struct update_job {
                optim::detail::transforms_of<Optimizer>::transforms_in(optimizer));
   }
 
-  /// A copy with what its kernels need besides the arrays: the coefficients of other steps, and the findings where gradients
-  /// are looked at. Values that the verb's path has to move first are looked at here.
+  /// Returns a copy with its kernels' inputs bound: the coefficient history, and the findings if gradients
+  /// are checked. Checks here the values that the path has to move first.
   template <bool Staged, class Exec, class Value, class Space>
   update_job prepare(launch_context<Exec>& of, const std::string& label,
                      const array_ref<Value, Space>& values) const {
@@ -130,17 +130,17 @@ struct update_job {
         ready.inputs.take_updates(of, clock->updates.template by_count<compute>(rule, step));
       }
     }
-    // Other paths have checked this already.
+    // The other paths have checked this already.
     if constexpr (Staged && !TableSpace::is_host_accessible)
       for_each_transform_array([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
     if constexpr (Nonfinite::reports) of.name_values(values.note());
     if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
     return ready;
   }
-  /// After prepare on a staged path: whether nothing must be written.
+  /// After prepare on a staged path: whether nothing may be written.
   [[nodiscard]] bool is_refused() const { return inputs.refused; }
 
-  /// The pace of the rows for kernels of Exec.
+  /// The step schedule of the rows, for kernels of Exec.
   template <class Exec, class Compute>
   auto schedule() const {
     const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
@@ -170,7 +170,7 @@ struct update_job {
     }
   }
 
-  /// Whether a device's kernels may work in packets.
+  /// Whether a device's kernels can work in packets.
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
     bool all = in_packets<4>(table, values);
@@ -178,7 +178,8 @@ struct update_job {
     return all;
   }
 
-  /// The kernel of this step, for state of `Fields` arrays: update_whole_rows where rows must be seen as a whole.
+  /// The kernel of this step, for a state of `Fields` arrays: update_whole_rows if rules or transforms need
+  /// whole rows.
   template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
@@ -203,7 +204,7 @@ struct update_job {
     }
   }
 
-  /// The kernel that notes which rows have been given the step, where they count.
+  /// The kernel that records which rows have been given the step, if rows count.
   template <class Exec, class Value, class Source>
   [[nodiscard]] auto counting_kernel(const Source& source) const {
     using compute = compute_type<Value>;

@@ -12,8 +12,8 @@
 
 namespace ferry::kernels {
 
-/// One optimizer step on a row, weights and `Fields` state arrays in one pass; an operation of apply_rows. The rule's
-/// apply is pure: it takes one weight, its gradient and its state, in the type Compute.
+/// One optimizer step on a row: weights and `Fields` state arrays in one pass; an operation of apply_rows.
+/// The rule's apply is pure: it takes one weight, its gradient and its state, in the type Compute.
 template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
@@ -23,7 +23,7 @@ struct update_row {
   std::int64_t state_stride;
   Schedule schedule;
   Transforms transforms;
-  const index_report* refusal;  ///< where gradients were looked at: says whether any of them spoils the step
+  const index_report* refusal;  ///< null: gradients are not checked; else says whether one spoils the step
 
   template <class Tile, class Compute>
   struct held {
@@ -42,8 +42,8 @@ struct update_row {
       look_ahead::prefetch(state[f] + row * state_stride, width * static_cast<std::int64_t>(sizeof(State)));
   }
 
-  /// run(operation) with one whose bits are the same and whose rule leaves out what its options leave out, see
-  /// optim::sgd::update::visit_plain.
+  /// run(operation), with an equivalent rule that omits the terms its options switch off, see
+  /// optim::sgd::update::visit_plain. Both rules give the same bits.
   template <class Run>
   void visit_plain(const Run& run) const {
     if constexpr (requires { schedule.visit_plain([](const auto&) {}); }) {
@@ -75,11 +75,11 @@ struct update_row {
     if constexpr (Schedule::catches_up)
       catch_up_tile<Tile, Fields>(schedule, transforms, row, of.weight, of.field, count);
     using update = typename Schedule::update;
-    // On the host a reference, so that what all rows share stays in registers from row to row.
+    // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = schedule.of(row);
     for (int e = 0; e < live<Tile>(count); ++e) {
       Compute own[room];
-      own[0] = Compute(0);  // never used where there are no fields: a rule without any still takes an array
+      own[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
       for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
       const Compute before = of.weight[e];
       now.apply(of.weight[e], transforms.gradient(gradient[e], Compute(1)), own);

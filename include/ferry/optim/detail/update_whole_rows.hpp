@@ -13,20 +13,21 @@
 
 namespace ferry::kernels {
 
-/// How many sums over a row an update asks for; there is always room for one.
+/// The number of sums over a row that an update needs, at least 1 so that arrays have an element.
 template <class Update>
 inline constexpr int measures_of = 1;
 template <class Update>
   requires requires { Update::sums; }
 inline constexpr int measures_of<Update> = Update::sums;
 
-/// One optimizer step where a row must be seen as a whole before an element of it is changed: by rules that measure the
-/// row, by transforms that look at the norm of its gradient or of its new weights, and by tables of 8-bit rows, which need
-/// the new weights' range. Each of these walks over the row once, combining gradients and computing what it needs
-/// anew; a last walk updates. From the second walk on the row comes from the first level of cache.
+/// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
+/// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
+/// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
+/// gradients and recomputes its inputs. A last walk updates. From the second walk on, the row comes from the
+/// first level of cache.
 ///
-/// Device mapping, by teams: the vector lanes of one thread share a row. As many lanes as a row has packets, up to a warp.
-/// Each team has one contiguous piece of the items. Host mapping: one iteration for each item.
+/// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp.
+/// Each team has one contiguous piece of the items. Host mapping: one iteration per item.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
@@ -51,7 +52,7 @@ struct update_whole_rows {
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   [[nodiscard]] static std::int64_t per_item() { return 1; }
-  /// Vector lanes for each row.
+  /// Vector lanes per row.
   [[nodiscard]] int lanes() const { return lanes_for(width); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
@@ -83,7 +84,7 @@ struct update_whole_rows {
     row_sums<Compute, measures_of<update>> total;
     Compute weight_factor;
   };
-  /// Each of them by itself, so that a host's compiler loads and stores vectors of them.
+  /// Separate arrays, so that a host's compiler loads and stores vectors of them.
   struct tile {
     Compute gradient[Tile::elements];
     Compute weight[Tile::elements];
@@ -94,7 +95,7 @@ struct update_whole_rows {
     };
     KOKKOS_FORCEINLINE_FUNCTION state_of_one state(int e) const {
       state_of_one of;
-      of.field[0] = Compute(0);  // never used where there are no fields
+      of.field[0] = Compute(0);  // unused without fields
       for (int f = 0; f < Fields; ++f) of.field[f] = field[f][e];
       return of;
     }
@@ -186,7 +187,7 @@ struct update_whole_rows {
       catch_up_tile<Tile, Fields>(schedule, transforms, with.rows.row, here.weight, here.field, count);
   }
 
-  /// The same after it.
+  /// Gradient, weights and state of a tile, after the step.
   KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
                                            int count) const {
     load(here, with, column, count);

@@ -38,11 +38,12 @@ struct sgd {
 
   friend bool operator==(const sgd&, const sgd&) = default;
 
-  /// The update without momentum and decay. lr has the sign of the gradient's: the product is the same bit by bit.
+  /// The update without momentum and decay. lr includes the gradient's sign: the product has the same bits.
   template <class Compute>
   struct plain_update {
-    Compute lr;
+    Compute lr;  ///< learning rate, negative under maximize
 
+    /// weight -= lr * gradient
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N]) const {
       weight -= lr * gradient;
@@ -68,7 +69,8 @@ struct sgd {
       }
       weight -= lr * g;
     }
-    /// run(update), of one that has the same bits and leaves out what these options leave out.
+    /// run(update), with an equivalent update that omits the terms its options switch off. Both give the same
+    /// bits.
     template <class Run>
     void visit_plain(const Run& run) const {
       if (momentum == Compute(0) && weight_decay == Compute(0))

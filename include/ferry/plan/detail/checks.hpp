@@ -19,11 +19,11 @@
 #include <string>
 #include <type_traits>
 
-/// What a verb asks of its arguments. Types are checked here by static_asserts that are sentences, one after
-/// the other, since nvcc does not explain concepts; shapes are checked before anything is launched.
+/// The checks of a verb's arguments. Types are checked here by static_asserts with full sentences, one after
+/// the other, since nvcc does not explain concepts. Shapes are checked before anything is launched.
 namespace ferry::detail {
 
-/// Policies: known ones only, one of a kind, and none that the verb has no use for.
+/// Policies: only known ones, at most one of each kind, and none that the verb does not use.
 template <class Chosen, bool TakesBounds, bool TakesDuplicates, bool TakesStep = false>
 consteval void require_policies() {
   static_assert(
@@ -56,7 +56,7 @@ consteval void require_indices() {
   say<flaw_of_indices<Indices>(), refusing::others, Indices>();
 }
 
-/// path::staged goes through host memory, so one side must be there.
+/// path::staged goes through host memory, so one side must be in host memory.
 template <class... Spaces>
 inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
 
@@ -67,7 +67,7 @@ consteval void require_path() {
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }
 
-/// For path::cooperative, and where its two ends may both do the same item.
+/// Checks the memory spaces of path::cooperative.
 template <class Path, class TableSpace, class BatchSpace>
 consteval void require_two_ends() {
   static_assert(
@@ -98,7 +98,7 @@ consteval void require_convertible() {
       "ferry: the element types of table and batch differ and at least one of them is no number, so rows can't be converted.");
 }
 
-/// All that verbs on table, indices and batch have in common.
+/// The checks common to all verbs on table, indices and batch.
 template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,
           bool TakesStep = false>
 consteval void require_row_verb() {
@@ -117,7 +117,7 @@ consteval void require_row_verb() {
                    typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
 }
 
-/// Whether two arrays with dense rows have a byte in common. Rows of one stride may lie between each other's, as
+/// Whether two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
 /// columns of one array do.
 inline bool overlap(const auto& a, const auto& b) {
   if (a.size() == 0 || b.size() == 0) return false;
@@ -141,7 +141,7 @@ inline bool overlap(const auto& a, const auto& b) {
   return shift < one.row || shift + other.row > one.step;
 }
 
-/// Shapes of a verb on rows. Extents of rank 1 stand for rows of one element.
+/// Checks the shapes of a verb on rows. An array of rank 1 has rows of one element.
 inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
@@ -201,7 +201,7 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
   }
 }
 
-/// The rows that a verb's indices name: a plan as it is, an array of indices as array_ref.
+/// The rows that a verb's indices name: a plan as it is, an index array as array_ref.
 template <class Indices>
 decltype(auto) rows_named_by(const Indices& indices) {
   if constexpr (is_plan<Indices>)
@@ -217,7 +217,7 @@ std::int64_t positions_of(const Named& named) {
     return named.rows();
 }
 
-/// Everything that a verb on rows checks of its arguments' values. `named` comes from rows_named_by.
+/// Checks the values of a row verb's arguments. `named` comes from rows_named_by.
 template <class Exec, class Chosen, class Named>
 void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
@@ -231,8 +231,8 @@ void require_batch(const char* verb, const auto& table, const Named& named, cons
   }
 }
 
-/// What path::direct needs of an array. From a device to pageable memory it works where the machine has HMM
-/// or ATS.
+/// Checks that path::direct reaches an array. A device reaches pageable memory only on machines with HMM or
+/// ATS.
 template <class Exec, class Array>
 void require_direct_reach([[maybe_unused]] const char* verb, [[maybe_unused]] const Exec& exec,
                           [[maybe_unused]] const Array& array) {

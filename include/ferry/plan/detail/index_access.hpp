@@ -12,12 +12,12 @@
 #include <string_view>
 #include <type_traits>
 
-/// Where the indices of a batch are read: each side of a verb gets a pointer that it can dereference.
+/// Access to a batch's indices: each side of a verb gets a pointer that it can dereference.
 namespace ferry::detail {
 
-/// For kernels of the verb's execution space. Indices in host memory travel to a device in one piece;
-/// pageable ones by way of a page-locked copy made here, so that the caller may reuse them as soon as the
-/// verb has returned. `room`, where given, is memory of the execution space for them.
+/// For kernels of the verb's execution space. Indices in host memory are copied to a device in one piece.
+/// Pageable indices are first copied to page-locked memory, so that the caller may reuse them when the verb
+/// returns. `room`, if given, is memory of the execution space for the indices.
 template <class Exec, class Index, class Space>
 const Index* indices_for_kernels(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                                  std::remove_const_t<Index>* room = nullptr) {
@@ -66,7 +66,7 @@ const Index* indices_for_host(launch_context<Exec>& of, const array_ref<Index, S
   }
 }
 
-/// An array of a plan, on the host.
+/// An array of a plan, for host code.
 template <class Exec>
 const std::int64_t* plan_array_for_host(launch_context<Exec>& of, const std::int64_t* array,
                                         std::int64_t count) {
@@ -82,9 +82,9 @@ const std::int64_t* plan_array_for_host(launch_context<Exec>& of, const std::int
   }
 }
 
-/// Opens a path that occupies the calling thread: it works on host memory in program order, so everything
-/// enqueued on this instance must have ended, and what others still do to these arrays: to those of const
-/// elements, which are read, and to the others, which are written. Throws where the instance is being captured.
+/// Begins a path that occupies the calling thread and works on host memory in program order. Waits for
+/// everything enqueued on this instance and for the work of other instances on these arrays: arrays of const
+/// elements are read, the others written. Throws if the instance is being captured.
 template <class Exec, class... Arrays>
 void settle(launch_context<Exec>& of, const std::string& label, const Arrays&... arrays) {
   if (of.capturing())

@@ -7,12 +7,12 @@
 
 #include <cstdint>
 
-/// The kernels that look at indices alone. One thread for each position or segment.
+/// The kernels that process indices alone. One thread per position or segment.
 namespace ferry::kernels {
 
-/// Fills the report, so that a later kernel of the same verb can refuse to write. Raw indices -> rows (-1: none), where
-/// row_of is given. keys and order, where given, are what the sort takes: positions without a row get the key `rows` and so
-/// end up after all others.
+/// Fills the report, so that a later kernel of the verb can refuse to write. Resolves raw indices to rows
+/// (-1: none) if row_of is given. `keys` and `order`, if given, are the input of the sort: a position without
+/// a row gets the key `rows` and is sorted after all others.
 template <class Index, class Bounds>
 struct resolve_indices {
   index_rows<Index, Bounds> source;
@@ -29,8 +29,8 @@ struct resolve_indices {
   }
 };
 
-/// Raw indices -> rows, and the keys that sort positions by row: (row, position), with `rows` for the row of positions that
-/// have none, so that they end up behind all others.
+/// Resolves raw indices to keys that sort positions by row: (row, position). A position without a row gets
+/// `rows` as its row and is sorted after all others.
 template <class Index, class Bounds>
 struct key_indices {
   index_rows<Index, Bounds> source;
@@ -46,8 +46,8 @@ struct key_indices {
   }
 };
 
-/// Such keys, sorted. A segment is all places of one row; a segment whose row does not follow the row before it is the head
-/// of a run.
+/// Sorted keys. A segment is all places of one row. A segment whose row does not follow the row before it
+/// begins a run.
 struct sorted_keys {
   const std::uint64_t* keys;
   std::int64_t count;
@@ -60,7 +60,7 @@ struct sorted_keys {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const {
     return static_cast<std::int64_t>(keys[k] & ((std::uint64_t{1} << position_bits) - 1));
   }
-  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that began so far.
+  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that have begun.
   KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t k) const {
     const std::uint64_t here = row(k);
     if (here >= rows) return 0;
@@ -69,7 +69,7 @@ struct sorted_keys {
   }
 };
 
-/// The arrays of a plan from its sorted keys and the sums of what their places add, which stand where the sorted rows go.
+/// Builds the arrays of a plan from its sorted keys. On entry `sorted_rows` holds the prefix sums of from(k).
 struct place_segments {
   sorted_keys from;
   std::uint64_t* sorted_rows;
@@ -81,7 +81,7 @@ struct place_segments {
   std::int64_t* unique_count;
   std::int64_t* run_count;
 
-  /// A plan of no positions has one item, which closes it.
+  /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
     if (from.count == 0) return close(0, 0, 0);
     const std::uint64_t adds = from(k);
@@ -98,7 +98,7 @@ struct place_segments {
       segment_begin[segments - 1] = k;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
-    // The ends of the last segment and of the last run are written by the last valid place.
+    // The last valid place writes the ends of the last segment and of the last run.
     if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
     if (!valid && k == 0) close(0, 0, 0);
   }
@@ -111,7 +111,7 @@ struct place_segments {
   }
 };
 
-/// positions[p] = p, or -1 where the position has no row: what makes a dense buffer's rows indices of their own.
+/// positions[p] = p, or -1 where the position has no row: indices for the rows of a dense buffer.
 struct list_positions {
   const std::int64_t* rows;
   std::int64_t* positions;

@@ -7,8 +7,8 @@
 
 #include <initializer_list>
 
-/// Overloads for arguments that a verb can't take: they do not compile, and say why in a sentence, where a compiler would
-/// tell of overloads that do not match or of what lies behind them.
+/// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, where a
+/// compiler would list the overloads that do not match.
 namespace ferry {
 
 template <class... Arguments>
@@ -78,7 +78,7 @@ ticket catch_up(const Arguments&...) {
   return {};
 }
 
-/// A braced list has no type that a template could take.
+/// A braced list has no type that a template could deduce.
 template <class Exec, class Table, class Index, class... Rest>
 ticket gather(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
   detail::say<detail::flaw::braced_indices, detail::refusing::gather, Exec, Index, Rest...>();

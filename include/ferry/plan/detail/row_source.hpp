@@ -9,13 +9,14 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The index loaders of the row kernels. A *source* answers, for item i of a batch:
-///   blocked()        nothing must be written, because the batch was found faulty
-///   items(most)      how many items there are, at most so many; where a host's thread asks
-///   segment(i)       the table row of item i (-1: none) and the positions [begin, end) of the values meant
-///                    for it; segment_within(i) is the same for an item that is known to exist
-///   position(k)      the row of the values array behind place k of such a range
-///   in_order         is there where the positions of item i + 1 follow those of item i
+/// The index loaders of the row kernels. A *source* describes the items of a batch:
+///   blocked()        whether nothing may be written, because the batch was found faulty
+///   items(most)      the number of items, at most `most`; for host threads
+///   segment(i)       the table row of item i (-1: none) and the places [begin, end) of its values
+///   segment_within(i)
+///                    segment(i) for an item that is known to exist
+///   position(k)      the row of the values array at place k
+///   in_order         declared if the positions of item i + 1 follow those of item i
 namespace ferry::kernels {
 
 struct row_segment {
@@ -53,15 +54,15 @@ struct index_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
-/// Item i is segment i of a plan: one row of the table and all positions that name it, in their order.
+/// Item i is segment i of a plan: one table row and all positions that name it, in order.
 struct plan_rows {
   const std::int64_t* unique_rows = nullptr;
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   const std::int64_t* unique_count = nullptr;
-  const index_report* findings = nullptr;  ///< where indices were looked at
-  const index_report* repeats = nullptr;   ///< where duplicates were looked for
-  const void* long_sums = nullptr;         ///< see sum_long_segments; null where there is no such buffer
+  const index_report* findings = nullptr;  ///< null: indices are not checked
+  const index_report* repeats = nullptr;   ///< null: duplicates are not checked
+  const void* long_sums = nullptr;         ///< see sum_long_segments; null: no long sums
   std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION bool blocked() const {
@@ -80,7 +81,7 @@ struct plan_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
 };
 
-/// Item i is row rows[i], its value is values row i.
+/// Item i is row rows[i]. Its value is row i of the values.
 struct listed_rows {
   const std::int64_t* rows = nullptr;
 
@@ -93,7 +94,7 @@ struct listed_rows {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return k; }
 };
 
-/// Position p belongs to row p of a dense buffer, where rows[p] says that it takes part.
+/// Position p is row p of a dense buffer, unless rows[p] is negative.
 struct masked_identity {
   const std::int64_t* rows = nullptr;
 
@@ -115,7 +116,8 @@ struct sorted_places {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t place) const { return order[place]; }
 };
 
-/// Item k is row sorted_rows[k], which goes to row k of a buffer: what host threads walk over in a plan's order.
+/// Item k is row sorted_rows[k], which goes to row k of a buffer. Host threads walk over it in a plan's
+/// order.
 struct sorted_identity {
   const std::uint64_t* sorted_rows = nullptr;
   std::uint64_t rows = 0;
@@ -126,8 +128,8 @@ struct sorted_identity {
   KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
 };
 
-/// Position k of a batch goes to the row that its index names: a scatter, seen as a gather from the batch. Needs
-/// findings of an earlier kernel where bad indices are to be reported, see resolve_indices.
+/// Position k of a batch goes to the row that its index names: a scatter, written as a gather from the batch.
+/// To report bad indices it needs the findings of an earlier kernel, see resolve_indices.
 template <class Index, class Bounds>
 struct index_destinations {
   index_rows<Index, Bounds> to;

@@ -11,16 +11,18 @@
 
 namespace ferry::kernels {
 
-/// For each item of the source: combine the values meant for its row, then apply the operation to it. Each
-/// row has one item, so nothing is atomic.
+/// Combines the values meant for the row of each item of the source, then applies the operation to that row.
+/// No two items share a row, so nothing is atomic.
 ///
-/// Device mapping: one thread for each (item, tile), row-major; the threads of a warp hold neighbouring tiles
-/// of one row. The loads of a row and of its first value are under way before anything is added. Blocks are small and the loop over a
-/// segment's values is kept simple, because what counts is how many warps a multiprocessor has to run while others
-/// wait: four values at a time, or two rows for each thread, cost more in registers than they gain (H200). Items past
-/// the source's count end at once. Host mapping: one run of neighbouring items for each thread. What the rows share is
-/// held in copies that no store can reach, so a compiler keeps it in registers; rows of one value, the common case,
-/// have a loop without the sum of several, of whole lines of a cache where the width allows it.
+/// Device mapping: one thread per (item, tile), row-major. The threads of a warp hold neighbouring tiles of
+/// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
+/// limits this kernel, so blocks are small and the loop over a segment's values stays simple: four values at
+/// a time, or two rows per thread, cost more in registers than they gain (H200). Items beyond the source's
+/// count return at once.
+///
+/// Host mapping: one run of neighbouring items per thread. The values shared by all rows are kept in copies
+/// that no store can alias, so the compiler keeps them in registers. Rows of one value, the common case, have
+/// a loop of their own without a sum, which works on whole cache lines where the width allows it.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation>
 struct apply_rows {
   static constexpr unsigned int most_threads = 128;  ///< of a block, see launch
@@ -58,7 +60,7 @@ struct apply_rows {
   }
 
  private:
-  /// What all rows share, in a copy that no store can reach.
+  /// The values shared by all rows, in a copy that no store can alias.
   template <class To>
   struct shared {
     Source from;
@@ -67,8 +69,8 @@ struct apply_rows {
     std::int64_t values_stride;
     std::int64_t width;
   };
-  /// Elements that a row of one value is walked over by. An operation that only moves or adds takes one vector at a
-  /// time: a processor moves more bytes when loads and stores come in turn than by four of each.
+  /// Elements per step over a row of one value. An operation that only moves or adds takes one vector at a
+  /// time: a processor moves more bytes when loads and stores alternate than when it does four of each.
   static consteval int at_a_time() {
     if constexpr (requires { Operation::by_vectors; }) {
       constexpr int fit = 16 / static_cast<int>(sizeof(Compute));
@@ -78,13 +80,13 @@ struct apply_rows {
     }
   }
 
-  /// Elements of a step of the loop over rows that are even: one line of a cache, vector by vector.
+  /// Elements per step of the loop for Even widths: one cache line, vector by vector.
   static consteval int evenly() {
     constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time();
     return vectors < 1 ? at_a_time() : vectors * at_a_time();
   }
 
-  /// Rows that come next: they are looked up and asked for while those before them are worked on.
+  /// A window of upcoming rows: they are looked up and prefetched while earlier rows are processed.
   struct coming_rows {
     static constexpr std::int64_t most = look_ahead::lines_ahead;
     static_assert((most & (most - 1)) == 0);
@@ -105,7 +107,8 @@ struct apply_rows {
     }
   };
 
-  /// Even: the width is a multiple of evenly(), so rows have no rest. A function of its own has all registers.
+  /// Even: the width is a multiple of evenly(), so a row has no remainder. Not inlined, so that it has all
+  /// registers.
   template <bool Even, class To>
   [[gnu::noinline]] void all_rows(const To& to, const detail::host_run& run) const {
     const shared<To> of{source, to, values, values_stride, width};
@@ -119,7 +122,7 @@ struct apply_rows {
       rows_by_plan<Even>(of, begin, end, ahead);
   }
 
-  /// Values follow one another, which a processor sees by itself; so only the table's rows are asked for.
+  /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
   template <bool Even, class To>
   [[gnu::always_inline]] static void rows_in_order(const shared<To>& of, std::int64_t begin, std::int64_t end,
                                                    std::int64_t ahead) {
@@ -159,7 +162,7 @@ struct apply_rows {
     });
   }
 
-  /// A row of several values. Apart from the others, whose loop it would cost registers.
+  /// A row of several values. Not inlined, because it would cost the other loop registers.
   [[gnu::noinline]] void combined_row(std::int64_t item) const {
     const row_segment rows = source.segment_within(item);
     each_tile<Tile::elements, false>(width, [&]<class Part>(Part, std::int64_t column, int count) {
@@ -178,7 +181,7 @@ struct apply_rows {
       } while (column < width);
     } else {
       for (; column + Most <= width; column += Most) visit(whole_host_tile<Most>{}, column, Most);
-      // Vectors of 4 elements: a length that is a multiple of theirs needs no loop for what is left.
+      // Vectors of 4 elements: a width that is a multiple of 4 needs no scalar loop.
       if constexpr (Most > 4)
         if (const int fours = static_cast<int>(width - column) & 12; fours > 0) {
           visit(fours_host_tile{}, column, fours);

@@ -20,8 +20,8 @@ inline constexpr path_kind kind_of<path::staged> = path_kind::staged;
 template <>
 inline constexpr path_kind kind_of<path::cooperative> = path_kind::cooperative;
 
-/// The paths that a call may take, which are all that is compiled for it: the one that was asked for, or the candidates of
-/// path::automatic for these spaces but for `Without`, which the operands rule out.
+/// The paths compiled for a call: the requested one, or for path::automatic the candidates for these spaces
+/// except `Without`, which the operands rule out.
 template <class Asked, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
 consteval path_set paths_for() {
   if constexpr (Asked::chosen_at_run_time)
@@ -30,10 +30,11 @@ consteval path_set paths_for() {
     return {kind_of<Asked>};
 }
 
-/// The one of `Paths` that a call takes: the one that the machine's profile predicts to be the fastest for it.
+/// The one of `Paths` that the call takes: the one that the machine's profile predicts to be fastest.
 ///
 ///   What       the verb
 ///   table, n   the table and the number of positions
+///   planned    whether the indices are sorted already
 ///   planned    the indices are sorted already
 template <path_set Paths, verb What, class BatchSpace, class Exec, class T, class TableSpace>
 path_kind choose_path([[maybe_unused]] const Exec& exec,
@@ -42,7 +43,7 @@ path_kind choose_path([[maybe_unused]] const Exec& exec,
   if constexpr (Paths.size() == 1) {
     return Paths.first();
   } else {
-    // What is captured into a graph runs without the host.
+    // Work captured into a graph runs without the host.
     const path_set here = execution_backend<Exec>::capturing(exec)
                               ? Paths.without(path_set{path_kind::staged, path_kind::cooperative})
                               : Paths;

@@ -6,27 +6,27 @@
 
 namespace ferry::kernels {
 
-/// Where a kernel that walks a list from its front learns how far the host has come from its back. Both are in
-/// page-locked memory. The two need not agree exactly: items that both take are written twice, alike.
+/// The words of a split cursor that a kernel sees, in page-locked memory. The kernel walks a list from the
+/// front, and the host from the back. Both may take an item near the split, and both write the same result.
 struct split_state {
-  volatile std::int64_t* progress = nullptr;     ///< [teams] the end of the chunk that a team works on
-  const volatile std::int64_t* limit = nullptr;  ///< items from here on are the host's; null: there are none
+  volatile std::int64_t* progress = nullptr;     ///< [teams] end of the chunk that a team works on
+  const volatile std::int64_t* limit = nullptr;  ///< items from here on are the host's; null: no host part
 };
 
-/// A kernel of items x per_item work items, in the items' order and by few teams.
+/// A kernel of items x per_item work items, run in the order of the items by a small number of teams.
 ///
-/// Device mapping: a team takes a chunk of neighbouring items, its threads walk over the chunk's work items side
-/// by side; without a chunk size each team has one chunk. So a team reads few pages at a time, and all of the
-/// teams together few enough for the device to keep their translations.
+/// Device mapping: a team takes a chunk of neighbouring items, and its threads stride over the chunk's work
+/// items. Without a chunk size each team has one chunk. Each team reads few pages at a time, so all teams
+/// together stay within the device's TLB reach.
 template <class Exec, class Flat>
 struct team_chunked {
   using member = typename Kokkos::TeamPolicy<Exec>::member_type;
 
   Flat flat;
-  std::int64_t items;         ///< at most
+  std::int64_t items;         ///< upper bound
   const std::int64_t* count;  ///< the number of items, where only the device knows it
   std::int64_t per_item;
-  std::int64_t chunk;  ///< items; 0: all, shared evenly by the teams
+  std::int64_t chunk;  ///< items; 0: all items, divided evenly among the teams
   split_state split;
 
   KOKKOS_FUNCTION void operator()(const member& team) const {
@@ -38,7 +38,7 @@ struct team_chunked {
     for (std::int64_t begin = team.league_rank() * size; begin < limit; begin += teams * size) {
       const std::int64_t end = begin + size < all ? begin + size : all;
       std::int64_t seen = limit;
-      // Read early, used after the chunk: the answer takes microseconds to come over the link.
+      // Read early and used after the chunk: the value takes microseconds over the link.
       if (shared && team.team_rank() == 0) {
         split.progress[team.league_rank()] = end;
         seen = *split.limit;
@@ -46,23 +46,24 @@ struct team_chunked {
       for (std::int64_t i = begin * per_item + team.team_rank(); i < end * per_item; i += team.team_size())
         flat(i);
       if (shared) {
-        team.team_broadcast(seen, 0);  // all threads of a team must take the same decision
+        team.team_broadcast(seen, 0);  // all threads of a team must decide alike
         if (seen < limit) limit = seen;
       }
     }
   }
 };
 
-/// Chunks that need no split cursor, walked by single threads: no team has to agree on anything, and Kokkos takes no
-/// scratch memory for a range.
+/// Contiguous chunks without a split cursor, walked by single threads. No team has to synchronise, and Kokkos
+/// allocates no scratch memory for a range.
 ///
-/// Device mapping: `threads` threads in all, `size` neighbours of which share one contiguous piece of the items.
+/// Device mapping: `threads` threads in all. Each group of `size` neighbouring threads shares one contiguous
+/// piece of the items.
 template <class Flat>
 struct range_chunked {
-  static constexpr unsigned int most_threads = 512;  ///< of a block, see launch
+  static constexpr unsigned int most_threads = 512;  ///< per block, see launch
 
   Flat flat;
-  std::int64_t items;         ///< at most
+  std::int64_t items;         ///< upper bound
   const std::int64_t* count;  ///< the number of items, where only the device knows it
   std::int64_t per_item;
   std::int64_t pieces;

@@ -12,8 +12,8 @@
 
 namespace ferry::kernels {
 
-/// tile = what `Duplicates` makes of the values of one segment, columns [column, column + count). Sums run in
-/// the order of the positions, one after the other, whatever the backend.
+/// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). Sums
+/// follow the order of the positions on every backend.
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
 KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements], const Source& source,
                                                  const row_segment& rows, const Value* values,
@@ -45,7 +45,7 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
       }
     };
-    // A device's compiler would unroll the loop, for segments that are seldom longer than one, and need more registers.
+    // Segments are rarely longer than one: unrolling would only cost registers.
     KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
     KOKKOS_IF_ON_HOST((for (std::int64_t k = rows.begin + 1; k < end; ++k) add(k);))
     if constexpr (std::is_same_v<Duplicates, duplicates::mean>)

@@ -9,13 +9,13 @@
 
 namespace ferry::kernels {
 
-/// out[position(k)] = table[row(k)] for each item k of the source, in another element type; rows that it does not
-/// resolve stay as they are. Each element is converted once, from In to Out.
+/// out[position(k)] = table[row(k)] for each item k of the source, converted to another element type. Rows
+/// that the source does not resolve keep their contents. Each element is converted once, from In to Out.
 ///
-/// Device mapping: one thread for each tile of a row, row-major, so that neighbouring threads read and write
-/// neighbouring bytes. A tile is 4 elements where `packed` says that every row of both sides consists of
-/// packets, else 1. Both share one kernel: the branch is the same for all threads, and instances by element
-/// pair, index type and policy are many as it is.
+/// Device mapping: one thread per tile of a row, row-major, so that neighbouring threads read and write
+/// neighbouring bytes. A tile has 4 elements where `packed` says that every row of both sides consists of
+/// packets, else 1. Both cases share one kernel: the branch is uniform, and the kernel has many instances
+/// already.
 template <class Out, class In, class Source>
 struct convert_rows {
   const In* table;

@@ -10,8 +10,8 @@
 
 namespace ferry::kernels {
 
-/// Row-major position -> place in a strided array. Neighbouring extents that lie densely are merged
-/// beforehand, so a contiguous array has one.
+/// Row-major position -> offset in a strided array. Dense neighbouring extents are merged beforehand, so a
+/// contiguous array has one extent.
 struct strided_places {
   std::int64_t extents[max_rank] = {};
   std::int64_t strides[max_rank] = {};
@@ -28,7 +28,7 @@ struct strided_places {
   }
 };
 
-/// to[places_to(first_to + i)] = from[places_from(first_from + i)], one thread for each element.
+/// to[places_to(first_to + i)] = from[places_from(first_from + i)], one thread per element.
 template <class To, class From>
 struct copy_elements {
   To* to;
@@ -43,12 +43,12 @@ struct copy_elements {
   }
 };
 
-/// to[e] = from[e] for e in [0, count), converted, both contiguous. One iteration for each tile: on a device a
-/// thread loads and stores 4 elements at once, on a host the compiler vectorises a loop. The last tile may be
-/// shorter.
+/// to[e] = from[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
+/// device's thread loads and stores 4 elements at once, and a host's compiler vectorises the loop. The last
+/// tile may be shorter.
 template <class To, class From, class Tile>
 struct convert_elements {
-  static constexpr std::int64_t each = Tile::host ? 64 : Tile::elements;  ///< elements of an iteration
+  static constexpr std::int64_t each = Tile::host ? 64 : Tile::elements;  ///< per iteration
 
   To* to;
   const From* from;
@@ -69,7 +69,7 @@ struct convert_elements {
   }
 };
 
-/// A contiguous block by a kernel, in 16-byte units: for memory that DMA is slow on.
+/// Copies a contiguous block in 16-byte units by a kernel, for memory on which DMA is slow.
 template <class Unit>
 struct copy_units {
   Unit* to;

@@ -25,7 +25,7 @@ struct uniform_value {
   KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
     const double drawn = random::uniform(seed, static_cast<std::uint64_t>(position), low, high);
     const T value = convert<T>(std::is_integral_v<T> ? Kokkos::floor(drawn) : drawn);
-    // Rounding to a narrower type may reach the open end of the interval.
+    // Rounding to a narrower type may reach the excluded end of the interval.
     return static_cast<double>(value) < high || !(low < high) ? value : convert<T>(low);
   }
 };
@@ -37,7 +37,7 @@ struct normal_value {
   KOKKOS_FUNCTION T operator()(std::int64_t, std::int64_t, std::int64_t position) const {
     const double drawn = random::normal(seed, static_cast<std::uint64_t>(position), mean, deviation);
     if constexpr (std::is_integral_v<T>) {
-      // The conversion of a number outside of the type's range is undefined.
+      // Converting a number outside of the type's range is undefined.
       constexpr auto least = static_cast<double>(Kokkos::Experimental::finite_min_v<T>);
       constexpr auto beyond = static_cast<double>(Kokkos::Experimental::finite_max_v<T> / 2 + 1) * 2.0;
       const double rounded = Kokkos::nearbyint(drawn);
@@ -57,7 +57,7 @@ struct custom_value {
   }
 };
 
-/// One thread for each element, row-major.
+/// One thread per element, row-major.
 template <class T, class Generator>
 struct fill_elements {
   T* data;

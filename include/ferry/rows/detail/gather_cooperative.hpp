@@ -13,9 +13,9 @@
 
 namespace ferry::detail {
 
-/// A table in host memory, a batch on the device, and places sorted there. The device's teams gather from the
-/// front of the sorted places; the host's workers gather from the back into the ring, from where other teams take the
-/// rows to where they belong.
+/// Gathers from a table in host memory into a batch on the device, by places sorted on the device. The
+/// device's teams gather from the front of the sorted places. The host's workers gather from the back into
+/// the ring, and other teams move those rows to the batch.
 template <class Exec, class T, class TableSpace, class Out>
 void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
                         const kernels::sorted_places& places, const array_ref<Out, device_space>& out) {

@@ -13,14 +13,13 @@
 
 namespace ferry::kernels {
 
-/// out[position(k)] = table[row(k)] for each item k of the source; rows that it does not resolve stay as they
-/// are. The device's kernel for rows that only move; convert_rows changes their type on the way.
+/// out[position(k)] = table[row(k)] for each item k of the source. Rows that the source does not resolve keep
+/// their contents. This is the device's kernel for rows that only move; convert_rows also converts.
 ///
-/// Device mapping: one thread for each element (or 16-byte unit) of the batch, row-major, so that
-/// neighbouring threads read neighbouring bytes of one row; one row of 512 bytes is one warp's load. No
-/// shared memory, no teams: the flat range measured the same as hand-written CUDA.
-/// Units of `Unit`, or of 16 bytes where `wide` says so: one kernel, whose launch is compiled once. Strides and width are in
-/// units.
+/// Device mapping: one thread per element (or 16-byte unit) of the batch, row-major, so that neighbouring
+/// threads read neighbouring bytes of one row. One row of 512 bytes is one warp's load. No shared memory, no
+/// teams: the flat range measured as fast as hand-written CUDA. Units are of type `Unit`, or of 16 bytes
+/// where `wide` is set: one kernel, so its launch is compiled once. Strides and width are in units.
 template <class Unit, class Source>
 struct gather_rows {
   const void* table;
@@ -50,11 +49,11 @@ struct gather_rows {
   }
 };
 
-/// The same, two items for each thread: both loads are under way before the first store, which is worth some 6 % of
-/// the rate inside the device (H200). For launches that cover all items at once.
+/// gather_rows with two items per thread: both loads are issued before the first store, which gains about 6 %
+/// of the rate inside the device (H200). For launches that cover all items at once.
 ///
-/// Device mapping: as above, with `pairs(items, step)` in place of the items. A thread's items are `step` apart: one,
-/// unless rows are so short that neighbouring threads had better take neighbouring rows.
+/// Device mapping: as gather_rows, with `pairs(items, step)` in place of the items. A thread's items are
+/// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows.
 template <class Unit, class Source>
 struct gather_row_pairs {
   static constexpr std::int64_t far_apart = 32;
@@ -70,12 +69,12 @@ struct gather_row_pairs {
   std::int64_t step;  ///< a power of two
   bool wide;
 
-  /// Items that a thread's two are apart, for rows of `units` units.
+  /// Distance between a thread's two items, for rows of `units` units.
   static std::int64_t step_for(std::int64_t units, bool wide) {
     const auto bytes = static_cast<std::int64_t>(wide ? sizeof(opaque16) : sizeof(Unit));
     return units * bytes < short_row ? far_apart : 1;
   }
-  /// Threads for each unit of a row.
+  /// Threads per unit of a row.
   static std::int64_t pairs(std::int64_t items, std::int64_t step) {
     const std::int64_t rest = items % (2 * step);
     return items / (2 * step) * step + (rest < step ? rest : step);
@@ -110,9 +109,9 @@ struct gather_row_pairs {
   }
 };
 
-/// The same for a host's cores: one iteration for each block of a row, so that short rows are one memcpy each
-/// and huge ones are shared by the threads. A row's first lines are asked for some rows ahead, since random
-/// rows are otherwise one cache miss after the other.
+/// The gather kernel for a host's cores. One iteration per block of a row: a short row is one memcpy, and the
+/// threads share a huge one. A row's first lines are prefetched some rows ahead, because random rows would
+/// otherwise be one cache miss after the other.
 template <class Out, class In, class Source>
 struct gather_blocks {
   static constexpr std::int64_t block = 16384;  // elements

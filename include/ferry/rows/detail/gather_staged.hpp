@@ -17,7 +17,8 @@
 
 namespace ferry::detail {
 
-/// Rows through host memory, by the host's threads. `rows` lists the table row of each position, -1 for none.
+/// Gathers rows through host memory, by the host's threads. `rows` lists the table row of each position, -1
+/// for none.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
 void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& table, const std::int64_t* rows,
                    const array_ref<Out, OutSpace>& out) {
@@ -31,7 +32,7 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);
     host.fence(label);
   } else if constexpr (TableSpace::is_host_accessible) {
-    // Neighbouring rows of a page-locked table go by DMA as they lie, the others by way of the ring.
+    // Runs of neighbouring rows of a page-locked table go by DMA directly, the others through the ring.
     long_runs runs;
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
@@ -61,11 +62,12 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
                       return std::any_of(rows + first, rows + first + count,
                                          [](std::int64_t row) { return row < 0; });
                     });
-    // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+    // Enqueued after the ring has finished: a full queue after the ring's kernel would block the workers that
+    // it waits for.
     straight.enqueue();
   } else {
-    // From the device: its teams fill the ring, which the host's threads empty. Rows of another type are gathered into
-    // a batch there first, which converts them.
+    // From the device: its teams fill the ring, and the host's threads empty it. Rows of another element type
+    // are first gathered into a batch on the device, which converts them.
     auto* listed = of.template scratch<std::int64_t>(n);
     transfer(of.exec(), "ferry::indices", listed, device_space::name, rows, pinned_space::name,
              n * static_cast<std::int64_t>(sizeof(std::int64_t)));

@@ -17,27 +17,27 @@
 #include <string>
 #include <type_traits>
 
-/// The kernels of scatter, scatter_add and step: combine the values meant for a row, then apply an operation to the row. A
-/// *job* says which operation:
+/// The kernels of scatter, scatter_add and step: they combine the values meant for a row, then apply an
+/// operation to the row. A *job* defines the operation:
 ///
 ///   table                            array_ref of the table
-///   min_fields, max_fields, fields   arrays of state: the fewest and the most that it may have, and how many it has
+///   min_fields, max_fields, fields   state arrays: the fewest and the most possible, and the actual number
 ///   packs<Duplicates>(values)        whether alignment lets a device's kernels work in packets
 ///   kernel<Exec, Duplicates, Tile, Fields>(source, items, values)
-///                                    the kernel, see row_kernels.hpp; `per_item()` work items for each item
-///   counts_rows                      whether rows count the steps that they are given, be they as narrow as they like
+///                                    the kernel, see row_kernels.hpp; `per_item()` work items per item
+///   counts_rows                      whether rows count their steps, even rows of width 0
 ///   counting_kernel<Exec, Value>(source)
 ///                                    the kernel that counts, launched after the other
 ///   prepare<Staged>(of, label, values)
-///                                    a copy with what its kernels need besides the arrays; Staged: on a path that occupies
-///                                    the calling thread
-///   is_refused()                     after prepare<true>: whether nothing must be written
-///   wire_type<Value, Duplicates>     the element type of combined values on their way through the ring
+///                                    returns a copy with the other inputs of its kernels bound; Staged: on a
+///                                    path that occupies the calling thread
+///   is_refused()                     after prepare<true>: whether nothing may be written
+///   wire_type<Value, Duplicates>     the element type of combined values in the ring
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
-///   for_each_array(check)            calls check(array) for every array that it touches
+///   for_each_array(check)            calls check(array) for every array that the job touches
 namespace ferry::detail {
 
 /// The labels of a job's kernels, made before any of them is launched.
@@ -54,7 +54,7 @@ struct update_labels {
   }
 };
 
-/// Launches the job's kernels on the items of a source. Rows without elements are counted only.
+/// Launches the job's kernels on the items of a source. Rows without elements are only counted.
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Source, class Value, class Space,
           class Order = schedule::flat>
 void launch_update(const Exec& exec, const update_labels& labels, const Job& job, const Source& source,
@@ -91,7 +91,8 @@ report_writer report_repeats(launch_context<Exec>& of, const std::string& label,
   return report;
 }
 
-/// Gives a plan's source on a device the sums of its long segments, in the type that the job's kernels compute in.
+/// Binds to a plan's source on a device the sums of its long segments, in the type that the job's kernels
+/// compute in.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
@@ -111,8 +112,8 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
   source.long_stride = width;
 }
 
-/// A plan's rows as kernels that write see them: with a look for repeated rows where they are forbidden, and on a device
-/// with the sums of long segments.
+/// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
+/// long segments on a device.
 template <class Duplicates, class Sum, class Exec, class Value, class Space>
 kernels::plan_rows plan_source(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
                                [[maybe_unused]] const array_ref<Value, Space>& values) {
@@ -130,8 +131,8 @@ kernels::plan_rows plan_source(launch_context<Exec>& of, const std::string& labe
 template <class Job, class Exec, class Value>
 using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>;
 
-/// Combines the values of each of the plan's rows on the device, in the rows' order. Null where nothing must be
-/// written, because the batch was found faulty; blocks until that is known.
+/// Combines the values of each of the plan's rows on the device, in the order of the rows. Null where nothing
+/// may be written because the batch was found faulty; blocks until that is known.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 auto* combine_on_device(launch_context<Exec>& of, const std::string& label, const Job& job,
                         const row_plan& plan, std::int64_t items, const array_ref<Value, Space>& values) {
@@ -151,9 +152,9 @@ auto* combine_on_device(launch_context<Exec>& of, const std::string& label, cons
   return combined;
 }
 
-/// The order in which a plan's rows, which are sorted already, are written on path::direct and path::ordered: by few
-/// threads over host memory, where the device's translations are the limit (a step on mapped rows takes three times as long
-/// with every thread that a device has room for); all at once over its own, where few teams could not keep it busy.
+/// The schedule for a plan's sorted rows on path::direct and path::ordered. Over host memory few threads
+/// write, because TLB reach limits the device: a step on mapped rows takes three times as long with a full
+/// device. Over device memory all threads write at once, because few teams could not saturate it.
 template <class Path, class TableSpace>
 auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {

@@ -11,18 +11,19 @@
 
 namespace ferry::detail {
 
-/// Whether DMA runs at the link's rate on memory of this space, and asynchronously: not on memory that the device
-/// maps with large pages, nor on pages that the system may move.
+/// Whether DMA on memory of this space is asynchronous and runs at the link's rate. It does neither on memory
+/// that the device maps with large pages, nor on pages that the system may move.
 template <class Space>
 inline constexpr bool is_page_locked = std::is_same_v<Space, pinned_space>;
 
-/// Finds the pieces of a list of rows that name neighbouring rows of a table, as far as they are long enough for a
-/// transfer of their own, which then takes the rows from the table, or to it, past the ring.
+/// Finds the runs of neighbouring table rows in a list of rows that are long enough for a DMA transfer of
+/// their own. Such a transfer accesses the table directly instead of through the ring.
 class long_runs {
  public:
   /// No piece is long enough.
   long_runs() = default;
-  /// Rows of the same bytes in `table` and in `batch`, which has a row for each item of the list `rows` (-1: none).
+  /// `table` and `batch` have rows of the same size. `batch` has a row for each item of the list `rows` (-1:
+  /// none).
   template <class Exec, class T, class TableSpace, class V, class BatchSpace>
   static long_runs between(const Exec&, const std::int64_t* rows, const array_ref<T, TableSpace>& table,
                            const array_ref<V, BatchSpace>& batch) {
@@ -32,18 +33,19 @@ class long_runs {
     if (row_bytes <= 0 || (!dense && row_bytes < least_bytes)) return {};
     return {rows, (least_bytes + row_bytes - 1) / row_bytes, dense};
   }
-  /// Runs of at least `least` rows; each row on its own where they do not lie `dense`, one behind the other.
+  /// Runs of at least `least` rows. Where the rows are not `dense`, that is contiguous, each row is a run of
+  /// its own.
   long_runs(const std::int64_t* rows, std::int64_t least, bool dense)
       : rows_(rows), least_(least), most_(dense ? std::numeric_limits<std::int64_t>::max() : 1) {}
 
-  /// Whether each row is a run: none goes by way of a ring.
+  /// Whether each row is a run, so that none goes through the ring.
   [[nodiscard]] bool is_every_row() const { return least_ == 1; }
 
-  /// Cuts items [first, first + count) into runs and what lies between them: on_run(begin, length) and
-  /// on_rest(begin, length), in the items' order.
+  /// Cuts items [first, first + count) into runs and the rest between them: on_run(begin, length) and
+  /// on_rest(begin, length), in the order of the items.
   ///
-  /// Only every few items are looked at: a run of `least` items holds a whole window of half as many, wherever it
-  /// begins, and first and last row of a window tell whether it may be part of one.
+  /// Looks at every few items only: a run of `least` items holds a whole window of half that length, wherever
+  /// it begins, and the first and last row of a window tell whether it may be part of a run.
   template <class OnRun, class OnRest>
   void split(std::int64_t first, std::int64_t count, const OnRun& on_run, const OnRest& on_rest) const {
     const std::int64_t end = first + count;

@@ -21,7 +21,7 @@
 #include <type_traits>
 #include <utility>
 
-/// What the verbs share for moving rows: opaque units, launching, runs of rows.
+/// The parts that the verbs share for moving rows: opaque units, launches, runs of rows.
 namespace ferry::detail {
 
 template <class T, class Space>
@@ -47,8 +47,8 @@ array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t fir
   return made;
 }
 
-/// The widest opaque unit, of at most 8 bytes, that an element consists of and that any element is aligned for: the
-/// lowest bit of its size and alignment tells.
+/// The widest opaque unit, of at most 8 bytes, that divides an element and for which any element is aligned:
+/// the lowest set bit of its size and alignment.
 template <class T>
 using unit_of =
     kernels::opaque<std::min<std::size_t>(8, (sizeof(T) | alignof(T)) & (~(sizeof(T) | alignof(T)) + 1))>;
@@ -65,7 +65,7 @@ bool in_wide_units(const Arrays&... arrays) {
   return (fits(arrays) && ...);
 }
 
-/// Whether the rows of all arrays consist of whole packets of so many elements, each at its packet's
+/// Whether the rows of all arrays consist of whole packets of `Elements` elements, each at its packet's
 /// alignment.
 template <int Elements, class... Arrays>
 bool in_packets(const Arrays&... arrays) {
@@ -91,7 +91,7 @@ auto as_units(const array_ref<T, Space>& array) {
   return units{reinterpret_cast<unit*>(array.data), in_units(array.row_stride()), in_units(array.width())};
 }
 
-/// Rows as opaque units of 16 bytes, or of the elements' own: stride and width in units.
+/// Rows as opaque units of 16 bytes, or of the element's unit_of: stride and width in units.
 template <class T, class Space>
 auto in_units(const array_ref<T, Space>& array, bool wide) {
   struct units {
@@ -108,7 +108,7 @@ auto in_units(const array_ref<T, Space>& array, bool wide) {
   return units{as.data, as.stride, as.width, false};
 }
 
-/// out[source.position(k)] = table[source.row(k)] for each item k, on either kind of execution space.
+/// out[source.position(k)] = table[source.row(k)] for each item k, on any execution space.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source,
           class Order = schedule::flat>
 void launch_gather(const Exec& exec, const std::string& label, const array_ref<T, TableSpace>& table,
@@ -154,7 +154,7 @@ void launch_gather(const Exec& exec, const std::string& label, const array_ref<T
   }
 }
 
-/// What takes rows of `out` from a slot, in the widest unit that the alignment allows.
+/// The mover from a slot to rows of `out`, in the widest unit that the alignment allows.
 template <class Exec, class Out, class Space, class Source>
 auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
   const auto to = in_units(out, in_wide_units(out));
@@ -162,7 +162,7 @@ auto mover_from_slot(const array_ref<Out, Space>& out, const Source& source) {
                                                              source, to.wide};
 }
 
-/// What brings rows of `table` to a slot.
+/// The mover from rows of `table` to a slot.
 template <class T, class Space, class Source>
 auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
   const auto from = in_units(table, in_wide_units(table));
@@ -170,7 +170,7 @@ auto mover_to_slot(const array_ref<T, Space>& table, const Source& source) {
       from.data, from.stride, fast_divisor(from.width), source, from.wide};
 }
 
-/// rows[p] = the row of each index or -1, found by the host's threads; findings go to the ticket.
+/// rows[p] = the row of each index or -1, found by the host's threads. Findings go to the ticket.
 template <class Bounds, class Exec, class Index, class Space>
 void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                      std::int64_t table_rows, std::int64_t* rows) {
@@ -187,7 +187,7 @@ void resolve_on_host(launch_context<Exec>& of, const array_ref<Index, Space>& in
   }
 }
 
-/// Rows without elements: nothing moves, but bad indices are found all the same.
+/// For rows without elements: nothing moves, but bad indices are still found.
 template <class Bounds, class Exec, class Index, class Space>
 void look_at_bounds(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                     std::int64_t table_rows) {

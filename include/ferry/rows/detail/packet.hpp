@@ -14,7 +14,7 @@ struct alignas(sizeof(T) * N) packet {
   T value[N];
 };
 
-/// The integer that a packet of so many bytes is stored as.
+/// The integer type that stores a packet of `Bytes` bytes.
 template <std::size_t Bytes>
 struct packet_integer;
 template <>
@@ -39,7 +39,7 @@ inline constexpr std::size_t widest_store = 16;
 inline constexpr std::size_t widest_store = 8;
 #endif
 
-/// to[0, N) = from, by as few stores as the packet's bytes allow.
+/// to[0, N) = from, by as few stores as the packet's size allows.
 template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* to, const packet<T, N>& from) {
   constexpr std::size_t unit = sizeof(from) < widest_store ? sizeof(from) : widest_store;
@@ -50,17 +50,17 @@ KOKKOS_FORCEINLINE_FUNCTION void store_as_integers(T* to, const packet<T, N>& fr
   for (std::size_t u = 0; u < units; ++u) reinterpret_cast<integer*>(to)[u] = bits[u];
 }
 
-/// to[0, N) = from. On a device as integers, which stay whole: nvcc takes a packet apart that was put together in registers,
-/// and whether the assembler joins the stores of its elements again depends on what stands between them. Over a link such
-/// stores took 27 ms for a step that takes 5 (H200).
+/// to[0, N) = from. nvcc splits aggregate stores of packets assembled in registers, and the assembler does
+/// not always join them again; integer stores stay wide. Over a link, split stores took 27 ms for a step that
+/// takes 5 ms (H200).
 template <class T, int N>
 KOKKOS_FORCEINLINE_FUNCTION void store_packet(T* to, const packet<T, N>& from) {
   KOKKOS_IF_ON_DEVICE((store_as_integers(to, from);))
   KOKKOS_IF_ON_HOST((std::memcpy(static_cast<void*>(to), &from, sizeof(from));))
 }
 
-/// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it;
-/// so float and int32 rows share their kernels.
+/// Rows that only move are moved as opaque units of 16 bytes, or of one element where alignment forbids it.
+/// So float and int32 rows share their kernels.
 template <std::size_t Bytes>
 struct opaque {
   unsigned char byte[Bytes];
@@ -77,7 +77,7 @@ template <>
 struct opaque<8> {
   std::uint64_t bits;
 };
-/// One element that moves as it is, whatever its type can do.
+/// One element that moves bit by bit, whatever its type supports.
 template <class T>
 struct alignas(T) whole_element {
   unsigned char byte[sizeof(T)];

@@ -6,22 +6,23 @@
 
 namespace ferry::kernels {
 
-/// How far ahead a host's thread asks for the rows that it will come to: random rows are otherwise one cache miss after the
-/// other. Only the first lines of a row are asked for, the rest comes in sequence.
+/// How far ahead a host's thread prefetches rows: random rows would otherwise be one cache miss after the
+/// other. Only the first lines of a row are prefetched; the hardware prefetcher fetches the rest.
 struct look_ahead {
   static constexpr std::int64_t line = 64;  // bytes
   static constexpr std::int64_t most_lines = 4;
   static constexpr std::int64_t lines_ahead = 16;
 
-  /// Lines of a row of so many bytes that are asked for.
+  /// Lines that are prefetched of a row of `row_bytes` bytes.
   KOKKOS_FUNCTION static std::int64_t lines(std::int64_t row_bytes) {
     const std::int64_t all = (row_bytes + line - 1) / line;
     return all < 1 ? 1 : all < most_lines ? all : most_lines;
   }
-  /// Rows ahead.
+  /// The number of rows to prefetch ahead.
   KOKKOS_FUNCTION static std::int64_t rows(std::int64_t row_bytes) { return lines_ahead / lines(row_bytes); }
 
-  /// Always inlined: GCC takes a function of nothing but prefetches for one without effects, and leaves out calls of it.
+  /// Always inlined: GCC takes a function of nothing but prefetches for one without effects and removes calls
+  /// of it.
   KOKKOS_FORCEINLINE_FUNCTION static void prefetch([[maybe_unused]] const void* from,
                                                    [[maybe_unused]] std::int64_t row_bytes) {
     KOKKOS_IF_ON_HOST(

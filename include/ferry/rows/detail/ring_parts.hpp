@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// Every piece of a list goes by way of the ring, as it is.
+/// Every piece of a list goes through the ring.
 struct all_by_ring {
   template <class Visit>
   void operator()(std::int64_t first, std::int64_t count, const Visit& visit) const {
@@ -16,7 +16,7 @@ struct all_by_ring {
   }
 };
 
-/// What a worker of a ring takes from the work queue, part by part.
+/// The parts of queue pieces that a ring's worker takes, one after the other.
 template <class Queue, class Parts>
 class queued_parts {
  public:

@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// A worker's side of its words. Says at the end of its life that there will be no more posts.
+/// A worker's side of its ring words. The destructor declares the end of its posts.
 class ring_producer {
  public:
   ring_producer(ring_progress& of, kernels::ring_words& own) : of_(of), own_(own) {}
@@ -16,7 +16,7 @@ class ring_producer {
   ring_producer& operator=(const ring_producer&) = delete;
   ~ring_producer() { end(); }
 
-  /// Whether nobody has ended this feed before its worker came to begin.
+  /// False if this worker's posts were ended before it began.
   [[nodiscard]] bool begin() {
     ended_ = std::atomic_ref<std::int64_t>(own_.begun).exchange(1) != 0;
     return !ended_;
@@ -31,19 +31,19 @@ class ring_producer {
     own_.posts[posted_++ % kernels::ring_words::depth] = next;
     publish();
   }
-  /// There will be no more posts.
+  /// Declares that there are no more posts.
   void end() {
     ended_ = true;
     static_cast<void>(std::atomic_ref<std::int64_t>(own_.begun).exchange(1));
     publish();
   }
   [[nodiscard]] bool has_ended() const { return ended_; }
-  /// Until the device has ended with so many posts; false where the list was given up meanwhile.
+  /// Waits until the device has finished `least` posts; false if the list was given up meanwhile.
   [[nodiscard]] bool await(std::int64_t least) {
     const std::atomic_ref<std::int64_t> done(own_.done);
     return of_.await([&] { return done.load(std::memory_order_acquire) >= least; });
   }
-  /// As at first, for the posts of another kernel. The one that served the last posts has ended.
+  /// Resets for the posts of another kernel, after the kernel that served the last posts has ended.
   void start_over() {
     posted_ = 0;
     ended_ = false;

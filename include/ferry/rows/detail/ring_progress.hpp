@@ -11,28 +11,28 @@
 
 namespace ferry::detail {
 
-/// What the workers of a ring know of each other and of the kernel.
+/// The state that the workers of a ring share about each other and about the kernel.
 ///
-/// No worker asks the device about the kernel: that may block while another thread waits for the device
-/// within the driver, perhaps for this very kernel, which waits for the worker. Workers look at words that
-/// the device writes. A thread of its own asks where one of them has waited for long, because a kernel that
-/// failed writes no more.
+/// No worker queries the device about the kernel: the query may block while another thread waits inside the
+/// driver, perhaps for this very kernel, which waits for the worker. Workers poll words that the device
+/// writes. A kernel that failed writes no more words, so a separate thread queries the device after a worker
+/// has waited for long.
 class ring_progress {
  public:
   std::string label;
   std::atomic<event*> served{nullptr};   ///< the end of the kernel, once it is launched
-  std::atomic<event*> awaited{nullptr};  ///< of other work that workers wait for
-  bool alone = false;  ///< whether there is one worker, who launches the kernel when all is posted
+  std::atomic<event*> awaited{nullptr};  ///< the end of other work that workers wait for
+  bool alone = false;                    ///< whether the only worker launches the kernel after all its posts
 
   ring_progress() = default;
   ring_progress(const ring_progress&) = delete;
   ring_progress& operator=(const ring_progress&) = delete;
   ~ring_progress() { stop(); }
 
-  /// Tells the other workers to stop; whether this was the first to do so.
+  /// Tells the other workers to stop; true for the first call.
   bool give_up() { return !given_up_.exchange(true); }
 
-  /// Waits until reached(), which looks at a word of the device's; false where the list is given up
+  /// Waits until reached(), which reads a word that the device writes; false if the list is given up
   /// meanwhile.
   template <class Reached>
   [[nodiscard]] bool await(const Reached& reached) {
@@ -45,7 +45,7 @@ class ring_progress {
       looks = patience;
       const auto now = clock::now();
       if (begun == clock::time_point()) begun = now;
-      // Who waits for that long waits for other work of the device's, not for a slot.
+      // A wait this long is for other work of the device, not for a slot.
       if (now - begun > short_wait) std::this_thread::sleep_for(nap);
       if (now - begun > long_wait && !watched_.exchange(true)) watch();
       if (has_ended_.load(std::memory_order_acquire) && !reached())
@@ -54,15 +54,15 @@ class ring_progress {
     return true;
   }
 
-  /// The workers have ended, all of them or until there is another kernel. Throws what the device says of the
-  /// last one, if it was asked.
+  /// Call when the workers have ended, for good or before another kernel. Throws the last kernel's device
+  /// error, if one was found.
   void end() {
     over_ = true;
     watcher_.finish();
     stop();
     over_ = watched_ = has_ended_ = false;
   }
-  /// Asks no more.
+  /// Stops querying the device.
   void stop() {
     over_ = true;
     watcher_.dismiss();
@@ -81,7 +81,7 @@ class ring_progress {
   void watch() {
     watcher_.hire(1, 1);
     if (watcher_.helpers() != 0) return watcher_.start(ask_);
-    // No thread can be started. Where the calling thread is alone the kernel waits for nobody, so it may ask.
+    // No thread can be started. If the calling thread is alone, the kernel waits for nobody, so it may query.
     if (alone) static_cast<void>(knows_of_end());
     watched_ = false;
   }
@@ -100,7 +100,7 @@ class ring_progress {
   bool knows_of_end() {
     event* const end = served.load(std::memory_order_acquire);
     event* const other = awaited.load(std::memory_order_acquire);
-    if (other != nullptr) static_cast<void>(other->ready());  // which throws where the device has failed
+    if (other != nullptr) static_cast<void>(other->ready());  // throws if the device has failed
     if (end == nullptr || !end->ready()) return false;
     has_ended_.store(true, std::memory_order_release);
     return true;

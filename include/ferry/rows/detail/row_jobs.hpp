@@ -11,7 +11,8 @@
 #include <string>
 #include <type_traits>
 
-/// The jobs of scatter and scatter_add; step's is optim/detail/update_job.hpp. See launch_update.hpp for what a job is.
+/// The jobs of scatter and scatter_add, see launch_update.hpp. The job of step is in
+/// optim/detail/update_job.hpp.
 namespace ferry::detail {
 
 template <class T, class V>
@@ -26,19 +27,20 @@ consteval auto combining() {
     return std::type_identity<std::common_type_t<table, value>>{};
 }
 
-/// The type in which rows of values V are combined on their way into a table of T: the wider accumulation
-/// type; among integers that of the values, whose sign a mean needs; double where a float meets an integer.
+/// The type in which values of type V are combined on their way into a table of T: the wider of the two
+/// accumulation types. Among integers it is that of the values, whose sign a mean needs. A float and an
+/// integer give double.
 template <class T, class V>
 using combine_type = typename decltype(combining<T, V>())::type;
 
-/// What a job without state answers.
+/// The members common to jobs without state.
 struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0;
   static constexpr bool needs_whole_rows = false, counts_rows = false;
   [[nodiscard]] static bool is_refused() { return false; }
 };
 
-/// Writes the combined value of each item into a dense buffer: the device's share of the staged path.
+/// Writes the combined value of each item into a dense buffer: the device's part of the staged path.
 template <class Wire, bool Moves>
 struct reduce_to_buffer : row_job {
   array_ref<Wire, device_space> table;

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The kernels of jobs, for one of three tiles: kernels::host_tile, and on a device packed_tile where alignment allows it,
-/// else single_tile.
+/// The kernels of jobs, for one of three tiles: kernels::host_tile on the host; on a device packed_tile where
+/// alignment allows it, else single_tile.
 namespace ferry::detail {
 
 template <class Value, class Space>

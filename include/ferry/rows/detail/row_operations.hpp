@@ -7,13 +7,13 @@
 
 #include <cstdint>
 
-/// What is done with the combined value of a row. An operation sees one tile: item (of the source), row (of
-/// the table), column, the tile and its live elements. `load` reads what `finish` needs beside the value, so that it is under way
-/// before values are added up; `prefetch` lets a host's cache fetch a row that comes later. An operation with `by_vectors` is
-/// given a host's rows in tiles of one vector.
+/// Operations on a row and its combined value. An operation sees one tile: item (of the source), row (of the
+/// table), column, the tile and its live elements. `load` reads the other inputs of `finish`, so that these
+/// loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
+/// operation with `by_vectors` gets rows of one value in tiles of one vector.
 namespace ferry::kernels {
 
-/// An operation that reads nothing and refuses nothing.
+/// An operation that reads nothing and never refuses.
 struct plain_operation {
   static constexpr bool by_vectors = true;
 
@@ -77,7 +77,7 @@ struct add_row {
   }
 };
 
-/// buffer[item] = value: the combined rows, packed for their way through the ring.
+/// buffer[item] = value: the combined rows, packed for the ring.
 template <class T>
 struct emit_row : plain_operation {
   T* buffer;

@@ -9,7 +9,7 @@
 
 namespace ferry::kernels {
 
-/// Least and largest of a row's elements, infinite where one of them is infinite or not a number.
+/// The least and largest of a row's elements; infinite if one of them is infinite or not a number.
 struct row_range {
   using reducer = Kokkos::MinMax<float>;
   using values = typename reducer::value_type;
@@ -27,7 +27,7 @@ struct row_range {
     of.max_val = high > of.max_val ? high : of.max_val;
   }
 
-  /// Several ranges beside one another, so that a host's compiler may vectorise the comparisons.
+  /// Several ranges in parallel, so that a host's compiler can vectorise the comparisons.
   struct side_by_side {
     static constexpr int places = 16;
     float least[places], most[places];
@@ -38,7 +38,7 @@ struct row_range {
         most[p] = -infinity;
       }
     }
-    /// By values[0, count).
+    /// Widens by values[0, count).
     template <class Value>
     KOKKOS_FORCEINLINE_FUNCTION void widen(const Value* values, std::int64_t count) {
       std::int64_t e = 0;
@@ -64,7 +64,7 @@ struct row_range {
   };
 
  private:
-  // What is not finite gives the range an infinite end, a NaN too. By bits, see finite.hpp.
+  // A value that is not finite, NaN included, makes the range's end infinite. Tested by bits, see finite.hpp.
   KOKKOS_FORCEINLINE_FUNCTION static float low_of(float value) {
     return detail::is_finite(value) ? value : -infinity;
   }

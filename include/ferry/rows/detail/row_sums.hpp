@@ -6,7 +6,7 @@
 
 namespace ferry::kernels {
 
-/// Numbers that are added up over a row, in the order that row_sum_order defines.
+/// Sums over a row, in the order that row_sum_order defines.
 template <class Compute, int N>
 struct row_sums {
   Compute value[N];
@@ -20,10 +20,10 @@ struct row_sums {
   }
 };
 
-/// The order of additions over a row, the same on every backend, so that sums are the same to the last bit: element i
-/// belongs to place i % 128 and is added there after those before it; four neighbouring places make one of 32 lanes,
-/// (a + b) + (c + d); lanes are added as a tree, lane l and l + 16, then l + 8, 4, 2, 1. That is what the shuffles of a
-/// warp do, of which lanes without elements add zeros.
+/// The order of additions over a row. It is the same on every backend, so sums are identical to the last bit.
+/// Element i is added to place i % 128, in order. Four neighbouring places a, b, c and d make one of 32
+/// lanes: (a + b) + (c + d). Lanes are added as a tree: lane l and l + 16, then l + 8, 4, 2, 1. These are the
+/// shuffles of a warp, in which lanes without elements add zeros.
 struct row_sum_order {
   static constexpr int lanes = 32;
   static constexpr int each = 4;
@@ -33,7 +33,8 @@ struct row_sum_order {
   KOKKOS_FORCEINLINE_FUNCTION static Compute lane_of(const Compute* place) {
     return (place[0] + place[1]) + (place[2] + place[3]);
   }
-  /// Of the first `used` places. The others are zeros, which change no sum and are left out: no place is -0.
+  /// Sums the first `used` places. The others are zeros, which change no sum and are left out: no place is
+  /// -0.
   template <class Compute>
   KOKKOS_FUNCTION static Compute total(const Compute (&place)[places], int used) {
     if (used == 0) return Compute(0);

@@ -8,14 +8,14 @@
 
 #include <cstdint>
 
-/// How the elements of one row are walked over, tile by tile, by whoever works on it:
+/// Walks over the elements of one row, tile by tile:
 ///   each(visit)        visit(column, count) for each tile
-///   sums<N>(measure)   N sums over the row's elements; measure(column, count, part) sets what each element of a tile adds
+///   sums<N>(measure)   N sums over the row; measure(column, count, part) sets the terms of a tile's elements
 ///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
-///   once(act)          act(), for the row
+///   once(act)          act(), once per row
 namespace ferry::kernels {
 
-/// One thread of the host, tile after tile.
+/// One host thread walks over the row.
 template <class Compute, class Tile>
 struct thread_walk {
   std::int64_t width;
@@ -61,15 +61,16 @@ struct thread_walk {
   }
 };
 
-/// Lanes that share a row of so many elements: a power of two.
+/// Vector lanes that share a row of `width` elements: a power of two.
 KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
   int lanes = 1;
   while (lanes < row_sum_order::lanes && lanes * row_sum_order::each < width) lanes *= 2;
   return lanes;
 }
 
-/// The vector lanes of one thread of a device's team, row_sum_order::each elements of a lane at a time: lane l has elements
-/// 4 l to 4 l + 3, then those 4 lanes() further. Sums travel by shuffles, so nothing is synchronised but these lanes.
+/// The vector lanes of one thread of a device's team share the row, row_sum_order::each elements of a lane at
+/// a time. Lane l has elements 4 l to 4 l + 3, then those 4 lanes() further. Sums use shuffles, so only these
+/// lanes synchronise.
 template <class Compute, class Tile, class Member>
 struct lane_walk {
   const Member& team;

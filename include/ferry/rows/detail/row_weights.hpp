@@ -8,10 +8,11 @@
 
 #include <cstdint>
 
-/// The weights of a table as an update reads and writes them, a tile at a time; `row(row, width)` is the same for one row.
+/// A table's weights as an update reads and writes them, tile by tile. `row(row, width)` is the view of one
+/// row.
 namespace ferry::kernels {
 
-/// One row of weights that are numbers.
+/// One row of weights that are plain numbers.
 template <class Weights>
 struct weights_of_row {
   Weights table;
@@ -29,7 +30,7 @@ struct weights_of_row {
   }
 };
 
-/// Rounded to the nearest where the table's format is narrow.
+/// Rounds to nearest where the table's format is narrow.
 template <class T>
 struct nearest_weights {
   T* data;
@@ -51,7 +52,8 @@ struct nearest_weights {
   }
 };
 
-/// The random bits of a table's elements in one step: four neighbouring columns share a block of the generator.
+/// The random bits of a table's elements in one step. Four neighbouring columns share a block of the
+/// generator.
 struct step_randomness {
   std::uint64_t seed;
   std::uint64_t step;
@@ -66,7 +68,7 @@ struct step_randomness {
   }
 };
 
-/// Rounded to one of the two neighbours, at random.
+/// Rounds at random to one of the two neighbours.
 template <class T>
 struct stochastic_weights {
   T* data;

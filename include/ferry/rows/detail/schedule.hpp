@@ -11,20 +11,20 @@
 #include <string>
 #include <type_traits>
 
-/// In which order a device walks over a kernel of items x per_item work items. A host's threads each walk over neighbouring
-/// items, whatever the schedule.
+/// Schedules: the order in which a device walks over a kernel of items x per_item work items. On a host each
+/// thread walks over neighbouring items, whatever the schedule.
 namespace ferry::detail::schedule {
 
-/// Kernels whose items are the rows of teams: each team shares out items of its own, `lanes()` vector lanes to a row.
+/// Kernels that assign rows to the threads of a team, with `lanes()` vector lanes per row.
 template <class Functor>
 inline constexpr bool by_rows_of_teams = requires {
   requires Functor::takes_teams;
 };
 
-/// One thread for each work item, all at once.
+/// One thread per work item, all at once.
 struct flat {
   flat() = default;
-  /// What a host makes of any other.
+  /// On a host every schedule becomes flat.
   template <class Order>
   explicit flat(const Order&) {}
 
@@ -43,9 +43,9 @@ struct flat {
   }
 };
 
-/// Chunk by chunk, by few teams.
+/// Chunk by chunk, by a small number of teams.
 struct team_chunks {
-  const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
+  const std::int64_t* count = nullptr;  ///< the number of items, where only the device knows it
   std::int64_t chunk = 0;
   kernels::split_state split{};
 
@@ -62,10 +62,10 @@ struct team_chunks {
   }
 };
 
-/// One piece for each of as many blocks as there would be teams. A RangePolicy: a TeamPolicy's launch allocates, which verbs
-/// on path::direct must not.
+/// One contiguous piece per block, with as many blocks as team_chunks has teams. A RangePolicy: launching a
+/// TeamPolicy allocates, which verbs on path::direct must not do.
 struct range_chunks {
-  const std::int64_t* count = nullptr;  ///< number of items, where only the device knows it
+  const std::int64_t* count = nullptr;  ///< the number of items, where only the device knows it
 
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,

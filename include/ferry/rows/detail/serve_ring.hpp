@@ -17,32 +17,34 @@ namespace ferry::kernels {
 struct ring_post {
   std::int64_t first;
   std::int64_t count;
-  std::int64_t holes;  ///< not 0: some of the items have no row
+  std::int64_t holes;  ///< not 0: some items have no row
 };
 
-/// The words by which one worker of the host and one team of the device pass slots to each other, in page-locked
-/// memory. Each side writes its own; they lie on lines of their own.
+/// The words by which one host worker and one team of the device pass slots to each other, in page-locked
+/// memory. Host and device write different words, on separate cache lines.
 struct ring_words {
   static constexpr int depth = 4;  ///< slots, at most
 
-  alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one when there will be no more
-  alignas(64) std::int64_t done;    ///< posts that the device has ended with
+  alignas(64) std::int64_t posted;  ///< twice the number of posts, plus one after the last
+  alignas(64) std::int64_t done;    ///< posts that the device has finished
   alignas(64) ring_post posts[depth];
-  alignas(64) std::int64_t begun;  ///< the host's own: somebody posts here, or nobody ever will
+  alignas(64) std::int64_t begun;  ///< used by the host alone: the worker has begun, or its posts were ended
 };
 
-/// The device's side of a ring: moves the items of a post between its slot and device memory, post after post, until
-/// the worker says that there will be no more. Where they lie on the device is the mover's:
-///   unit, wide_unit, wide       what one thread moves at a time: a wide_unit where `wide` says so
-///   units()                     units of one item
+/// The device's side of a ring: moves the items of one post after the other between its slot and device
+/// memory, until the worker declares the end. The mover knows where items are on the device:
+///
+///   unit, wide_unit, wide       a thread moves one unit at a time, or one wide_unit where `wide` is set
+///   units()                     units per item
 ///   load<unit>(slot, post, i)   unit i of the post's items
 ///   store<unit>(slot, post, i, value)
 ///
-/// Device mapping: one team for each worker; its threads take neighbouring units, and each has four under way, since
-/// a load takes a microsecond or two over the link. One thread looks out for posts.
+/// Device mapping: one team per worker. The team's threads take neighbouring units; each has four loads in
+/// flight, since a load over the link takes one to two microseconds. One thread polls for posts.
 ///
-/// A kernel that waits for the host: it must be launched by a thread that is not needed for the answer, because
-/// launches block under tools that serialise kernels, and not by Kokkos, which fences where a tool listens.
+/// This kernel waits for the host. Kernel launches block under tools that serialise kernels, so a thread that
+/// the kernel does not wait for must launch it. It is not launched through Kokkos, which fences if a tool
+/// listens.
 template <class Exec, class Mover>
 struct serve_ring {
   using link = execution_backend<Exec>;
@@ -101,8 +103,7 @@ struct serve_ring {
   }
 };
 
-/// Tells the host by a word in page-locked memory that what was enqueued before has ended. Launched as
-/// serve_ring is.
+/// Sets a word in page-locked memory when all work enqueued before has ended. Launched like serve_ring.
 template <class Exec>
 struct raise_word {
   std::int64_t* word;
@@ -114,7 +115,7 @@ struct raise_word {
   }
 };
 
-/// One post by all threads of an instance: how a host backend, which has no link to overlap with, does it.
+/// Serves one post with all threads of an instance, for host backends, which have no link to overlap with.
 template <class Mover>
 struct serve_post {
   Mover mover;
@@ -135,8 +136,8 @@ struct serve_post {
   }
 };
 
-/// Items that arrive packed in a slot: item k goes to row source.position(k) of `out`, unless its source.row(k) says
-/// that it has none. Stride and width are in units.
+/// Moves items from a slot: item k goes to row source.position(k) of `out`, unless source.row(k) says that it
+/// has none. Stride and width are in units.
 template <class Exec, class Unit, class Source>
 struct rows_from_slot {
   using unit = Unit;
@@ -161,8 +162,8 @@ struct rows_from_slot {
   }
 };
 
-/// Item k leaves in a slot: row source.row(k) of `table`; a slot's place without a row stays as it is. Stride and width are
-/// in units.
+/// Moves items to a slot: item k is row source.row(k) of `table`. The place of an item without a row keeps
+/// its contents. Stride and width are in units.
 template <class Unit, class Source>
 struct rows_to_slot {
   using unit = Unit;

@@ -16,8 +16,8 @@
 
 namespace ferry::detail {
 
-/// Positions in the order of the table's pages, for a gather that only wants neighbours: one or two passes of the
-/// sort, and none of a plan's other arrays. Enqueued; the arrays are the call's.
+/// Sorts positions by the table's pages, for a gather that only needs locality: one or two sort passes and
+/// none of a plan's other arrays. Enqueued; the launch context owns the arrays.
 template <class Bounds, class Exec, class Index, class Space>
 kernels::sorted_places sort_by_page(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                                     std::int64_t rows, std::int64_t row_bytes) {

@@ -17,8 +17,8 @@ namespace ferry::detail {
 inline constexpr const char* two_ends_need_the_host =
     "but path::cooperative needs the host's threads each time that it runs";
 
-/// The words by which the device's teams and the host's workers of path::cooperative share a list of items, in
-/// page-locked memory of the call.
+/// The device's teams and the host's workers of path::cooperative share a list of items by these words in
+/// page-locked memory of the launch context.
 template <class Exec>
 class split_cursor {
  public:
@@ -26,7 +26,7 @@ class split_cursor {
       : teams_(execution_backend<Exec>::tuning().ordered_teams), end_(of.event_to_record()) {
     const std::int64_t least_bytes = execution_backend<Exec>::tuning().split_chunk_bytes;
     const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
-    // Small batches still give every team a few chunks, so that the two ends can meet between them.
+    // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
     chunk_ =
         std::clamp<std::int64_t>(items / (std::int64_t{4} * teams_), 1,
                                  std::max<std::int64_t>(1, bytes / std::max<std::int64_t>(1, item_bytes)));
@@ -36,18 +36,18 @@ class split_cursor {
     std::fill_n(progress_, teams_, 0);
   }
 
-  /// Items of a team's chunk.
+  /// Items per chunk of a team.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
   [[nodiscard]] kernels::split_state for_device() const { return {progress_, limit_}; }
   [[nodiscard]] split_queue for_host(std::int64_t piece) const {
     return {limit_, progress_, teams_, teams_ * chunk_, piece};
   }
-  /// Orders the side stream behind what the call's own instance has enqueued so far: from then on the buffers that the
-  /// side_stream writes to are the call's, and those that it reads hold what its kernels wrote.
+  /// Orders the side stream after the work that the call's own instance has enqueued so far. The side stream
+  /// may then write to the call's buffers and read the results of the call's kernels.
   void after(launch_context<Exec>& of) const {
     if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.side_stream(), *now);
   }
-  /// Orders the call's own instance behind the side stream.
+  /// Orders the call's own instance after the side stream.
   void behind(launch_context<Exec>& of) const {
     execution_backend<Exec>::record_at(of.side_stream(), *end_);
     execution_backend<Exec>::wait_for(of.exec(), *end_);
@@ -60,14 +60,14 @@ class split_cursor {
   std::int64_t chunk_ = 1;
   std::int64_t* limit_ = nullptr;
   std::int64_t* progress_ = nullptr;
-  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of what the side stream does
+  std::shared_ptr<typename execution_backend<Exec>::native_event> end_;  ///< of the side stream's work
 };
 
-/// A list of rows, on its way to the host: its last part first, because that is where the host's workers begin.
+/// Copies a list of rows to the host, its last part first, because the host's workers begin there.
 template <class Exec, class Row>
 class list_from_back {
  public:
-  /// Takes the memory, so that nothing can fail for want of it once the device has begun.
+  /// Takes all memory, so that no allocation can fail after the device has begun.
   list_from_back(launch_context<Exec>& of, std::int64_t count)
       : here_(of.template pinned<Row>(count)),
         count_(count),
@@ -83,8 +83,8 @@ class list_from_back {
     execution_backend<Exec>::record_at(of.side_stream(), *all_);
   }
 
-  /// Items [first, ...) of the list; blocks until they are there, which the device tells by a word: to ask it
-  /// may block, see ring_progress.
+  /// Items [first, ...) of the list. Blocks until they have arrived, which the device signals by a word:
+  /// querying the device may block, see ring_progress.
   const Row* from(std::int64_t first, ring<Exec>& by) {
     by.await(words_[first >= split_ ? 0 : 1], all_.get());
     return here_ + first;
@@ -103,7 +103,7 @@ class list_from_back {
   Row* here_;
   std::int64_t count_;
   std::int64_t split_;
-  std::int64_t* words_;  ///< not 0 when the last part, the first one has come
+  std::int64_t* words_;  ///< each is not 0 once its part has arrived: the last part, the first part
   std::shared_ptr<typename execution_backend<Exec>::native_event> all_;
 };
 

@@ -21,28 +21,25 @@
 
 namespace ferry::detail {
 
-/// Page-locked slots by which a worker team of host threads and a kernel exchange the items of a list: a worker fills a slot
-/// and posts it, a team of the kernel moves it to where it belongs on the device, or the other way round. Each worker
-/// has a few slots and a team of its own, so that neither waits while the other works; all slots together stay in
-/// the host's cache. The list occupies the calling thread, which is one of the workers, until its last item is
-/// posted (towards the device) or drained (from it). Reported to Kokkos Tools as one transfer, of the whole list.
+/// Page-locked slots by which a worker team of host threads and a kernel exchange the items of a list. A
+/// worker fills a slot and posts it, and a team of the kernel moves the items to device memory, or the other
+/// way round. Each worker has a few slots and its own team, so that both sides work at the same time. All
+/// slots together fit into the host's cache. The list occupies the calling thread, one of the workers, until
+/// its last item is posted (towards the device) or drained (from it). Kokkos Tools see one transfer.
 ///
-/// The kernel reads slots over the link rather than have DMA carry them: handing a piece to DMA, with an event for
-/// its end, takes the host some microseconds, and the engine rests a few more between two. 128-byte rows arrive at 0.7
-/// of the link's rate so, against 0.5 (H200, PCIe 5, 16 threads).
+/// The kernel reads slots over the link instead of DMA: a DMA transfer with its event costs the host
+/// microseconds, and the engine idles after each. 128-byte rows arrive at 0.7 of the link's rate, by DMA at
+/// 0.5 (H200, PCIe 5).
 ///
-/// The callbacks must not wait for what is enqueued behind the kernel, nor enqueue anything there: a full queue takes
-/// nothing until the kernel ends, which waits for them.
-///
-/// The callbacks work on the host's side of a slot by way of an execution space, the calling thread of a worker,
-/// that they pass on to launch(). A host backend has no link to overlap with: there the instance itself works, slot
-/// after slot.
+/// The callbacks must neither enqueue work after the kernel nor wait for such work: a full queue blocks until
+/// the kernel ends, and the kernel waits for the callbacks. They work on the execution space that they are
+/// passed: the worker's thread, or on a host backend the instance, which serves slot after slot.
 template <class Exec>
 class ring {
  public:
-  /// Slots hold whole items, of at most the tuning's bytes where an item is no larger, and are smaller where
-  /// `workers` would not all find work; with 0 the calling thread does without other threads. The kernel goes
-  /// to `side_stream`.
+  /// A slot holds whole items, of at most the tuning's bytes unless one item is larger; slots are smaller
+  /// where `workers` would not all find work. With `workers` 0 the calling thread works alone. The kernel
+  /// runs on `side_stream`.
   ring(launch_context<Exec>& of, const Exec& side_stream, std::string label, std::int64_t items,
        std::int64_t item_bytes, int workers)
       : context_(of),
@@ -65,14 +62,14 @@ class ring {
     per_slot_ = std::min(std::max<std::int64_t>(1, usual / item), std::max(fair, least));
     per_slot_ = std::clamp<std::int64_t>(per_slot_, 1, std::max<std::int64_t>(1, items));
     slot_bytes_ = (per_slot_ * item_bytes + slot_alignment - 1) / slot_alignment * slot_alignment;
-    // Items larger than a slot leave room for fewer workers, so that the ring does not outgrow the cache by more than
-    // they do.
+    // Items larger than the usual slot reduce the number of workers, so that the ring outgrows the cache by
+    // no more than the items do.
     const std::int64_t room =
         std::max<std::int64_t>(1, workers_ * usual / std::max<std::int64_t>(1, slot_bytes_));
     const std::int64_t found = std::max<std::int64_t>(1, (items + per_slot_ - 1) / per_slot_);
     workers_ = static_cast<int>(std::min({std::int64_t{workers_}, room, found}));
     if constexpr (!is_host_exec<Exec>) {
-      // A single worker has somebody else launch the kernel, see below.
+      // A single worker needs another thread to launch the kernel, see below.
       if (found > 1) team_.hire(workers > 0 ? std::max(1, workers_ - 1) : 0, threads);
       progress_.alone = alone_ = team_.helpers() == 0;
       workers_ = std::min(workers_, 1 + team_.helpers());
@@ -87,8 +84,8 @@ class ring {
   /// Items that a slot holds.
   [[nodiscard]] std::int64_t per_slot() const { return per_slot_; }
 
-  /// For the callbacks: until the device has written a number other than 0 to a word in page-locked memory.
-  /// Throws device_error where that will never be; `by` is a point in the device's work by which it is.
+  /// For the callbacks: waits until the device has set a word in page-locked memory. `by` is a point in the
+  /// device's work after the word is set. Throws device_error where the word can no longer be set.
   void await(std::int64_t& word, event* by) {
     const std::atomic_ref<std::int64_t> at(word);
     if (at.load(std::memory_order_acquire) != 0) return;
@@ -97,9 +94,9 @@ class ring {
       throw device_error("ferry: " + progress_.label + " was given up");
   }
 
-  /// For each piece of the queue, `parts(first, count, visit)` visits what goes by way of the ring. Of that,
-  /// fill(here, slot, first, count) packs the items into a slot and says whether any has no row; the mover takes them
-  /// from there to the device.
+  /// For each piece of the queue, `parts(first, count, visit)` visits the part that goes through the ring.
+  /// fill(here, slot, first, count) packs its items into a slot and returns whether any has no row. The mover
+  /// takes them to the device.
   template <class Queue, class Mover, class Parts, class Fill>
   void to_device(Queue& queue, const Mover& mover, const Parts& parts, const Fill& fill) {
     const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes_,
@@ -127,7 +124,7 @@ class ring {
     to_device(queue, mover, parts, fill);
   }
 
-  /// The other way: the mover brings the items to a slot, then drain(here, slot, first, count) takes them on.
+  /// The other direction: the mover brings items to a slot, then drain(here, slot, first, count) takes them.
   template <class Queue, class Mover, class Parts, class Drain>
   void from_device(Queue& queue, const Mover& mover, const Parts& parts, const Drain& drain) {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes_,
@@ -167,7 +164,7 @@ class ring {
   using post = kernels::ring_post;
 
   static constexpr std::int64_t smallest_slot = std::int64_t{1} << 17;
-  static constexpr std::int64_t enough_items = 1024;  // for one worker to be busy with
+  static constexpr std::int64_t enough_items = 1024;  // per worker
   static constexpr std::int64_t slot_alignment = 256;
 
   template <class Mover, class Work>
@@ -178,7 +175,7 @@ class ring {
         if (own.begin()) work(worker, own);
       } catch (...) {
         cancel_unstarted_workers();
-        if (progress_.give_up()) throw;  // the others end because of that
+        if (progress_.give_up()) throw;  // the others stop because of that
       }
       cancel_unstarted_workers();
     };
@@ -195,7 +192,7 @@ class ring {
         as_worker(0);
         if (!launched_) serve(mover);
       } else if (workers_ == 1) {
-        // Launches may block until the kernel ends, so the only worker must not be the one who launches.
+        // Launches may block until the kernel ends, so the only worker must not launch.
         team_.run([&](int thread) { thread == 0 ? as_worker(0) : launch_or_give_up(); });
       } else {
         team_.run([&](int worker) {
@@ -211,8 +208,8 @@ class ring {
     progress_.end();
   }
 
-  /// The calling thread alone posts what there is room for, then launches a kernel that ends with it, so that
-  /// nobody has to work meanwhile.
+  /// The calling thread posts until the slots are full, then launches a kernel that ends with these posts, so
+  /// that nobody has to work meanwhile.
   template <class Mover, class Rest, class Drain>
   void drain_alone(const Mover& mover, Rest& rest, ring_producer& own, const Drain& drain) {
     post asked[words::depth];
@@ -230,7 +227,7 @@ class ring {
       }
     }
   }
-  /// Once the kernel has ended.
+  /// Resets the ring after the kernel has ended.
   void start_over(ring_producer& own) {
     if (end_ != nullptr) end_->wait();
     progress_.end();
@@ -238,8 +235,8 @@ class ring {
     launched_ = false;
   }
 
-  /// A worker who has ended leaves nothing to do for those who have not begun yet, perhaps because their thread is
-  /// launching the kernel and the launch blocks until it ends. So it says for them that there will be no posts.
+  /// Ends the posts of workers that have not begun: a finished worker has left them nothing to do, and their
+  /// thread may be blocked in the kernel's launch.
   void cancel_unstarted_workers() {
     for (int worker = 0; worker < workers_; ++worker) ring_producer::end_unless_begun(words_[worker]);
   }
@@ -257,7 +254,7 @@ class ring {
     }
   }
 
-  /// A host backend's turn as the device.
+  /// A host backend acts as the device.
   template <class Mover>
   void serve_here([[maybe_unused]] const Mover& mover, [[maybe_unused]] std::byte* slot,
                   [[maybe_unused]] const post& next) {
@@ -274,7 +271,7 @@ class ring {
     else
       return caller_thread{};
   }
-  /// The host's share of a piece has ended.
+  /// Waits for the host's part of a piece.
   void settle() const {
     if constexpr (is_host_exec<Exec>) context_.exec().fence(progress_.label);
   }
@@ -290,8 +287,8 @@ class ring {
   std::int64_t per_slot_ = 1;
   std::int64_t slot_bytes_ = 0;
   int workers_ = 1;
-  std::int64_t depth_ = 1;  ///< slots of a worker
-  bool alone_ = false;      ///< no helpers: one piece at most, or no thread to be had
+  std::int64_t depth_ = 1;  ///< slots per worker
+  bool alone_ = false;      ///< no helpers: one piece at most, or no thread can be started
   std::byte* slots_ = nullptr;
   words* words_ = nullptr;
   bool launched_ = false;

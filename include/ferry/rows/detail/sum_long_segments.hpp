@@ -9,20 +9,20 @@
 
 namespace ferry::kernels {
 
-/// Segments of more than `most` values have a kernel of their own that sums them, with many loads under way at once, which the
-/// other kernels' registers have no room for. Their sums have a row each in a buffer: since such segments begin more than
-/// `most` places from each other, the quotient of a segment's begin is a row that no other one has.
+/// Segments of more than `most` values are summed by a kernel of their own, with many loads in flight, for
+/// which the other kernels lack registers. Each sum has a row in a buffer. Long segments begin more than
+/// `most` places apart, so begin / (most + 1) is a row that no other segment has.
 struct long_segments {
   static constexpr std::int64_t most = 64;
 
   KOKKOS_FUNCTION static bool has(std::int64_t begin, std::int64_t end) { return end - begin > most; }
   KOKKOS_FUNCTION static std::int64_t slot(std::int64_t begin) { return begin / (most + 1); }
-  /// Rows of the buffer for so many positions.
+  /// Rows of the buffer for `positions` positions.
   static std::int64_t slots(std::int64_t positions) { return positions / (most + 1); }
 };
 
-/// Device mapping: one thread for each (row of the buffer, tile). The only long segment that may begin among a row's places
-/// is that of the last of them. Additions keep the order of the positions.
+/// Device mapping: one thread per (row of the buffer, tile). Of the places that map to one buffer row, only
+/// the last one's segment can be long and begin there. Additions follow the order of the positions.
 template <class Compute, class Value>
 struct sum_long_segments {
   static constexpr int under_way = 8;

@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// A tensor of `rows` rows with an array's extents after the first.
+/// A tensor of `rows` rows that has an array's extents after the first.
 template <class T, class Space, class Extents = dynamic_rank, std::size_t Rank = 1, class Array>
 tensor<T, Space, Extents> tensor_like(const Array& array, std::int64_t rows, std::string label) {
   if constexpr (Rank < max_rank)

@@ -10,13 +10,13 @@
 
 namespace ferry::kernels {
 
-/// How the elements of a row are dealt out. A tile is what one work item holds in registers:
-///   device, packed   4 elements, one wide load for each array; every address is a multiple of the packet
-///   device, single   1 element, for rows that alignment keeps from being packed
-///   host             16 elements, which are few enough for a compiler to keep in vector registers; the last
-///                    tile of a row is shorter
-///   host, whole      so many elements, all of them live: loops of constant length
-///   host, fours      4, 8 or 12 elements: vectors of 4 leave no rest
+/// Tile shapes. A tile is the part of a row that one work item holds in registers:
+///
+///   device, packed   4 elements, one wide load per array; every address is a multiple of the packet
+///   device, single   1 element, for rows whose alignment forbids packets
+///   host             16 elements, few enough for vector registers; a row's last tile is shorter
+///   host, whole      N elements, all of them live: loops of constant length
+///   host, fours      4, 8 or 12 elements: whole vectors of 4
 template <int Elements, bool Packed, bool Host, bool Partial>
 struct tile_shape {
   static constexpr int elements = Elements;
@@ -37,9 +37,9 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* to, const From* from) {
   for (int e = 0; e < N; ++e) to[e] = convert<To>(from[e]);
 }
 
-/// to[0, count) = from[0, count), converted; count is at most that of a host_tile. By copies of constant length: to GCC a
-/// loop of count iterations is a copy of so many bytes, for which it takes an instruction for strings, `rep movsq`, that is
-/// slower on a tile than all the rest of a kernel.
+/// to[0, count) = from[0, count), converted; count is at most host_tile::elements. Consists of copies of
+/// constant length: GCC turns a loop of `count` iterations into `rep movsq`, which is slower on a tile than
+/// the rest of a kernel.
 template <class To, class From>
 KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* to, const From* from, int count) {
   static_assert(host_tile::elements == 16, "ferry: copy_some is written for tiles of 16 elements.");
@@ -61,7 +61,8 @@ KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], cons
     const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(from);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
   } else if constexpr (std::is_same_v<Tile, fours_host_tile>) {
-    // What is not loaded is set: compilers that unroll the loops over a tile would warn otherwise.
+    // Elements that are not loaded are set too: compilers that unroll the loops over a tile would warn
+    // otherwise.
     copy_all<4>(tile, from);
     if (count > 4)
       copy_all<4>(tile + 4, from + 4);

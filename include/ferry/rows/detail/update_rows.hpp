@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <utility>
 
-/// The way of scatter, scatter_add and step from their arguments to the kernels.
+/// The path of scatter, scatter_add and step from their arguments to the kernels.
 namespace ferry::detail {
 
 template <class Path, class Duplicates, class Exec, class Job, class Value, class Space>
@@ -60,8 +60,8 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
 }
 
-/// Without sorting: the caller promised that no row is named twice. Bad indices are looked for by a kernel of
-/// its own, so that nothing is written where there is one.
+/// Without sorting: the caller promised that no row is named twice. A separate kernel looks for bad indices
+/// first, so that nothing is written if there is one.
 template <class Path, class Bounds, class Exec, class Job, class Index, class IndexSpace, class Value,
           class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
@@ -124,7 +124,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
-/// On one path: by a plan, which is made here where the policies need one, or index by index.
+/// Runs on one path: by a plan, made here if the policies need one, or index by index.
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Named, class Value,
           class Space>
 ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
@@ -138,8 +138,8 @@ ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named
     return update_by_index<Path, Bounds>(exec, verb, job, named, values, ends);
 }
 
-/// Entry of the three verbs, whose arguments require_batch has checked. `named` comes from rows_named_by; path::automatic
-/// takes none of `Without`.
+/// Entry of the three verbs, after require_batch has checked their arguments. `named` comes from
+/// rows_named_by. path::automatic takes no path of `Without`.
 template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Job, class Named,
           class Value, class Space>
 ticket update_rows(const Exec& exec, const Job& job, const Named& named,

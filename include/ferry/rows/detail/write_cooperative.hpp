@@ -15,8 +15,9 @@
 
 namespace ferry::detail {
 
-/// Table in host memory, values on the device, a plan made there. The device's teams write from the front of the
-/// sorted rows; other teams bring the back to the ring, from where the host's workers write it.
+/// Writes to a table in host memory by values and a plan on the device. The device's teams write from the
+/// front of the sorted rows. Other teams bring rows from the back to the ring, and the host's workers write
+/// them.
 template <class Duplicates, class Exec, class Job, class Value>
 void write_cooperative(launch_context<Exec>& of, const std::string& label, const Job& job,
                        const row_plan& plan, const array_ref<Value, device_space>& values) {

@@ -18,10 +18,10 @@
 #include <type_traits>
 #include <utility>
 
-/// The staged ways of the verbs that write to a table; see launch_update.hpp for what a job is.
+/// The staged implementations of the writing verbs. See launch_update.hpp for jobs.
 namespace ferry::detail {
 
-/// Values in host memory, for kernels of the device: brought there through the ring, as one dense batch.
+/// Uploads values in host memory through the ring for the device's kernels, as one dense batch.
 template <class Exec, class Value, class Space>
 auto upload_values(launch_context<Exec>& of, const std::string& label,
                    const array_ref<Value, Space>& values) {
@@ -31,7 +31,7 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
   if (row_bytes == 0) return dense_rows<const plain, device_space>(nullptr, values.rows(), 0, "values");
   plain* there = of.template scratch<plain>(values.size());
   if (is_page_locked<Space> && values.row_stride() == wide) {
-    of.reads_from(values);  // which goes on when the verb has returned
+    of.reads_from(values);  // may still run when the verb has returned
     transfer(of.exec(), label.c_str(), there, device_space::name, values.data, Space::name,
              values.rows() * row_bytes);
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
@@ -50,7 +50,7 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
   return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
 }
 
-/// Items (row, value row) whose values lie in device memory, applied by the host's threads.
+/// Applies items (row, value row), whose values are in device memory, by the host's threads.
 template <class Exec, class Job, class Value>
 void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& job, const std::int64_t* rows,
                 std::int64_t items, const Value* values, std::int64_t stride, std::int64_t width) {
@@ -64,7 +64,8 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
     host.fence(label);
     return;
   }
-  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others by way of the ring.
+  // Values that replace neighbouring rows of a page-locked table go there by DMA, the others through the
+  // ring.
   using table_space = typename decltype(job.table)::memory_space;
   constexpr bool lands = is_page_locked<table_space> && Job::template replaces_by<std::remove_const_t<Value>>;
   array_ref<const Value, device_space> batch =
@@ -101,16 +102,18 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
                       });
   }
   if (straight.empty()) return;
-  // Not earlier: a full queue behind the ring's kernel would block the workers that it waits for.
+  // Enqueued after the ring has finished: a full queue after the ring's kernel would block the workers that
+  // it waits for.
   straight.enqueue();
-  // The table is the host's, so what DMA writes must be there.
+  // The table is in host memory, so the DMA writes must have landed.
   if constexpr (!is_host_exec<Exec>) {
     execution_backend<Exec>::record_at(of.exec(), *landed);
     landed->wait();
   }
 }
 
-/// Table in host memory, values on the device, a plan made on the device: combined there, applied here.
+/// Table in host memory, values on the device, plan made on the device: combined on the device, applied by
+/// the host.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void drain_plan(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                 const array_ref<Value, Space>& values) {
@@ -125,7 +128,7 @@ void drain_plan(launch_context<Exec>& of, const std::string& label, const Job& j
   drain_rows(of, label, job, rows, items, combined, wide, wide);
 }
 
-/// A plan whose arrays kernels of the host can read.
+/// A copy of the plan whose arrays kernels of the host can read.
 template <class Exec, class Host>
 row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& plan) {
   if constexpr (is_host_exec<Exec>) {
@@ -147,7 +150,7 @@ row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& pl
   }
 }
 
-/// Everything of the verb on the host's threads: table and values both lie in host memory.
+/// The whole verb on the host's threads: table and values are both in host memory.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_on_host(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                    const array_ref<Value, Space>& values) {
@@ -171,7 +174,7 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
   host.fence(label);
 }
 
-/// Table on the device: the values were brought there.
+/// Table on the device: the values have been uploaded.
 template <class Duplicates, class Exec, class Job, class Value>
 void launch_uploaded(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                      const array_ref<Value, device_space>& values) {
@@ -180,7 +183,7 @@ void launch_uploaded(launch_context<Exec>& of, const std::string& label, const J
   launch_update<Duplicates>(of.exec(), labels, job, source, plan.positions(), values);
 }
 
-/// One of the three staged ways, by where table and values lie.
+/// Chooses one of the three staged implementations by the spaces of table and values.
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_staged(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values) {

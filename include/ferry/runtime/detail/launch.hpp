@@ -12,7 +12,7 @@
 
 namespace ferry::detail {
 
-/// A kernel as Kokkos takes it: the policy passes it as an argument.
+/// A kernel with its policy, as the policy passes it to Kokkos.
 template <class Exec, class Policy, class Functor>
 struct ready_kernel {
   static_assert(
@@ -22,7 +22,7 @@ struct ready_kernel {
   Functor functor;
 };
 
-/// A range whose blocks have at most Functor::most_threads threads, where the functor asks for that.
+/// A range whose blocks have at most Functor::most_threads threads, if the functor declares that.
 template <class Exec, class Functor>
 consteval auto range_for() {
   using index = Kokkos::IndexType<std::int64_t>;
@@ -34,7 +34,7 @@ consteval auto range_for() {
     return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<Exec, index>>>{};
 }
 
-/// The share of one thread of the host in the iterations of a kernel: neighbouring ones.
+/// The iterations of a kernel that one host thread runs: a run of neighbours.
 struct host_run {
   std::int64_t number;
   std::int64_t runs;
@@ -52,8 +52,8 @@ struct host_run {
   }
 };
 
-/// Functors that a host's thread calls once, with its run, and that walk over its iterations themselves: what all of them
-/// share is then worked out once. They say so by `takes_runs`.
+/// Whether each host thread calls the functor once with its whole run, so that the functor computes shared
+/// values once. Functors declare this by `takes_runs`.
 template <class Exec, class Functor>
 consteval bool by_runs() {
   if constexpr (is_host_exec<Exec> && requires { Functor::takes_runs; })
@@ -62,7 +62,7 @@ consteval bool by_runs() {
     return false;
 }
 
-/// As a functor of one iteration for each thread.
+/// Wraps such a functor as one iteration per thread.
 template <class Functor>
 struct each_run {
   Functor functor;
@@ -70,7 +70,8 @@ struct each_run {
   void operator()(std::int64_t number) const { functor(host_run{number, runs}); }
 };
 
-/// One iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and batches may pass 2^31 elements.
+/// One iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and batches may have
+/// more than 2^31 elements.
 template <class Exec, class Functor>
 auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
   using range = typename decltype(range_for<Exec, Functor>())::type;
@@ -85,8 +86,8 @@ auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
   }
 }
 
-/// functor(team) for each of `teams` teams of at most Threads threads: Threads / lanes, of `lanes` vector lanes each. A
-/// device is told the number, so that no kernel takes more registers for a thread than so large a team leaves it.
+/// functor(team) for each of `teams` teams, of Threads / lanes threads with `lanes` vector lanes each. A
+/// device's compiler knows Threads, so the kernel's registers allow a team of that size.
 template <int Threads, class Exec, class Functor>
 auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& functor) {
   using policy = typename execution_backend<Exec>::template by_argument<

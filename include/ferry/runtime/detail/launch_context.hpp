@@ -29,8 +29,8 @@
 
 namespace ferry::detail {
 
-/// One call of a verb: the resources that it takes, and the ticket that it ends with. finish() does not fail for want
-/// of memory; a verb takes labels, scratch and operands before it enqueues anything.
+/// One call of a verb: its resources, and the ticket that it ends with. A verb takes labels, scratch and
+/// operands before it enqueues anything, so finish() can't fail for lack of memory.
 template <class Exec>
 class launch_context {
  public:
@@ -51,14 +51,14 @@ class launch_context {
 
   launch_context(const launch_context&) = delete;
   launch_context& operator=(const launch_context&) = delete;
-  /// Left by an exception: what is already enqueued must end before its memory goes to somebody else.
+  /// Without finish(), after an exception: waits for the enqueued work before its memory is reused.
   ~launch_context() {
     if (state_ == nullptr) return;
     if (!capturing_) state_->withdraw();
     if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
     try {
       if (capturing_) {
-        give_to_graph();  // what is already captured runs with every launch
+        give_to_graph();  // captured work runs with every launch
       } else {
         static const std::string label = "ferry::abandoned";
         backend::fence(exec_, label);
@@ -67,14 +67,14 @@ class launch_context {
     } catch (const std::exception& lost) {
       std::fprintf(stderr, "ferry: %s\n", lost.what());
       if (capturing_)
-        static_cast<void>(state_.release());  // the graph's kernels use it: rather lost than reused
+        static_cast<void>(state_.release());  // leaked, because the graph's kernels still use it
     }
   }
 
   [[nodiscard]] const Exec& exec() const { return exec_; }
   [[nodiscard]] const char* verb() const { return verb_; }
 
-  /// Whether a graph is being captured: it owns what the verb uses, and nothing may be asked of the device.
+  /// Whether a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
 
@@ -82,12 +82,12 @@ class launch_context {
   const std::string& label(std::string_view path, std::string_view part = {}) {
     return state_->label({"ferry", verb_, path, part});
   }
-  /// The same of a label: "<whole>::<part>".
+  /// "<whole>::<part>". Lives as long as the call.
   const std::string& label_part(const std::string& whole, std::string_view part) {
     return state_->label({whole, part});
   }
 
-  /// For work that host code takes part in. Throws invalid_argument where the instance is being captured.
+  /// For verbs that need host code. Throws invalid_argument if the instance is being captured.
   void refuse_capture(std::string_view what) const {
     if (capturing_)
       throw invalid_argument("ferry::" + std::string(verb_) +
@@ -99,7 +99,7 @@ class launch_context {
   T* scratch(std::int64_t count) {
     return static_cast<T*>(block(bytes_of<T>(count)).get());
   }
-  /// The same, to be shared: with a plan, say.
+  /// Such memory with shared ownership, for a plan for example.
   std::shared_ptr<void> block(std::size_t bytes) {
     const typename backend::capture_pause pause(capturing_);
     auto lease = with_verb_in_error(verb_, [&]() -> std::shared_ptr<void> {
@@ -122,8 +122,8 @@ class launch_context {
     return state_->resources.back().get();
   }
 
-  /// Another instance for work beside the verb's own, kept until the verb ends. Its work so far has ended;
-  /// what is enqueued on it is not the ticket's, so order the verb's own instance behind it.
+  /// Another, idle instance for concurrent work, kept until the verb ends. The ticket does not cover its
+  /// work, so order the verb's own instance after it.
   const Exec& side_stream() {
     if (side_stream_ == nullptr) {
       const typename backend::capture_pause pause(true);  // an instance allocates
@@ -133,7 +133,7 @@ class launch_context {
     return *side_stream_;
   }
 
-  /// A report for kernels of this execution space; its findings become the ticket's error.
+  /// A report for kernels of this execution space. Its findings become the ticket's error.
   report_writer report() {
     if (report_ == nullptr) {
       const typename backend::capture_pause pause(capturing_);
@@ -142,14 +142,14 @@ class launch_context {
     }
     return *report_;
   }
-  /// A report for the host's share of the verb.
+  /// A report for the host's part of the verb.
   report_writer host_report() {
     state_->sources.host = true;
     return {&state_->by_host.report, &state_->by_host.raised};
   }
   [[nodiscard]] bool host_found() const { return state_->by_host.raised != 0u; }
 
-  /// Orders this verb behind the making of a plan and lets its findings become the ticket's error.
+  /// Orders this verb after the making of a plan. The plan's findings become the ticket's error.
   void use(const std::shared_ptr<plan_storage>& store) {
     state_->sources.plan = store;
     state_->memory.push_back(store);
@@ -160,12 +160,12 @@ class launch_context {
       backend::wait_for(exec_, *store->made);
   }
 
-  /// What is enqueued from now on reads the array, behind the writes of other instances to it.
+  /// Later work of this call reads the array, after the writes of other instances.
   template <class T, class Space>
   void reads_from(const array_ref<T, Space>& array) {
     reads_from(array.accesses);
   }
-  /// What is enqueued from now on writes to the array, behind the reads and writes of other instances.
+  /// Later work of this call writes to the array, after the reads and writes of other instances.
   template <class T, class Space>
   void writes_to(const array_ref<T, Space>& array) {
     if (capturing_ || array.accesses == nullptr) return;
@@ -174,7 +174,7 @@ class launch_context {
     else
       follow(array.accesses, true);
   }
-  /// One of the two, by whether the array's elements are const.
+  /// reads_from() if the array's elements are const, else writes_to().
   template <class T, class Space>
   void touches(const array_ref<T, Space>& array) {
     if constexpr (std::is_const_v<T>)
@@ -182,7 +182,7 @@ class launch_context {
     else
       writes_to(array);
   }
-  /// The same for paths that work on host memory in the calling thread: waits there for what is in flight.
+  /// touches() for paths of the calling thread: it waits for conflicting work on host memory.
   template <class T, class Space>
   void wait_for_host_access(const array_ref<T, Space>& array) {
     if constexpr (!Space::is_host_accessible) {
@@ -198,18 +198,17 @@ class launch_context {
     }
   }
 
-  /// The point in the instance's work that is reached now.
+  /// An event at the present point of the instance's work.
   [[nodiscard]] event_handle mark() { return mark(exec_); }
   [[nodiscard]] event_handle mark(const Exec& instance) { return engine_->record(instance); }
   /// For backend::record_at, which needs no memory, after work that must not fail.
   [[nodiscard]] auto event_to_record() { return engine_->event_to_record(exec_); }
 
   void roll_back_by(const rollback& ends) { state_->ends = ends; }
-  /// What an error calls the values that are not finite.
+  /// Describes the values in the error about values that are not finite.
   void name_values(const array_note& values) { state_->sources.values = values; }
 
-  /// Ends the call: everything enqueued so far belongs to the ticket. `table` names what the indices are rows
-  /// of.
+  /// Ends the call: the ticket covers everything enqueued so far. The indices name rows of `table`.
   template <class T, class Space>
   ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
     finding_sources& from = state_->sources;
@@ -245,7 +244,7 @@ class launch_context {
     }
     return ticket(std::move(state_));
   }
-  /// After finish(): the verb's end; null where it has ended or is a graph's.
+  /// After finish(): the verb's end; null if it has ended or belongs to a graph.
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
@@ -261,8 +260,8 @@ class launch_context {
     state_->touch(accesses, writes);
   }
 
-  /// The graph owns what its kernels use, for as long as it can be launched, and lets go of it in a thread
-  /// that may not call the device's functions. The ticket shares it.
+  /// The graph owns what its kernels use for as long as it can be launched. It releases that in a thread that
+  /// may not call the device's functions. The ticket shares the ownership.
   void give_to_graph() {
     auto instance = std::make_shared<captured_instance<Exec>>(exec_);
     engine_->watch(instance);
