@@ -84,7 +84,7 @@ struct averages_rule {
       part[0] = gradient * gradient;
     }
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&)[R]) const {
       total[0] = Compute(1) / (Kokkos::sqrt(total[0]) + Compute(1));
     }
     template <int N>

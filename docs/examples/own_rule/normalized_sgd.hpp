@@ -34,7 +34,7 @@ struct normalized_sgd {
     }
     /// Once for each row: turns the sums into what its elements need, and updates the row's own state.
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&row)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&row)[R]) const {
       total[0] = lr / (Kokkos::sqrt(total[0]) + eps);
       row[0] += Compute(1);
     }

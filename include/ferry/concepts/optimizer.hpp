@@ -38,7 +38,8 @@ concept Optimizer = requires(const Rule& rule, std::int64_t step) {
 /// of sums over the row, and these members.
 ///
 ///   measure(weight, gradient, state, row, Compute (&part)[sums])  the terms of one element; changes nothing
-///   settle(Compute (&total)[sums], width, Compute (&row)[R])      once per row: updates the row fields and
+///   finalize_sums(Compute (&total)[sums], width, Compute (&row)[R])
+///                                                                 once per row: updates the row fields and
 ///                                                                 turns the sums into what apply needs
 ///   apply(weight, gradient, state, const Compute (&total)[sums])  the update of an element
 template <class Rule>

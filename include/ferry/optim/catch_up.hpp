@@ -57,7 +57,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
       on(exec);
     } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
                          transform_spaces<Rule>::on_host) {
-      settle(of, "ferry::catch_up", table);
+      wait_for_host_access(of, "ferry::catch_up", table);
       reach_state<Exec>(optimizer, state, [&](const auto& array) { of.wait_for_host_access(array); });
       const auto host = host_side(exec);
       on(host);

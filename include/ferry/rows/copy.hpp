@@ -237,7 +237,7 @@ template <class Exec, class From, class To, class... Policies>
       of.writes_to(sink);
       detail::copy_direct(of, source, sink);
     } else {
-      detail::settle(of, "ferry::copy::staged", source, sink);
+      detail::wait_for_host_access(of, "ferry::copy::staged", source, sink);
       detail::copy_staged(of, source, sink);
     }
   }

@@ -48,9 +48,9 @@ void require_gather_reach(launch_context<Exec>& of, const array_ref<T, TableSpac
 
 /// DMA from a page-locked table may still be in flight when the verb returns.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace>
-void settle_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
-                          const array_ref<Out, OutSpace>& out) {
-  settle(of, "ferry::gather::staged", table, out);
+void wait_for_staged_gather(launch_context<Exec>& of, const array_ref<T, TableSpace>& table,
+                            const array_ref<Out, OutSpace>& out) {
+  wait_for_host_access(of, "ferry::gather::staged", table, out);
   if constexpr (is_page_locked<TableSpace>) of.reads_from(table);
 }
 
@@ -65,7 +65,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
     of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
     if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
-      settle_staged_gather(of, table, out);
+      wait_for_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, indices, table.rows(), rows);
       gather_staged(of, table, rows, out);
@@ -96,7 +96,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
     if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
-      settle_staged_gather(of, table, out);
+      wait_for_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
     } else {
       require_gather_reach(of, table, out);

@@ -29,7 +29,7 @@ class locked_pages {
         charge_(Space::name, label, bytes),
         data_(data) {
     device_backend<Space>::lock_pages(data, bytes);
-    charge_.settle();
+    charge_.confirm();
   }
   locked_pages(const locked_pages&) = delete;
   locked_pages& operator=(const locked_pages&) = delete;

@@ -34,7 +34,7 @@ class allocation {
     detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
     if constexpr (Space::is_host_accessible && Space::is_device_mapped)
       pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
-    charge_.settle();
+    charge_.confirm();
     allocation_progress::report({Space::name, label_, bytes, bytes});
   }
 

@@ -39,7 +39,7 @@ struct memory_counts {
 
 /// The accounts of one memory space: allocated bytes by label, the budget, and the pools with idle blocks. An
 /// allocation is claimed before it is made, so that all threads together stay inside of the budget. It is
-/// settled afterwards, so that a failure does not raise the peak. Thread-safe. Never allocates or frees a
+/// confirmed afterwards, so that a failure does not raise the peak. Thread-safe. Never allocates or frees a
 /// block while it holds its lock.
 class ledger {
  public:
@@ -70,7 +70,7 @@ class ledger {
       if (missing == 0 || !make_room(missing)) refuse(label, bytes);
     }
   }
-  void settle(account& of, std::size_t bytes) noexcept {
+  void confirm(account& of, std::size_t bytes) noexcept {
     const std::lock_guard lock(guard_);
     claimed_ -= bytes;
     --of.second.claims;

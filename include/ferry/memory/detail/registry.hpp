@@ -55,7 +55,7 @@ class memory_registry {
 class memory_charge {
  public:
   memory_charge() = default;
-  /// Claims the bytes, or throws budget_exceeded. They count in the statistics after settle().
+  /// Claims the bytes, or throws budget_exceeded. They count in the statistics after confirm().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
       : registry_(memory_registry::get()),
         ledger_(&registry_->of(space)),
@@ -66,7 +66,7 @@ class memory_charge {
         ledger_(other.ledger_),
         account_(std::exchange(other.account_, nullptr)),
         bytes_(other.bytes_),
-        settled_(other.settled_) {}
+        confirmed_(other.confirmed_) {}
   memory_charge& operator=(memory_charge&& other) noexcept {
     if (this == &other) return *this;
     end();
@@ -74,15 +74,15 @@ class memory_charge {
     ledger_ = other.ledger_;
     account_ = std::exchange(other.account_, nullptr);
     bytes_ = other.bytes_;
-    settled_ = other.settled_;
+    confirmed_ = other.confirmed_;
     return *this;
   }
   ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
-  void settle() noexcept {
-    ledger_->settle(*account_, bytes_);
-    settled_ = true;
+  void confirm() noexcept {
+    ledger_->confirm(*account_, bytes_);
+    confirmed_ = true;
   }
   /// The accounts of the space.
   [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
@@ -90,7 +90,7 @@ class memory_charge {
  private:
   void end() noexcept {
     if (account_ == nullptr) return;
-    if (settled_)
+    if (confirmed_)
       ledger_->close(*account_, bytes_);
     else
       ledger_->cancel(*account_, bytes_);
@@ -101,7 +101,7 @@ class memory_charge {
   ledger* ledger_ = nullptr;
   ledger::account* account_ = nullptr;
   std::size_t bytes_ = 0;
-  bool settled_ = false;
+  bool confirmed_ = false;
 };
 
 /// A page-locked range's entry in the registry, for its lifetime.

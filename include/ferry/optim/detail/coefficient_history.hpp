@@ -38,14 +38,14 @@ class coefficient_history {
     if (!of.source || !same(*of.source, source)) {
       of.table.truncate(0);
       of.source.emplace(source);
-      of.settled = false;
+      of.converged = false;
     }
-    if (!of.settled && of.table.size() < steps) {
+    if (!of.converged && of.table.size() < steps) {
       const auto last = entry_of<Compute>(source, std::int64_t{1} << 40);
-      while (!of.settled && of.table.size() < steps) {
+      while (!of.converged && of.table.size() < steps) {
         const auto next = entry_of<Compute>(source, of.table.size() + 1);
         of.table.push(next);
-        of.settled = same(next, last);
+        of.converged = same(next, last);
       }
     }
     return of.table.view(1, of.table.size());
@@ -175,7 +175,7 @@ class coefficient_history {
   struct counted {
     detail::coefficient_table table;
     std::optional<source_type> source;
-    bool settled = false;
+    bool converged = false;
   };
 
   template <class Compute>

@@ -55,7 +55,7 @@ field_names active_fields(const Rule& rule) {
                 "ferry: an optimizer rule has at most 8 fields and 4 row_fields.");
   static_assert(
       RowOptimizer<Rule> || fields_of<Rule, row_field> == 0,
-      "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and settle.");
+      "ferry: a row_field is for rules that look at the row as a whole, whose update has sums and finalize_sums.");
   field_names active;
   boost::hana::for_each(rule.fields(), [&active](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>)

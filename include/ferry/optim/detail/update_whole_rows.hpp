@@ -140,7 +140,7 @@ struct update_whole_rows {
               for (int s = 0; s < update::sums; ++s) part[s][e] = own[s];
             }
           });
-      with.now.settle(with.total.value, static_cast<Compute>(width), with.row);
+      with.now.finalize_sums(with.total.value, static_cast<Compute>(width), with.row);
     }
     if constexpr (Transforms::norm_limits != 0) {
       const auto squares =

@@ -67,7 +67,7 @@ struct lamb {
     }
     /// The step size of the row, from its sums.
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&)[R]) const {
       const bool both = total[0] > Compute(0) && total[1] > Compute(0);
       total[0] = both ? lr * (Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1])) : lr;
     }

@@ -54,7 +54,7 @@ struct lars {
     }
     /// The step size of the row, from its sums.
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&)[R]) const {
       const Compute weights = Kokkos::sqrt(total[0]);
       const Compute gradients = Kokkos::sqrt(total[1]);
       const bool both = weights > Compute(0) && gradients > Compute(0);

@@ -53,7 +53,7 @@ struct partial_rowwise_adam {
     }
     /// The second moment of the row, and the denominator of its elements.
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
       row[0] = beta2 * row[0] + fresh2 * (total[0] / width);
       total[0] = Kokkos::sqrt(row[0] / correction2) + eps;
     }

@@ -53,7 +53,7 @@ struct rowwise_adagrad {
     }
     /// The accumulator of the row, and the step size of its elements.
     template <int R>
-    KOKKOS_FUNCTION void settle(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
       row[0] += total[0] / width;
       total[0] = lr / (Kokkos::sqrt(row[0]) + eps);
     }

@@ -86,7 +86,7 @@ const std::int64_t* plan_array_for_host(launch_context<Exec>& of, const std::int
 /// everything enqueued on this instance and for the work of other instances on these arrays: arrays of const
 /// elements are read, the others written. Throws if the instance is being captured.
 template <class Exec, class... Arrays>
-void settle(launch_context<Exec>& of, const std::string& label, const Arrays&... arrays) {
+void wait_for_host_access(launch_context<Exec>& of, const std::string& label, const Arrays&... arrays) {
   if (of.capturing())
     of.refuse_capture("but host code takes part in " + label +
                       ", which a graph can't repeat; use path::direct");

@@ -43,7 +43,7 @@ void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>
         const auto* of_piece = source.sorted_rows;
         return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
       });
-  split.behind(of);
+  split.join(of);
 }
 
 }  // namespace ferry::detail

@@ -48,7 +48,7 @@ class split_cursor {
     if (const auto now = of.mark(); now != nullptr) execution_backend<Exec>::wait_for(of.side_stream(), *now);
   }
   /// Orders the call's own instance after the side stream.
-  void behind(launch_context<Exec>& of) const {
+  void join(launch_context<Exec>& of) const {
     execution_backend<Exec>::record_at(of.side_stream(), *end_);
     execution_backend<Exec>::wait_for(of.exec(), *end_);
   }

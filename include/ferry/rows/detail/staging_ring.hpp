@@ -112,7 +112,7 @@ class ring {
         std::byte* slot = slot_of(worker, own.posted());
         if (!is_host_exec<Exec> && !own.await(own.posted() - depth_ + 1)) return;
         next.holes = fill(here(), slot, next.first, next.count) ? 1 : 0;
-        settle();
+        fence();
         own.post_next(next);
         serve_here(mover, slot, next);
       }
@@ -148,7 +148,7 @@ class ring {
         if (!is_host_exec<Exec> && !own.await(drained + 1)) return;
         const post& now = asked[drained % depth_];
         drain(here(), slot_of(worker, drained), now.first, now.count);
-        settle();
+        fence();
         static_cast<void>(ask());
       }
     });
@@ -272,7 +272,7 @@ class ring {
       return caller_thread{};
   }
   /// Waits for the host's part of a piece.
-  void settle() const {
+  void fence() const {
     if constexpr (is_host_exec<Exec>) context_.exec().fence(progress_.label);
   }
 

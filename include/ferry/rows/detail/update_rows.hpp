@@ -51,7 +51,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
                                   plan_order<Path, table_space>(plan));
       }
     } else {
-      settle(of, label, job.table, values);
+      wait_for_host_access(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(of, label, values);
       if (!ready.is_refused()) write_staged<Duplicates>(of, label, ready, plan, values);
@@ -99,7 +99,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
       });
       apply_here(job.template prepare<false>(of, label, values), values);
     } else {
-      settle(of, label, job.table, values);
+      wait_for_host_access(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(of, label, values);
       if (ready.is_refused()) {

@@ -50,7 +50,7 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
                       launch_update<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
                                             count, packed);
                     });
-  split.behind(of);
+  split.join(of);
 }
 
 }  // namespace ferry::detail
