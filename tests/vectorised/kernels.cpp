@@ -26,7 +26,8 @@ using step = step_of<kernels::nearest_weights<float>, float, Rule, Fields>;
 template <class Weights, class Rule, class Stages, int Fields, int RowFields>
 using whole_step = kernels::update_whole_rows<float, tile, ferry::duplicates::sum, plan, float, Weights,
                                               float, pace<Rule>, Stages, Fields, RowFields>;
-using clipped = kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().device_part<float>())>;
+using clipped =
+    kernels::transform_pack<decltype(std::declval<const optim::clip_norm&>().device_part<float>())>;
 
 template <class Kernel>
 void on_host(const Kernel& kernel, const std::string& label, std::int64_t items) {
