@@ -183,7 +183,7 @@ void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
 ///
 ///   exec      the execution space instance that the copy is enqueued on
 ///   from, to  arrays of equal extents in any memory spaces, with any strides; a std::span, vector or array
-///             stands for an array of any extents with the same number of elements
+///             fits an array of any extents with as many elements
 ///   policies  path::direct, path::staged or path::automatic (default)
 ///
 /// path::staged is the default between pageable memory and a device. It occupies the calling thread, and a

@@ -20,7 +20,7 @@ inline constexpr std::size_t dyn = static_cast<std::size_t>(-1);
 /// Largest number of extents of a tensor.
 inline constexpr std::size_t max_rank = 8;
 
-/// Rank and extents known at compile time; `dyn` stands for an extent known at run time. extents<dyn, 128> is
+/// Rank and extents known at compile time; `dyn` is an extent known at run time. extents<dyn, 128> is
 /// a table of width 128.
 template <std::size_t... Sizes>
 struct extents {

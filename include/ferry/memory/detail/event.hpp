@@ -5,8 +5,8 @@
 
 namespace ferry {
 
-/// A point in the work of an execution space instance. Backends derive from it. A null pointer stands for
-/// work that has ended.
+/// A point in the work of an execution space instance. Backends derive from it. A null pointer means
+/// that the work has ended.
 class event {
  public:
   event() = default;

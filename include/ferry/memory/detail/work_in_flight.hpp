@@ -14,7 +14,7 @@ namespace ferry {
 /// Not thread-safe: the owner locks.
 class work_in_flight {
  public:
-  /// Adds the work of instance `who` until `done`; null stands for work that has ended.
+  /// Adds the work of instance `who` until `done`; null: the work has ended.
   void add(event_handle done, instance_id who) {
     promise();
     add_promised(std::move(done), who);
