@@ -56,8 +56,8 @@ void follow(const Exec& exec, const Earlier& earlier) {
 ///
 /// Between device instances nothing blocks: `exec` waits on the device. Where one of the two is an instance
 /// of a host execution space, the calling thread waits, and the earlier work has ended when the call returns.
-/// An instance is always ordered after itself. After the ticket of a captured verb means after the launches of
-/// its graph so far.
+/// An instance is always ordered after itself. After the ticket of a captured verb means after the launches
+/// of its graph so far.
 ///
 /// Throws invalid_argument, with nothing ordered, where an instance is being captured into a graph, whose
 /// order is its own, and where the capture of a ticket's verb has not ended.

@@ -13,8 +13,8 @@ namespace ferry {
 /// Handle of work in flight. Move-only. The destructor waits unless wait() or detach() was called; it prints
 /// an error to stderr, because it can't throw.
 ///
-/// The ticket of a verb that was captured into a graph covers all launches of that graph. wait() may be called
-/// after each launch. The destructor neither waits nor reports errors.
+/// The ticket of a verb that was captured into a graph covers all launches of that graph. wait() may be
+/// called after each launch. The destructor neither waits nor reports errors.
 ///
 /// The verbs are [[nodiscard]] instead of this class: nvcc would warn at every assignment and at every
 /// then().
