@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -49,7 +50,7 @@ template <class Path, class Exec, class Space, class Out, class OutSpace>
 void gather_records(launch_context<Exec>& of, const std::string& label,
                     const rowwise_int8_tensor<Space>& table, const std::int64_t* rows,
                     const array_ref<Out, OutSpace>& out) {
-  constexpr bool plain_path = (Path::reaches_table && !Path::sorts) || Path::chosen_at_run_time;
+  constexpr bool plain_path = in_batch_order<Path> || Path::chosen_at_run_time;
   const auto bytes = static_cast<std::int64_t>(table.row_bytes());
   if constexpr (plain_path && is_near<Exec, Space>) {
     const auto stored = make_ref(table.records());
@@ -71,8 +72,8 @@ void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Spac
                         const std::int64_t* rows, const array_ref<Out, OutSpace>& out) {
   const auto label = label_of("gather", Path::name);
   constexpr bool through_ring =
-      !is_near<Exec, OutSpace> && ((Path::occupies_host_threads && !Path::reaches_table) ||
-                                   (Path::chosen_at_run_time && std::is_same_v<OutSpace, pageable_space>));
+      !is_near<Exec, OutSpace> &&
+      (by_host_alone<Path> || (Path::chosen_at_run_time && std::is_same_v<OutSpace, pageable_space>));
   if constexpr (through_ring) {
     const std::int64_t n = out.rows();
     const auto batch = near_rows<Out>(of, n, out.width(), "batch");

@@ -5,6 +5,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -30,8 +31,8 @@ auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values
     return values;
   } else {
     using plain = std::remove_const_t<Value>;
-    using way = std::conditional_t<(Path::reaches_table && !Path::sorts), path::direct, path::automatic>;
-    if constexpr ((Path::reaches_table && !Path::sorts)) require_direct_reach(of.verb(), of.exec(), values);
+    using way = std::conditional_t<in_batch_order<Path>, path::direct, path::automatic>;
+    if constexpr (in_batch_order<Path>) require_direct_reach(of.verb(), of.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
     const auto here = near_rows<plain>(of, values.rows(), values.width(), "values");
     copy(of.exec(), flat, here, way{}).detach();

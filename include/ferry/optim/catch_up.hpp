@@ -3,6 +3,7 @@
 #include <ferry/optim/detail/caught_up.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
 
 #include <cstdint>
@@ -115,7 +116,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
   require_mutable<Out>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   static_assert(
-      path_policy::chosen_at_run_time || (path_policy::reaches_table && !path_policy::sorts),
+      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
       "ferry: a gather that catches up computes the rows where the kernels run: path::direct alone.");
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto from = make_ref(table);

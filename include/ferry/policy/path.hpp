@@ -75,3 +75,20 @@ struct automatic {
 static_assert(PathPolicy<automatic>);
 
 }  // namespace ferry::path
+
+/// What follows from a path's facts.
+namespace ferry::detail {
+
+/// Kernels and host threads share the rows of a call.
+template <PathPolicy Path>
+inline constexpr bool splits_rows = Path::reaches_table ? Path::occupies_host_threads : false;
+
+/// Host threads alone move the rows.
+template <PathPolicy Path>
+inline constexpr bool by_host_alone = !Path::reaches_table && Path::occupies_host_threads;
+
+/// Kernels walk over the rows in the order of the batch.
+template <PathPolicy Path>
+inline constexpr bool in_batch_order = Path::reaches_table && !Path::sorts;
+
+}  // namespace ferry::detail

@@ -2,6 +2,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/copy_elements.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
@@ -230,7 +231,7 @@ template <class Exec, class From, class To, class... Policies>
 
   detail::launch_context<Exec> of(exec, "copy");
   if (source.size() != 0) {
-    if constexpr ((path_policy::reaches_table && !path_policy::sorts)) {
+    if constexpr (detail::in_batch_order<path_policy>) {
       detail::require_direct_reach("copy", exec, source);
       detail::require_direct_reach("copy", exec, sink);
       of.reads_from(source);

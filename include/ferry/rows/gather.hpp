@@ -3,6 +3,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/gather_cooperative.hpp>
 #include <ferry/rows/detail/gather_staged.hpp>
@@ -27,7 +28,7 @@ void gather_sorted(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
                    const kernels::sorted_places& places, const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = out.rows();
   const std::string& label = of.label(Path::name);
-  if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>) {
+  if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
     of.wait_for_host_access(table);  // the host reads the table as well
     gather_cooperative(of, table, places, out);
   } else if constexpr (std::is_same_v<TableSpace, device_space>) {
@@ -61,10 +62,9 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
   using plain = std::remove_const_t<Index>;
   const std::int64_t n = indices.rows();
   launch_context<Exec> of(exec, "gather");
-  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
-    of.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
-    if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
+    if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
       resolve_on_host<Bounds>(of, indices, table.rows(), rows);
@@ -90,12 +90,11 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
                  const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = plan.positions();
   launch_context<Exec> of(exec, "gather");
-  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
-    of.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   of.use(plan.storage());
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
-    if constexpr ((Path::occupies_host_threads && !Path::reaches_table)) {
+    if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);
     } else {

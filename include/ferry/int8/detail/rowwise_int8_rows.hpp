@@ -6,6 +6,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -36,16 +37,13 @@ inline constexpr bool is_near = is_host_exec<Exec> || std::is_same_v<Space, devi
 /// The user's path for records between the table and the execution space's memory. Staging becomes
 /// path::direct where both are on the device.
 template <class Path, class Exec, class Space>
-using record_path = std::conditional_t<((Path::occupies_host_threads && !Path::reaches_table) &&
-                                        !any_host_space<Space, near_space<Exec>>),
-                                       path::direct, Path>;
+using record_path =
+    std::conditional_t<(by_host_alone<Path> && !any_host_space<Space, near_space<Exec>>), path::direct, Path>;
 
 /// Before anything is enqueued: refuses capture where host threads would take part in each launch.
 template <class Path, class... Spaces, class Exec>
 void refuse_capture_of_staging(const launch_context<Exec>& of) {
-  if constexpr ((Path::occupies_host_threads && !Path::reaches_table) ||
-                (Path::occupies_host_threads && Path::reaches_table) ||
-                (std::is_same_v<Spaces, pageable_space> || ...))
+  if constexpr (by_host_alone<Path> || splits_rows<Path> || (std::is_same_v<Spaces, pageable_space> || ...))
     of.refuse_capture(
         "but the rows would pass through the host's threads each time; use path::direct on device, mapped or pinned memory");
 }

@@ -8,6 +8,7 @@
 #include <ferry/optim/make_state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/nonfinite.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/policy/rounding.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
@@ -114,16 +115,14 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       may_dereference<Exec, state_space>(),
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
   static_assert(
-      (path_policy::reaches_table || path_policy::chosen_at_run_time) ||
-          Space::is_host_accessible == state_space::is_host_accessible,
+      !by_host_alone<path_policy> || Space::is_host_accessible == state_space::is_host_accessible,
       "ferry: path::staged steps where the table lies, so table and state must both be in host memory or both in device_space; use path::direct or make_state<Space>.");
 
   static_assert(
       transform_spaces<Rule>::template reached_by<Exec>,
       "ferry: a transform reads an array in device_space, which a host execution space can't dereference.");
   static_assert(
-      (path_policy::reaches_table || path_policy::chosen_at_run_time) || !Space::is_host_accessible ||
-          transform_spaces<Rule>::on_host,
+      !by_host_alone<path_policy> || !Space::is_host_accessible || transform_spaces<Rule>::on_host,
       "ferry: path::staged steps on the host, but a transform reads an array in device_space; give the transform one in pinned_space or mapped_space, or use path::direct.");
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);

@@ -63,7 +63,7 @@ inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
 template <class Path, class... Spaces>
 consteval void require_path() {
   static_assert(
-      (Path::reaches_table || Path::chosen_at_run_time) || any_host_space<Spaces...>,
+      !by_host_alone<Path> || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }
 
@@ -71,15 +71,14 @@ consteval void require_path() {
 template <class Path, class TableSpace, class BatchSpace>
 consteval void require_two_ends() {
   static_assert(
-      !(Path::reaches_table && Path::occupies_host_threads) ||
-          (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
+      !splits_rows<Path> || (TableSpace::is_host_accessible && std::is_same_v<BatchSpace, device_space>),
       "ferry: path::cooperative lets device and host share the rows of a table in host memory, so the table must be in pinned_space, mapped_space or pageable_space and the batch in device_space.");
 }
 
 template <class Path>
 consteval void require_one_end() {
   static_assert(
-      !(Path::reaches_table && Path::occupies_host_threads),
+      !splits_rows<Path>,
       "ferry: path::cooperative serves gather and scatter only: device and host may both do the same row where they meet, which a sum or an optimizer step must not.");
 }
 

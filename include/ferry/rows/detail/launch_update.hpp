@@ -160,7 +160,7 @@ auto plan_order(const row_plan& plan) {
   if constexpr (std::is_same_v<TableSpace, device_space>) {
     (void)plan;
     return schedule::flat{};
-  } else if constexpr ((Path::reaches_table && !Path::sorts)) {
+  } else if constexpr (in_batch_order<Path>) {
     return schedule::range_chunks{plan.storage()->unique_count};
   } else {
     return schedule::team_chunks{plan.storage()->unique_count, 0, {}};

@@ -3,6 +3,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -22,8 +23,7 @@ template <class Path, class Duplicates, class Exec, class Job, class Value, clas
 ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const row_plan& plan,
                       const array_ref<Value, Space>& values, const rollback& ends) {
   launch_context<Exec> of(exec, verb);
-  if constexpr ((Path::occupies_host_threads && Path::reaches_table))
-    of.refuse_capture(two_ends_need_the_host);
+  if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   const std::string& label = of.label(Path::name);
   of.use(plan.storage());
   of.roll_back_by(ends);
@@ -31,18 +31,17 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   } else if (job.table.width() == 0 && !Job::counts_rows) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
-    if constexpr ((Path::reaches_table || Path::chosen_at_run_time)) {
+    if constexpr (!by_host_alone<Path>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
       job.for_each_array([&](const auto& array) {
         require_direct_reach(verb, exec, array);
-        if constexpr ((Path::occupies_host_threads && Path::reaches_table))
-          of.wait_for_host_access(array);  // the host writes as well
+        if constexpr (splits_rows<Path>) of.wait_for_host_access(array);  // the host writes as well
         of.touches(array);
       });
       const auto ready = job.template prepare<false>(of, label, values);
-      if constexpr ((Path::occupies_host_threads && Path::reaches_table) && !is_host_exec<Exec>) {
+      if constexpr (splits_rows<Path> && !is_host_exec<Exec>) {
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       } else {
         const auto labels = update_labels::of<Job>(of, label);
@@ -90,7 +89,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
   } else if (n != 0) {
-    if constexpr ((Path::reaches_table && !Path::sorts)) {
+    if constexpr (in_batch_order<Path>) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);
       job.for_each_array([&](const auto& array) {
