@@ -20,8 +20,9 @@ LAYERS = [
     ("profile",),
     ("plan",),
     ("rows",),
-    ("int8", "bags", "calibrate"),
+    ("int8", "calibrate"),
     ("optim",),  # steps on 8-bit rows, too
+    ("bags",),  # step_bags is a step
     ("io", "loader", "cache", "interop", "distributed", "compat"),
 ]
 # capability -> the others whose detail/ it may include.
@@ -34,6 +35,10 @@ OPEN_TO = {
     "int8": {"tensor", "runtime", "plan", "rows"},
     "calibrate": {"runtime", "profile", "plan"},
     "optim": {"tensor", "runtime", "plan", "rows", "int8"},
+    "bags": {"tensor", "runtime", "plan", "rows", "int8", "optim"},
+    "io": {"memory", "tensor", "runtime", "rows", "optim"},
+    "interop": {"memory", "tensor", "runtime"},
+    "loader": {"memory", "runtime", "plan"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }
