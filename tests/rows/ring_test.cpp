@@ -118,10 +118,12 @@ TEST_CASE("elements that are aligned for less than their size", "[gather][scatte
   const auto check = [&](auto space, auto path) {
     using out_space = decltype(space);
     ferry::tensor<float, out_space> block("batch", 2 * n * width + 1);
+    put(block, std::vector<float>(2 * n * width + 1, -1.0f));
     ferry::tensor_view<two_floats, out_space> batch(reinterpret_cast<two_floats*>(block.data() + 1), n,
                                                     width);
     ferry::gather(exec, from, which, batch, path).wait();
     auto got = take(block);
+    CHECK(got.front() == -1.0f);
     got.erase(got.begin());
     CHECK(same_bits(got, expected));
   };
