@@ -35,7 +35,9 @@ struct cuda_backend : cuda::device_functions,
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;
-  static constexpr cuda::tuning_numbers tuning() { return {}; }
+  static const cuda::tuning_numbers& tuning(const Kokkos::Cuda& exec) {
+    return cuda::tuning_for(exec.cuda_device_prop().major);
+  }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda& exec) {
     return cuda::attribute(cudaDevAttrPageableMemoryAccess, exec.cuda_device()) != 0;

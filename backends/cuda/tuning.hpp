@@ -4,22 +4,48 @@
 
 namespace ferry::cuda {
 
-/// Tuning numbers of the CUDA backend.
-///
-/// Slots keep a team busy for some microseconds; four per worker fit into the cache of the host. Sixteen
-/// teams saturate the link and touch few pages at a time. With a split cursor there are fewer workers,
-/// because the device reads host memory as well. A transfer of a batch takes the DMA engine more than a
-/// microsecond, in which the link moves more than the shortest run. A chunk of the split cursor is what a
-/// team moves between two reads of the host's progress: shorter chunks cost more reads, longer ones more
-/// waiting at the end. Long rows have chunks up to four times as large.
+/// Tuning numbers of the CUDA backend: one set for each device generation, selected at run time by the
+/// compute capability of the instance's device. Kernels are compiled for the static ones.
 struct tuning_numbers {
-  std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
-  int staging_workers = 16;
-  std::int64_t dma_run_bytes = std::int64_t{1} << 16;
-  int cooperative_workers = 14;
+  /// Threads per team of path::ordered and of the kernels that serve a ring: with 16 teams, 512 threads have
+  /// enough rows in flight to fill the link.
+  static constexpr int ordered_team_size = 512;
+  /// Threads per team where a team works on whole rows, all teams at once.
+  static constexpr int flat_team_size = 256;
+  /// Teams of such a launch. The teams loop over the rows beyond.
+  static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
+
+  /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
-  int ordered_team_size = 512;
+  /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
+  std::int64_t locality_bytes = std::int64_t{1} << 21;
+  /// Host threads that fill or drain a ring.
+  int staging_workers = 16;
+  /// Bytes of a slot: some microseconds of work for a team. Four slots per worker fit the host's cache.
+  std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
+  /// Shortest run of a batch that is a transfer of its own. A transfer costs more than a microsecond, in
+  /// which the link moves more than a shorter run.
+  std::int64_t dma_run_bytes = std::int64_t{1} << 16;
+  /// Host threads of path::cooperative: fewer, because the device reads host memory, too.
+  int cooperative_workers = 14;
+  /// What a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer ones
+  /// more waiting at the end. Long rows have chunks up to four times as large.
   std::int64_t split_chunk_bytes = std::int64_t{1} << 16;
 };
+
+/// Compute capability 9.0. Measured on an H200: PCIe 5 x16, 16 host cores, CUDA 13.0.
+inline constexpr tuning_numbers hopper{};
+static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
+              "what lies between the runs of one piece must fit the four slots of a worker");
+
+/// The numbers for devices of a compute capability. Only Hopper has readings; the other generations get its
+/// numbers.
+[[nodiscard]] constexpr const tuning_numbers& tuning_for([[maybe_unused]] int major) {
+  switch (major) {
+    case 9:
+    default:
+      return hopper;
+  }
+}
 
 }  // namespace ferry::cuda

@@ -35,7 +35,10 @@ struct host_backend : host::device_functions,
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   using scratch_space = pageable_space;
-  static constexpr host::tuning_numbers tuning() { return {}; }
+  template <class Exec>
+  static constexpr host::tuning_numbers tuning(const Exec&) {
+    return {};
+  }
   template <class Exec>
   static bool reaches_pageable(const Exec&) {
     return true;

@@ -130,7 +130,7 @@ void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
                  const array_ref<To, ToSpace>& to) {
   using plain = std::remove_const_t<From>;
   const auto label = label_of("copy", "staged");
-  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning(of.exec()).staging_workers;
   const std::int64_t all = from.size();
   const auto from_places = places_of(from);
   const auto to_places = places_of(to);

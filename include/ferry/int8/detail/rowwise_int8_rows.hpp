@@ -95,9 +95,9 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
     const std::int64_t packets = (values.width() + kernel::tile - 1) / kernel::tile;
     const auto lanes =
         static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(packets, 32))));
-    const int threads = 256 / lanes;
-    // The teams loop over the rows beyond that.
-    const auto teams = static_cast<int>(std::min<std::int64_t>((rows + threads - 1) / threads, 1 << 20));
+    const auto& tuning = execution_backend<Exec>::tuning(exec);
+    const int threads = tuning.flat_team_size / lanes;
+    const auto teams = static_cast<int>(std::min((rows + threads - 1) / threads, tuning.most_flat_teams));
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
   }
 }

@@ -25,7 +25,7 @@ void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
 
   ring<Exec> slots(of, of.side_stream(), label, n, row_bytes,
-                   execution_backend<Exec>::tuning().cooperative_workers);
+                   execution_backend<Exec>::tuning(of.exec()).cooperative_workers);
   const split_cursor split(of, n, row_bytes);
   list_from_back<Exec, std::uint64_t> list(of, n);
   split.after(of);

@@ -26,7 +26,7 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
   const std::int64_t n = out.rows();
   const std::int64_t wide = out.width();
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(Out));
-  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning().staging_workers;
+  [[maybe_unused]] const int workers = execution_backend<Exec>::tuning(of.exec()).staging_workers;
   if constexpr (TableSpace::is_host_accessible && OutSpace::is_host_accessible) {
     const auto host = host_side(of.exec());
     launch_gather(host, label, table, out, kernels::listed_rows{rows}, n);

@@ -25,10 +25,10 @@ class long_runs {
   /// `table` and `batch` have rows of the same size. `batch` has a row for each item of the list `rows` (-1:
   /// none).
   template <class Exec, class T, class TableSpace, class V, class BatchSpace>
-  static long_runs between(const Exec&, const std::int64_t* rows, const array_ref<T, TableSpace>& table,
+  static long_runs between(const Exec& exec, const std::int64_t* rows, const array_ref<T, TableSpace>& table,
                            const array_ref<V, BatchSpace>& batch) {
     const std::int64_t row_bytes = batch.width() * static_cast<std::int64_t>(sizeof(V));
-    const std::int64_t least_bytes = execution_backend<Exec>::tuning().dma_run_bytes;
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning(exec).dma_run_bytes;
     const bool dense = table.row_stride() == table.width() && batch.row_stride() == batch.width();
     if (row_bytes <= 0 || (!dense && row_bytes < least_bytes)) return {};
     return {rows, (least_bytes + row_bytes - 1) / row_bytes, dense};

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// Schedules: the order in which a device walks over a kernel of items x per_item work items. On a host each
 /// thread walks over neighbouring items, whatever the schedule.
@@ -20,6 +21,10 @@ template <class Functor>
 inline constexpr bool by_rows_of_teams = requires {
   requires Functor::takes_teams;
 };
+
+/// The type of the numbers that a backend is tuned by.
+template <class Exec>
+using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(std::declval<const Exec&>()))>;
 
 /// One thread per work item, all at once.
 struct flat {
@@ -32,11 +37,10 @@ struct flat {
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
     if constexpr (by_rows_of_teams<Functor> && !is_host_exec<Exec>) {
-      constexpr int threads = 256;
-      constexpr std::int64_t most_teams = 1 << 20;
-      const std::int64_t at_once = threads / functor.lanes();
-      return teams_of<threads>(exec, std::min(most_teams, (items + at_once - 1) / at_once), functor.lanes(),
-                               functor);
+      const auto& tuning = execution_backend<Exec>::tuning(exec);
+      const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
+      return teams_of<tuning_of<Exec>::flat_team_size>(
+          exec, std::min(tuning.most_flat_teams, (items + at_once - 1) / at_once), functor.lanes(), functor);
     } else {
       return iterations(exec, items * per_item, functor);
     }
@@ -52,12 +56,13 @@ struct team_chunks {
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
-    constexpr auto tuning = execution_backend<Exec>::tuning();
+    constexpr int size = tuning_of<Exec>::ordered_team_size;
+    const int teams = execution_backend<Exec>::tuning(exec).ordered_teams;
     if constexpr (by_rows_of_teams<Functor>)
-      return teams_of<tuning.ordered_team_size>(exec, tuning.ordered_teams, functor.lanes(), functor);
+      return teams_of<size>(exec, teams, functor.lanes(), functor);
     else
-      return teams_of<tuning.ordered_team_size>(
-          exec, tuning.ordered_teams, 1,
+      return teams_of<size>(
+          exec, teams, 1,
           kernels::team_chunked<Exec, Functor>{functor, items, count, per_item, chunk, split});
   }
 };
@@ -70,11 +75,10 @@ struct range_chunks {
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
-    constexpr auto tuning = execution_backend<Exec>::tuning();
-    constexpr std::int64_t pieces = tuning.ordered_teams;
-    constexpr std::int64_t size = tuning.ordered_team_size;
+    constexpr int size = tuning_of<Exec>::ordered_team_size;
+    const std::int64_t pieces = execution_backend<Exec>::tuning(exec).ordered_teams;
     if constexpr (by_rows_of_teams<Functor>)
-      return teams_of<tuning.ordered_team_size>(exec, pieces, functor.lanes(), functor);
+      return teams_of<size>(exec, pieces, functor.lanes(), functor);
     else
       return iterations(exec, pieces * size,
                         kernels::range_chunked<Functor>{functor, items, count, per_item, pieces, size});

@@ -23,7 +23,7 @@ kernels::sorted_places sort_by_page(launch_context<Exec>& of, const array_ref<In
                                     std::int64_t rows, std::int64_t row_bytes) {
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
-  constexpr std::int64_t page = std::int64_t{1} << 21;
+  const std::int64_t page = backend::tuning(of.exec()).locality_bytes;
   const std::int64_t n = indices.rows();
   auto* order = of.template scratch<std::int64_t>(2 * n);
   std::int64_t* spare = order + n;

@@ -23,8 +23,8 @@ template <class Exec>
 class split_cursor {
  public:
   split_cursor(launch_context<Exec>& of, std::int64_t items, std::int64_t item_bytes)
-      : teams_(execution_backend<Exec>::tuning().ordered_teams), end_(of.event_to_record()) {
-    const std::int64_t least_bytes = execution_backend<Exec>::tuning().split_chunk_bytes;
+      : teams_(execution_backend<Exec>::tuning(of.exec()).ordered_teams), end_(of.event_to_record()) {
+    const std::int64_t least_bytes = execution_backend<Exec>::tuning(of.exec()).split_chunk_bytes;
     const std::int64_t bytes = std::clamp(chunk_rows * item_bytes, least_bytes, 4 * least_bytes);
     // Even a small batch gives every team a few chunks, so that the two ends can meet between chunks.
     chunk_ =

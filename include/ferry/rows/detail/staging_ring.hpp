@@ -47,9 +47,7 @@ class ring {
         items_(items),
         bytes_(static_cast<std::size_t>(items * item_bytes)) {
     progress_.label = std::move(label);
-    constexpr auto tuning = execution_backend<Exec>::tuning();
-    static_assert(tuning.ring_slot_bytes <= words::depth * tuning.dma_run_bytes,
-                  "ferry: what lies between the runs of one piece must fit the slots of one worker");
+    const auto& tuning = execution_backend<Exec>::tuning(of.exec());
     [[maybe_unused]] int threads = 1;
     if constexpr (!is_host_exec<Exec>) {
       threads = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
@@ -246,7 +244,7 @@ class ring {
     if constexpr (!is_host_exec<Exec>) {
       using kernel = kernels::serve_ring<Exec, Mover>;
       execution_backend<Exec>::launch_blocks(
-          side_stream_, workers_, execution_backend<Exec>::tuning().ordered_team_size,
+          side_stream_, workers_, execution_backend<Exec>::tuning(side_stream_).ordered_team_size,
           kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
       launched_ = true;
       execution_backend<Exec>::record_at(side_stream_, *end_);

@@ -33,7 +33,7 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
   const std::int64_t row_bytes = wide * static_cast<std::int64_t>(sizeof(wire));
 
   ring<Exec> slots(of, of.side_stream(), label, items, row_bytes,
-                   execution_backend<Exec>::tuning().cooperative_workers);
+                   execution_backend<Exec>::tuning(of.exec()).cooperative_workers);
   const split_cursor split(of, items, row_bytes);
   list_from_back<Exec, std::int64_t> list(of, items);
   split.after(of);

@@ -37,7 +37,7 @@ auto upload_values(launch_context<Exec>& of, const std::string& label,
     return dense_rows<const plain, device_space>(there, values.rows(), wide, "values");
   }
   ring<Exec> slots(of, of.exec(), label, values.rows(), row_bytes,
-                   execution_backend<Exec>::tuning().staging_workers);
+                   execution_backend<Exec>::tuning(of.exec()).staging_workers);
   const auto batch = dense_rows<plain, device_space>(there, values.rows(), wide, "values");
   slots.to_device(mover_from_slot<Exec>(batch, kernels::identity{}), all_by_ring{},
                   [&](const auto& here, std::byte* slot, std::int64_t first, std::int64_t count) {
@@ -92,7 +92,7 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
     rest_of(0, items, [](std::int64_t, std::int64_t) {});
   } else {
     ring<Exec> slots(of, of.exec(), label, items, row_bytes,
-                     execution_backend<Exec>::tuning().staging_workers);
+                     execution_backend<Exec>::tuning(of.exec()).staging_workers);
     slots.from_device(mover_to_slot(batch, kernels::identity{}), rest_of,
                       [&](const auto& here, const std::byte* slot, std::int64_t first, std::int64_t count) {
                         launch_update<duplicates::assume_unique>(
