@@ -299,8 +299,8 @@ command_test() {
   [ $# -eq 0 ] || die "test takes no arguments"
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen
   install_dependencies "$preset" "${backend_options[@]}"
-  local options=()
-  if [ "$cuda" = 1 ] && ! has_gpu; then options=(-DFERRY_TEST_SAMPLE=nvcc -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF); fi
+  local options=(-DFERRY_CHECK_ONLY=ON)
+  if [ "$cuda" = 1 ] && ! has_gpu; then options+=(-DFERRY_TEST_SAMPLE=nvcc -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF); fi
   configure "$preset" "$preset" "${options[@]}"
   compile "$preset"
   if [ "$cuda" = 1 ] && ! has_gpu; then

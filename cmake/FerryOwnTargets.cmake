@@ -75,14 +75,22 @@ function(ferry_add_benchmark name)
   add_dependencies(ferry_benchmarks ${name})
 endfunction()
 
-# ferry_test_options(<target>): GCC compiles at -Og in two thirds of the time of -O1, in half of that of -O3; the benchmarks check
-# their results at full optimization. (For CUDA see tests/CMakeLists.txt: nvcc does not take a second level.)
+# ferry_test_options(<target>): GCC compiles at -Og in two thirds of the time of -O1, in half of that of -O3. The benchmarks of
+# gather, scatter, sgd and adam check their results at full optimization. (For CUDA see tests/CMakeLists.txt: nvcc does not take a
+# second level.)
 function(ferry_test_options target)
   set(level -O1)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     set(level -Og)
   endif()
   target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>")
+endfunction()
+
+# ferry_check_only(<target>): the same for a benchmark or an example, where the build is to check it and not to time it.
+function(ferry_check_only target)
+  if(FERRY_CHECK_ONLY)
+    ferry_test_options(${target})
+  endif()
 endfunction()
 
 # ferry_add_test(<name> <source>...): a Catch2 program. On a host backend it runs once for each number of OpenMP threads.
