@@ -23,7 +23,8 @@ LAYERS = [
     ("int8", "calibrate"),
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
-    ("io", "loader", "cache", "interop", "distributed", "compat"),
+    ("io", "loader", "cache", "interop", "distributed"),
+    ("compat",),  # saves and loads files
 ]
 # capability -> the others whose detail/ it may include.
 OPEN_TO = {
@@ -39,6 +40,7 @@ OPEN_TO = {
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "runtime", "plan"},
+    "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }

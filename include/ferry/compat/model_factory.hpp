@@ -1,0 +1,174 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/io/load_npy.hpp>
+#include <ferry/io/save_npy.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/rows/gather_to.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+/// SpeedTorch's classes (https://github.com/Santosh-Gupta/SpeedTorch) on ferry's verbs.
+namespace ferry::speedtorch {
+
+/// SpeedTorch's ModelFactory, the model switcher: a large table, of which the rows of one batch visit a small
+/// weight in device memory.
+///
+///   ferry::speedtorch::model_factory<float, ferry::pinned_space> words("words", classes, width);
+///   words.uniform_distribution_init(exec, -0.5, 0.5, seed);
+///   for each batch:
+///     words.before_forward_pass(exec, positives, negatives).wait();
+///     ... compute on words.weight(); row words.positive_inputs()(k) belongs to positives[k] ...
+///     words.after_optimizer_step(exec).wait();
+///
+/// The weight has one row for each *different* index of the batch, so an update of a row is never lost:
+/// SpeedTorch keeps a row for each position, and the last one written wins. positive_inputs() and
+/// negative_inputs() take the place of its variableTransformer.
+///
+///   T       element type of the table
+///   Space   memory space of the table: device_space, pinned_space, mapped_space or pageable_space
+///   Weight  element type of the weight; default float for half types, else T
+///
+/// Not thread-safe: one batch at a time, all on one execution space instance.
+template <class T = float, MemorySpace Space = pinned_space, class Weight = accumulation_t<T>>
+class model_factory {
+ public:
+  using value_type = T;        ///< elements of the table
+  using memory_space = Space;  ///< where the table lies
+  using weight_type = Weight;  ///< elements of the weight
+
+  /// An uninitialised table of total_classes x embed_dimension. Throws bad_alloc or budget_exceeded.
+  model_factory(std::string label, std::size_t total_classes, std::size_t embed_dimension)
+      : table_(std::move(label), total_classes, embed_dimension) {}
+
+  /// zerosInit, uniformDistributionInit, normalDistributionInit and customInit; each blocks. `function` is
+  /// called as function(row, column), see init::custom.
+  /// @{
+  template <class Exec>
+  void zeros_init(const Exec& exec) {
+    init::zeros(exec, table_);
+  }
+  template <class Exec>
+  void uniform_distribution_init(const Exec& exec, double low, double high, std::uint64_t seed) {
+    init::uniform(exec, table_, low, high, seed);
+  }
+  template <class Exec>
+  void normal_distribution_init(const Exec& exec, double mean, double deviation, std::uint64_t seed) {
+    init::normal(exec, table_, mean, deviation, seed);
+  }
+  template <class Exec, class Function>
+  void custom_init(const Exec& exec, const Function& function) {
+    init::custom(exec, table_, function);
+  }
+  /// @}
+
+  /// Sends the rows of a batch to weight(). `positives` and `negatives` are rank-1 arrays of int32, uint32,
+  /// int64 or uint64. Blocks until the number of different rows is known. Throws out_of_range for a bad
+  /// index (positions count on from positives to negatives), and then keeps the batch before.
+  /// @{
+  template <class Exec, class Positives>
+  ticket before_forward_pass(const Exec& exec, const Positives& positives) {
+    return send(exec, make_plan(exec, positives, table_.rows()),
+                static_cast<std::int64_t>(make_ref(positives).rows()));
+  }
+  template <class Exec, class Positives, class Negatives>
+  ticket before_forward_pass(const Exec& exec, const Positives& positives, const Negatives& negatives) {
+    const auto first = static_cast<std::size_t>(make_ref(positives).rows());
+    const auto all = first + static_cast<std::size_t>(make_ref(negatives).rows());
+    if (indices_.rows() < all) indices_ = index_buffer(table_.label() + "::indices", all + all / 4);
+    copy(exec, positives, indices_.first(first)).detach();
+    copy(exec, negatives, indices_.rows_between(first, all)).detach();
+    return send(exec, make_plan(exec, indices_.first(all), table_.rows()), static_cast<std::int64_t>(first));
+  }
+  /// @}
+
+  /// Writes weight() back to the rows of the batch that before_forward_pass() sent.
+  template <class Exec>
+  ticket after_optimizer_step(const Exec& exec) {
+    require_batch("after_optimizer_step");
+    return scatter(exec, table_, plan_.unique_rows(), weight(), duplicates::assume_unique{},
+                   bounds::unchecked{});
+  }
+
+  /// The rows of the batch: plan().unique_count() x width, one for each different index, in ascending order.
+  [[nodiscard]] auto weight() { return weight_.first(distinct_); }
+  /// The row of weight() that each positive or negative index means, as rank-1 arrays of std::int64_t.
+  /// @{
+  [[nodiscard]] auto positive_inputs() const { return plan_.inverse().first(positives_); }
+  [[nodiscard]] auto negative_inputs() const {
+    return plan_.inverse().rows_between(positives_, plan_.positions());
+  }
+  /// @}
+
+  /// The plan of the batch: positives, then negatives.
+  [[nodiscard]] const row_plan& plan() const { return plan_; }
+  /// The whole table: SpeedTorch's getCupyVar.
+  /// @{
+  [[nodiscard]] tensor<T, Space>& table() { return table_; }
+  [[nodiscard]] const tensor<T, Space>& table() const { return table_; }
+  /// @}
+
+  /// saveCupy and loadCupy: the table as a .npy file. load() throws invalid_argument for other extents and
+  /// io_error for a file that can't be read; the table is then as before.
+  /// @{
+  void save(const std::string& file) const { io::save_npy(file, table_); }
+  void load(const std::string& file) {
+    auto loaded = io::load_npy<T, Space>(file, table_.label());
+    if (loaded.rank() != 2 || loaded.rows() != table_.rows() || loaded.width() != table_.width())
+      throw invalid_argument("ferry::speedtorch::model_factory::load: '" + file + "' holds " +
+                             make_ref(loaded).describe() + ", the model needs " +
+                             make_ref(table_).describe());
+    table_ = std::move(loaded);
+  }
+  /// @}
+
+ private:
+  using index_buffer = tensor<std::int64_t, device_space>;
+
+  template <class Exec>
+  ticket send(const Exec& exec, row_plan plan, std::int64_t positives) {
+    const auto distinct = static_cast<std::size_t>(plan.unique_count());
+    // A gather by the plan reports the bad index; one by its rows would not.
+    if (plan.storage() != nullptr && plan.storage()->read_report().out_of_range != 0)
+      gather<device_space>(exec, table_, plan).get();
+    if (weight_.rows() < distinct || weight_.width() != table_.width())
+      weight_ =
+          tensor<Weight, device_space>(table_.label() + "::weight", distinct + distinct / 4, table_.width());
+    plan_ = std::move(plan);
+    positives_ = positives;
+    distinct_ = distinct;
+    return gather(exec, table_, plan_.unique_rows(), weight(), bounds::unchecked{});
+  }
+
+  void require_batch(const char* what) const {
+    if (plan_.storage() == nullptr)
+      throw invalid_argument("ferry::speedtorch::model_factory::" + std::string(what) + ": '" +
+                             table_.label() + "' has no batch yet; call before_forward_pass first");
+  }
+
+  tensor<T, Space> table_;
+  tensor<Weight, device_space> weight_;  ///< as many rows as any batch had, and more
+  index_buffer indices_;
+  row_plan plan_;
+  std::int64_t positives_ = 0;
+  std::size_t distinct_ = 0;
+};
+
+}  // namespace ferry::speedtorch
