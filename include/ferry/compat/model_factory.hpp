@@ -147,7 +147,7 @@ class model_factory {
     const auto distinct = static_cast<std::size_t>(plan.unique_count());
     // A gather by the plan reports the bad index; one by its rows would not.
     if (plan.storage() != nullptr && plan.storage()->read_report().out_of_range != 0)
-      gather<device_space>(exec, table_, plan).get();
+      (void)gather<device_space>(exec, table_, plan).get();
     if (weight_.rows() < distinct || weight_.width() != table_.width())
       weight_ =
           tensor<Weight, device_space>(table_.label() + "::weight", distinct + distinct / 4, table_.width());
