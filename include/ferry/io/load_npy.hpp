@@ -46,7 +46,7 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
   const auto stored = ferry::detail::read_npy_header(from);
   ferry::detail::require_loadable<T, converts>(from, stored);
   auto made = ferry::detail::tensor_of<T, Space, Extents>(label, stored.sizes());
-  ferry::detail::read_array<converts>(exec, from, stored, make_ref(made));
+  ferry::detail::read_array<converts, true>(exec, from, stored, make_ref(made));
   return made;
 }
 template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, class... Convert>

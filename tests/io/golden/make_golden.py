@@ -10,6 +10,7 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import safetensors.numpy
 from numpy.lib import format as npy
 
 HERE = Path(sys.argv[1] if len(sys.argv) > 1 else __file__).resolve()
@@ -51,6 +52,27 @@ def main():
     objects = np.array([None, 1], dtype=object)
     with open(HERE / "objects.npy", "wb") as to:
         npy.write_array(to, objects, allow_pickle=True)
+
+    tensors = {
+        "w": values((5, 3), np.float32),
+        "bias": values((3,), np.float64),
+        "half": values((5, 3), np.float16),
+        "brain": values((5, 3), ml_dtypes.bfloat16),
+        "flags": values((7,), np.bool_),
+        "i8": values((7,), np.int8),
+        "u8": values((7,), np.uint8),
+        "i16": values((7,), np.int16),
+        "u16": values((7,), np.uint16),
+        "i32": values((7,), np.int32),
+        "u32": values((7,), np.uint32),
+        "i64": values((7,), np.int64),
+        "u64": values((7,), np.uint64),
+        "größe \"x\"\n": values((1,), np.float32),
+        "one": np.array(-4, np.float32),
+        "none": np.zeros((0, 3), np.float32),
+        "cube": values((4, 3, 5), np.float32),
+    }
+    safetensors.numpy.save_file(tensors, HERE / "all.safetensors", {"format": "pt"})
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ namespace ferry::detail {
 
 /// Where an array lies in a file, as its header says and the file's size allows.
 struct stored_array {
+  std::string name;  ///< in messages; empty where the file has one array only
   dtype elements;
   std::string type_text;  ///< the file's own name of the element type
   std::size_t rank = 0;
@@ -97,10 +98,12 @@ void require_loadable(const file& from, const stored_array& stored) {
   if (is_stored_as(stored.elements, wanted)) return;
   if constexpr (Convert)
     if (converter_of<T>(stored.elements) != nullptr) return;
-  throw invalid_argument("ferry::io::" + from.verb() + ": " + from.path() + ": its elements are " +
-                         stored.elements.name() + " (" + stored.type_text + "), not " + wanted.name() +
-                         (Convert ? ", and there is no conversion between these"
-                                  : "; ferry::io::convert_dtype{} as the last argument converts numbers"));
+  throw invalid_argument(
+      "ferry::io::" + from.verb() + ": " + from.path() + ": " +
+      (stored.name.empty() ? "its elements are " : "the elements of " + stored.name + " are ") +
+      stored.elements.name() + " (" + stored.type_text + "), not " + wanted.name() +
+      (Convert ? ", and there is no conversion between these"
+               : "; ferry::io::convert_dtype{} as the last argument of a load converts numbers"));
 }
 
 /// The view of a row-major array in the order of a column-major file: the extents from the last to the first.
@@ -139,7 +142,8 @@ void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_ea
 /// Fills a dense array with the elements of a file.
 ///
 ///   Convert  whether numbers of another type are converted; see require_loadable
-template <bool Convert, class Exec, class T, class Space>
+///   Turns    whether the file may be column-major; false compiles less
+template <bool Convert, bool Turns, class Exec, class T, class Space>
 void read_array(const Exec& exec, const file& from, const stored_array& stored,
                 const array_ref<T, Space>& array) {
   const auto converter = [&]() -> stored_converter<T> {
@@ -156,11 +160,11 @@ void read_array(const Exec& exec, const file& from, const stored_array& stored,
         return read_converted<T>(from, place, each, converter, to, static_cast<std::size_t>(count));
     from.read_at(to, static_cast<std::size_t>(count) * sizeof(T), place);
   };
-  const auto turned = transposed(array);
-  if (stored.column_major && !turned.is_contiguous())
-    stream_in<true>(exec, turned, fill);
-  else
-    stream_in<false>(exec, array, fill);
+  if constexpr (Turns) {
+    const auto turned = transposed(array);
+    if (stored.column_major && !turned.is_contiguous()) return stream_in<true>(exec, turned, fill);
+  }
+  stream_in<false>(exec, array, fill);
 }
 
 }  // namespace ferry::detail
