@@ -75,7 +75,8 @@ class Ferry(ConanFile):
 
     def package(self):
         cmake = CMake(self)
-        cmake.configure(variables={"FERRY_BUILD_TESTS": "OFF", "FERRY_BUILD_BENCHMARKS": "OFF", "FERRY_BUILD_EXAMPLES": "OFF"})
+        cmake.configure(variables={"FERRY_BUILD_TESTS": "OFF", "FERRY_BUILD_BENCHMARKS": "OFF", "FERRY_BUILD_EXAMPLES": "OFF",
+                                   "FERRY_BUILD_TOOLS": "OFF"})
         cmake.install()
         copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
 

@@ -1,0 +1,132 @@
+#pragma once
+
+#include "../host/identity.hpp"
+#include "../host/numa.hpp"
+#include "numa.hpp"
+
+#include <ferry/runtime/detail/device_facts.hpp>
+
+#include <cuda_runtime.h>
+
+#include <cctype>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ferry::cuda {
+
+/// Not part of the backend's struct: programs that describe a machine include this header themselves.
+struct survey_functions {
+  /// All devices, without a context on any but `chosen`, whose free memory is asked for. Never throws for a
+  /// machine without a device: the survey says why there is none.
+  static detail::device_survey survey(int chosen) {
+    detail::device_survey made;
+    made.toolkit = version_text(CUDART_VERSION);
+    made.driver = host::line_of("/sys/module/nvidia/version", "");
+    int version = 0;
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version != 0) made.runtime = version_text(version);
+    int count = 0;
+    if (const cudaError_t status = cudaGetDeviceCount(&count); status != cudaSuccess) {
+      cudaGetLastError();
+      made.failure = std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
+      return made;
+    }
+    for (int device = 0; device < count; ++device) made.devices.push_back(facts_about(device, count));
+    if (chosen < 0 || chosen >= count) {
+      made.failure = "there is no device " + std::to_string(chosen);
+      return made;
+    }
+    detail::device_facts& used = made.devices[static_cast<std::size_t>(chosen)];
+    std::size_t total = 0;
+    cudaError_t status = cudaSetDevice(chosen);
+    if (status == cudaSuccess) status = cudaMemGetInfo(&used.free_bytes, &total);
+    if (status != cudaSuccess) {
+      cudaGetLastError();
+      made.failure = "device " + std::to_string(chosen) + " can't be used: " + cudaGetErrorString(status);
+    }
+    return made;
+  }
+
+  /// The generation of PCIe that a rate of the link belongs to, as Linux writes it ("32.0 GT/s PCIe").
+  static int generation_of(std::string_view text) {
+    constexpr std::pair<std::string_view, int> generations[] = {
+        {"2.5", 1}, {"5.0", 2}, {"5 ", 2}, {"8.0", 3}, {"16.0", 4}, {"32.0", 5}, {"64.0", 6}};
+    for (const auto& [rate, generation] : generations)
+      if (text.substr(0, rate.size()) == rate) return generation;
+    return 0;
+  }
+
+ private:
+  static std::string version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+  }
+
+  static int value_of(cudaDeviceAttr which, int device) {
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, which, device) == cudaSuccess) return value;
+    cudaGetLastError();
+    return 0;
+  }
+
+  static detail::device_facts facts_about(int device, int count) {
+    detail::device_facts made;
+    made.number = device;
+    cudaDeviceProp about{};
+    if (cudaGetDeviceProperties(&about, device) == cudaSuccess) {
+      made.name = about.name;
+      made.memory_bytes = about.totalGlobalMem;
+      made.cache_bytes = static_cast<std::size_t>(about.l2CacheSize);
+      made.architecture =
+          "compute capability " + std::to_string(about.major) + "." + std::to_string(about.minor);
+    } else {
+      cudaGetLastError();
+    }
+    made.processors = value_of(cudaDevAttrMultiProcessorCount, device);
+    made.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
+    made.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
+    made.takes_registered_memory = value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
+                                   value_of(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0;
+    made.concurrent_managed_access = value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
+    made.pageable_access = value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
+    made.pageable_by_host_tables = value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
+    made.host_atomics = value_of(cudaDevAttrHostNativeAtomicSupported, device) != 0;
+    for (int other = 0; other < count; ++other) {
+      int reaches = 0;
+      if (other != device && cudaDeviceCanAccessPeer(&reaches, device, other) == cudaSuccess && reaches != 0)
+        made.peers.push_back(other);
+    }
+    cudaGetLastError();
+    look_at_link(made);
+    return made;
+  }
+
+  static void look_at_link(detail::device_facts& made) {
+    char address[32] = "";
+    if (cudaDeviceGetPCIBusId(address, static_cast<int>(sizeof address), made.number) != cudaSuccess) {
+      cudaGetLastError();
+      return;
+    }
+    made.bus = address;  // CUDA writes upper-case letters, Linux lower-case ones
+    for (char& letter : made.bus)
+      letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    made.numa_node = numa::device_node(made.number);
+    const std::string at = "/sys/bus/pci/devices/" + made.bus + "/";
+    const auto line = [&](const char* name) { return host::numa::first_line(at + name); };
+    const auto lanes = [&](const char* name) {
+      const int wide = std::atoi(line(name).c_str());
+      return wide > 0 && wide <= 32 ? wide : 0;  // 63 and 255 stand for a link that the system can't see
+    };
+    made.link_generation = generation_of(line("current_link_speed"));
+    made.link_lanes = lanes("current_link_width");
+    made.best_link_generation = generation_of(line("max_link_speed"));
+    made.best_link_lanes = lanes("max_link_width");
+  }
+};
+
+}  // namespace ferry::cuda
+
+namespace ferry {
+using backend_survey = cuda::survey_functions;
+}
