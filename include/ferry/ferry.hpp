@@ -4,6 +4,7 @@
 /// The umbrella header: includes all public headers of ferry except the opt-in ones. It is the only header
 /// that includes the backends.
 
+#include <ferry/bags/gather_bags.hpp>
 #include <ferry/calibrate/calibrate.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/dequantize.hpp>
@@ -63,6 +64,7 @@
 #include <ferry/policy/nonfinite.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/policy/pooling.hpp>
 #include <ferry/policy/rounding.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/profile/current_profile.hpp>

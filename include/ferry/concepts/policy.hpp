@@ -18,6 +18,8 @@ struct step_count_category {};
 struct rounding_category {};
 /// Category of the nonfinite policies.
 struct nonfinite_category {};
+/// Category of the pooling policies.
+struct pooling_category {};
 
 /// A policy is an empty type with a `name` and a `policy_category`. Policies are a verb's last arguments, in
 /// any order.
@@ -91,6 +93,16 @@ template <class T>
 concept NonfinitePolicy = PolicyOf<T, nonfinite_category> && requires {
   { T::looks } -> std::convertible_to<bool>;
   { T::reports } -> std::convertible_to<bool>;
+};
+
+/// How the rows of a bag become one row.
+///
+///   divides  the sum is divided by the number of rows
+///   selects  one element of each column is kept
+template <class T>
+concept PoolingPolicy = PolicyOf<T, pooling_category> && requires {
+  { T::divides } -> std::convertible_to<bool>;
+  { T::selects } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

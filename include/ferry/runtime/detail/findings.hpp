@@ -22,6 +22,13 @@ inline std::exception_ptr found_error(const index_report& found, const std::stri
                                       const array_note& of, const array_note& batch, std::int64_t width,
                                       std::int64_t positions, bool signed_indices) {
   const std::string table = of.describe();
+  if (found.bad_bags != 0)
+    return std::make_exception_ptr(out_of_range(
+        "ferry::" + verb + ": the offsets of " + std::to_string(found.bad_bags) +
+        " bags decrease, are negative or leave the " + std::to_string(positions) + " positions for rows of " +
+        table + "; the first is offset " +
+        std::to_string(static_cast<std::int64_t>(found.first_offset_number)) + " at place " +
+        std::to_string(found.first_offset)));
   if (found.out_of_range != 0) {
     const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
                                              : std::to_string(found.first_index);

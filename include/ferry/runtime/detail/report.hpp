@@ -17,6 +17,9 @@ struct index_report {
   std::uint64_t first_row = none;       ///< the lowest such row
   std::uint64_t nonfinite = 0;          ///< number of values that are infinite or not a number
   std::uint64_t first_value = none;  ///< the lowest place of such a value (row-major) times 4, plus its kind
+  std::uint64_t bad_bags = 0;  ///< number of bags whose offsets name no positions; counted above as well
+  std::uint64_t first_offset = none;      ///< the lowest place of such an offset
+  std::uint64_t first_offset_number = 0;  ///< its bits, sign-extended
   unsigned int lock = 0;
 };
 
@@ -33,23 +36,18 @@ struct report_writer {
   unsigned int* raised = nullptr;
 
   KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits) const {
-    const auto at = static_cast<std::uint64_t>(position);
     Kokkos::atomic_inc(&findings->out_of_range);
     *static_cast<volatile unsigned int*>(raised) = 1u;
-    // Position and index must stay a pair, so the few threads that lower the minimum take a lock.
-    if (at >= Kokkos::atomic_load(&findings->first_position)) return;
-    // The lock is taken and released in one branch, so threads of one warp can't deadlock.
-    for (bool written = false; !written;) {
-      if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
-      Kokkos::memory_fence();
-      if (at < Kokkos::atomic_load(&findings->first_position)) {
-        Kokkos::atomic_store(&findings->first_index, index_bits);
-        Kokkos::atomic_store(&findings->first_position, at);
-      }
-      Kokkos::memory_fence();
-      Kokkos::atomic_store(&findings->lock, 0u);
-      written = true;
-    }
+    lower(findings->first_position, findings->first_index, position, index_bits);
+  }
+
+  /// Reports a bag that names no positions of the batch, with the place and the value of its bad offset. It
+  /// counts as out of range, so that what refuses to write for a bad index does so for a bad offset.
+  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits) const {
+    Kokkos::atomic_inc(&findings->out_of_range);
+    Kokkos::atomic_inc(&findings->bad_bags);
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+    lower(findings->first_offset, findings->first_offset_number, place, offset_bits);
   }
 
   KOKKOS_FUNCTION void duplicate(std::int64_t row) const {
@@ -66,6 +64,26 @@ struct report_writer {
     // Place and kind are in one word, so they stay a pair.
     Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);
     *static_cast<volatile unsigned int*>(raised) = 1u;
+  }
+
+ private:
+  /// Place and bits must stay a pair, so the few threads that lower the minimum take a lock.
+  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& with, std::int64_t place,
+                             std::uint64_t bits) const {
+    const auto at = static_cast<std::uint64_t>(place);
+    if (at >= Kokkos::atomic_load(&lowest)) return;
+    // The lock is taken and released in one branch, so threads of one warp can't deadlock.
+    for (bool written = false; !written;) {
+      if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
+      Kokkos::memory_fence();
+      if (at < Kokkos::atomic_load(&lowest)) {
+        Kokkos::atomic_store(&with, bits);
+        Kokkos::atomic_store(&lowest, at);
+      }
+      Kokkos::memory_fence();
+      Kokkos::atomic_store(&findings->lock, 0u);
+      written = true;
+    }
   }
 };
 

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/policy/pooling.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+/// The arguments that the verbs on bags share.
+namespace ferry::detail {
+
+template <class Done, class... Rest>
+struct drop_pooling;
+template <class... Done>
+struct drop_pooling<policies<Done...>> {
+  using type = policies<Done...>;
+};
+template <class... Done, class P, class... Rest>
+struct drop_pooling<policies<Done...>, P, Rest...>
+    : std::conditional_t<in_category<P, pooling_category>, drop_pooling<policies<Done...>, Rest...>,
+                         drop_pooling<policies<Done..., P>, Rest...>> {};
+
+template <class List>
+struct split_policies;
+template <class... Ps>
+struct split_policies<policies<Ps...>> {
+  using others = typename drop_pooling<policies<>, Ps...>::type;
+  static constexpr int poolings = policy_facts<policies<Ps...>>::template count<pooling_category>;
+};
+
+/// The policies of a call on bags: `pooling`, and in `chosen` those that verbs on rows know.
+template <class... Ps>
+struct bag_policies {
+  using list = policy_list<Ps...>;
+  using split = split_policies<list>;
+  using pooling = typename select<list, pooling_category, ferry::pooling::mean>::type;
+  using others = typename split::others;
+  using chosen = chosen_policies<others>;
+  static_assert(split::poolings <= 1, "ferry: at most one pooling policy may be given.");
+};
+
+template <class Offsets>
+consteval bool is_hotness() {
+  return std::integral<std::remove_cvref_t<Offsets>> && !std::same_as<std::remove_cvref_t<Offsets>, bool>;
+}
+
+template <class Exec, class Offsets>
+consteval void require_offsets() {
+  if constexpr (!is_hotness<Offsets>()) {
+    constexpr bool fits = !is_plan<Offsets> && is_index_argument<Offsets>();
+    static_assert(
+        fits,
+        "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the "
+        "number of positions that every bag has.");
+    if constexpr (fits) require_reach<Exec, Offsets>();
+  }
+}
+
+/// The offsets as array_ref, or the number of positions of each bag.
+template <class Offsets>
+auto bags_named_by(const Offsets& offsets) {
+  if constexpr (is_hotness<Offsets>())
+    return std::cmp_greater(offsets, std::numeric_limits<std::int64_t>::max())
+               ? std::numeric_limits<std::int64_t>::max()
+               : static_cast<std::int64_t>(offsets);
+  else
+    return make_ref(offsets);
+}
+
+/// Checks that the offsets describe as many bags as the array of bags has rows.
+template <class Named>
+void require_bags(const char* verb, const Named& named, std::int64_t positions, const auto& pooled) {
+  const std::int64_t bags = pooled.rows();
+  if constexpr (std::is_same_v<Named, std::int64_t>) {
+    const bool fits = named >= 0 && (bags == 0 || named <= positions / bags) && bags * named == positions;
+    if (!fits)
+      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
+                             " indices were given for the " + std::to_string(bags) + " bags of " +
+                             std::to_string(named) + " positions of " + pooled.describe());
+  } else {
+    require_rank_one(verb, named);
+    if (named.rows() != bags && named.rows() != bags + 1)
+      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(named.rows()) +
+                             " offsets were given for the " + std::to_string(bags) + " bags of " +
+                             pooled.describe() + ", must be one for each bag, and one more for the last end");
+    if (bags == 0 && named.rows() == 0 && positions != 0)
+      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
+                             " indices were given, but " + pooled.describe() + " has no bags");
+  }
+}
+
+/// Checks the weights of the positions, or their gradients.
+inline void require_weights(const char* verb, const auto& weights, std::int64_t positions) {
+  require_rank_one(verb, weights);
+  if (weights.rows() != positions)
+    throw invalid_argument(std::string("ferry::") + verb + ": " + weights.describe() + " has " +
+                           std::to_string(weights.rows()) + " weights for " + std::to_string(positions) +
+                           " indices");
+}
+
+/// Checks the array that has the position of each maximum.
+inline void require_chosen(const char* verb, const auto& chosen, const auto& pooled) {
+  require_dense_rows(verb, chosen);
+  if (chosen.rows() != pooled.rows() || chosen.width() != pooled.width())
+    throw invalid_argument(std::string("ferry::") + verb + ": the positions of the maxima " +
+                           chosen.describe() + " need the extents of " + pooled.describe());
+}
+
+template <class Named>
+struct offset_of {
+  using type = std::remove_const_t<typename Named::value_type>;
+};
+template <>
+struct offset_of<std::int64_t> {
+  using type = std::int64_t;
+};
+template <class Named>
+using offset_type = typename offset_of<std::remove_cvref_t<Named>>::type;
+
+template <class Named>
+kernels::bag_list<offset_type<Named>> list_of_bags(const Named& named, const offset_type<Named>* offsets,
+                                                   std::int64_t bags, std::int64_t positions, bool checks,
+                                                   const report_writer& report) {
+  if constexpr (std::is_same_v<Named, std::int64_t>)
+    return {nullptr, named, bags, positions, false, false, report};
+  else
+    return {offsets, 0, bags, positions, named.rows() == bags, checks, report};
+}
+
+/// The bags for kernels of the verb's execution space.
+template <class Exec, class Named>
+auto bags_for_kernels(launch_context<Exec>& of, const Named& named, std::int64_t bags, std::int64_t positions,
+                      bool checks) {
+  const offset_type<Named>* offsets = nullptr;
+  report_writer report{};
+  if constexpr (!std::is_same_v<Named, std::int64_t>) {
+    offsets = indices_for_kernels(of, named);
+    if (checks) report = of.report();
+  }
+  return list_of_bags(named, offsets, bags, positions, checks, report);
+}
+
+/// The bags for kernels of the host.
+template <class Exec, class Named>
+auto bags_for_host(launch_context<Exec>& of, const Named& named, std::int64_t bags, std::int64_t positions,
+                   bool checks) {
+  const offset_type<Named>* offsets = nullptr;
+  report_writer report{};
+  if constexpr (!std::is_same_v<Named, std::int64_t>) {
+    offsets = indices_for_host(of, named);
+    if (checks) report = of.host_report();
+  }
+  return list_of_bags(named, offsets, bags, positions, checks, report);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <ferry/runtime/detail/report.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// The positions [begin, end) of a bag.
+struct bag_range {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool is_good = true;
+};
+
+/// The bags of a batch: by offsets, or of a fixed number of positions each.
+template <class Offset>
+struct bag_list {
+  const Offset* offsets;  ///< null: each bag has `hotness` positions
+  std::int64_t hotness;
+  std::int64_t bags;
+  std::int64_t positions;
+  bool ends_open;  ///< the offsets lack the end of the last bag, which is the number of positions
+  bool checks;
+  report_writer report;
+
+  KOKKOS_FUNCTION std::int64_t begin(std::int64_t bag) const {
+    return offsets == nullptr ? bag * hotness : static_cast<std::int64_t>(offsets[bag]);
+  }
+  KOKKOS_FUNCTION std::int64_t end(std::int64_t bag) const {
+    return ends_open && bag + 1 == bags ? positions : begin(bag + 1);
+  }
+
+  /// A bag with bad offsets has no positions, so nothing outside of the batch is read.
+  KOKKOS_FUNCTION bag_range range(std::int64_t bag, bool record) const {
+    bag_range made{begin(bag), end(bag), true};
+    if (!checks || offsets == nullptr) return made;
+    const bool bad_begin = made.begin < 0 || made.begin > positions;
+    if (!bad_begin && made.end >= made.begin && made.end <= positions) return made;
+    if (record)
+      report.bad_bag(bad_begin ? bag : bag + 1,
+                     static_cast<std::uint64_t>(bad_begin ? made.begin : made.end));
+    return {0, 0, false};
+  }
+
+  /// The bag of a position that some bag has: of the bags that begin there or before, the last. Some bag of
+  /// the list where the offsets are bad.
+  KOKKOS_FUNCTION std::int64_t bag_of(std::int64_t position) const {
+    if (offsets == nullptr) return position / hotness;
+    std::int64_t low = 0, high = bags;
+    while (high - low > 1) {
+      const std::int64_t middle = low + (high - low) / 2;
+      if (begin(middle) <= position)
+        low = middle;
+      else
+        high = middle;
+    }
+    return low;
+  }
+};
+
+/// Reports the bags with bad offsets. One thread per bag.
+template <class Offset>
+struct check_bags {
+  bag_list<Offset> bags;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t bag) const { bags.range(bag, true); }
+};
+
+}  // namespace ferry::kernels

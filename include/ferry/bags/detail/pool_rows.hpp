@@ -1,0 +1,191 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry::kernels {
+
+/// Whether a source may have no row for a position.
+template <class Source>
+inline constexpr bool may_miss = true;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
+template <class Index>
+inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
+
+/// out[b] = the rows of bag b, pooled in the order of its positions. `Weight` is void where positions have no
+/// weights, `Chosen` is void where nobody wants to know the position of each maximum.
+///
+/// Device mapping: one thread per (bag, tile), row-major, so the threads of a warp read neighbouring packets
+/// of the same rows. A thread issues the loads of eight rows before it adds the first, which covers the
+/// latency of random rows; the additions stay in order. All threads of a bag read the same indices, which the
+/// first level of cache serves. Bags of any length are pooled by the threads of one row, so the order of
+/// additions depends on the bag alone.
+///
+/// Host mapping: one run of neighbouring bags per thread. Rows of later positions are prefetched.
+template <class Compute, class Pooling, class Table, class Source, class Offset, class Weight, class Out,
+          class Chosen>
+struct pool_rows {
+  static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
+  static constexpr bool takes_runs = true;           ///< on a host, see launch
+
+  Table table;
+  Source source;
+  bag_list<Offset> bags;
+  const Weight* weights;
+  Out* out;
+  std::int64_t out_stride;
+  Chosen* chosen;
+  std::int64_t chosen_stride;
+  std::int64_t width;
+  detail::fast_divisor tiles;
+  bool packed;        ///< whether a tile is a packet
+  bool strict;        ///< whether a bag with a position without a row keeps its contents
+  bool has_rows;      ///< whether the table has any
+  std::int64_t* own;  ///< where given: bag b becomes b, or -1 where it keeps its contents
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (packed)
+      one<packed_tile>(i);
+    else
+      one<single_tile>(i);
+  }
+
+  void operator()(const detail::host_run& run) const {
+    const std::int64_t end = run.end(bags.bags);
+    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) {
+      const bag_range range = bags.range(bag, true);
+      constexpr int most = host_tile::elements;
+      bool kept = false;
+      std::int64_t column = 0;
+      for (; column + most <= width; column += most)
+        kept = pool<whole_host_tile<most>>(bag, range, column, most);
+      if (column < width) kept = pool<host_tile>(bag, range, column, static_cast<int>(width - column));
+      finish_bag(bag, range, kept);
+    }
+  }
+
+ private:
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
+    const std::int64_t bag = tiles.quotient(i);
+    const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
+    const bag_range range = bags.range(bag, column == 0);
+    const bool kept = pool<Tile>(bag, range, column, Tile::elements);
+    if (column == 0) finish_bag(bag, range, kept);
+  }
+
+  /// Once per bag: says whether it keeps its contents, and reports its bad indices, in a walk of its own that
+  /// costs the others no registers.
+  KOKKOS_FORCEINLINE_FUNCTION void finish_bag(std::int64_t bag, const bag_range& range, bool kept) const {
+    if (own != nullptr) own[bag] = kept ? -1 : bag;
+    if constexpr (may_miss<Source>)
+      if (kept && range.is_good)
+        for (std::int64_t k = range.begin; k < range.end; ++k) source.row(k, true);
+  }
+
+  template <class Tile>
+  struct pooled {
+    Compute value[Tile::elements];
+    std::int64_t from[Tile::elements];
+    std::int64_t rows = 0;
+    bool missed = false;
+
+    KOKKOS_FORCEINLINE_FUNCTION explicit pooled(int count) {
+      for (int e = 0; e < live<Tile>(count); ++e) value[e] = Compute(0);
+      if constexpr (!std::is_void_v<Chosen>)
+        for (int e = 0; e < live<Tile>(count); ++e) from[e] = -1;
+    }
+  };
+
+  /// Pools a tile of the bag and stores it. Returns whether the bag keeps its contents.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION bool pool(std::int64_t bag, const bag_range& range, std::int64_t column,
+                                        int count) const {
+    if (!range.is_good) return true;
+    pooled<Tile> sum(count);
+    std::int64_t k = range.begin;
+    if (!has_rows) {
+      sum.missed = range.begin < range.end;
+      k = range.end;
+    }
+    if constexpr (Tile::host) {
+      const std::int64_t ahead = look_ahead::rows(row_bytes());
+      for (; k < range.end; ++k) {
+        if (column == 0 && k + ahead < bags.positions) {
+          const std::int64_t later = source.row(k + ahead, false);
+          if (!may_miss<Source> || later >= 0) table.prefetch(later, row_bytes());
+        }
+        add<1, Tile>(sum, k, column, count);
+      }
+    } else {
+      for (; k + 8 <= range.end; k += 8) add<8, Tile>(sum, k, column, count);
+      if (k + 4 <= range.end) {
+        add<4, Tile>(sum, k, column, count);
+        k += 4;
+      }
+      if (k + 2 <= range.end) {
+        add<2, Tile>(sum, k, column, count);
+        k += 2;
+      }
+      if (k < range.end) add<1, Tile>(sum, k, column, count);
+    }
+    if (may_miss<Source> && strict && sum.missed) return true;
+    if constexpr (Pooling::divides)
+      if (sum.rows > 0)
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] /= static_cast<Compute>(sum.rows);
+    store_tile<Tile>(sum.value, out + bag * out_stride + column, count);
+    if constexpr (!std::is_void_v<Chosen>)
+      for (int e = 0; e < live<Tile>(count); ++e)
+        chosen[bag * chosen_stride + column + e] = static_cast<Chosen>(sum.from[e]);
+    return false;
+  }
+
+  /// Adds the rows of positions [k, k + N). All loads come before the first addition; the row of a position
+  /// without one is row 0, which is loaded but not added.
+  template <int N, class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column,
+                                       int count) const {
+    std::int64_t row[N];
+    for (int j = 0; j < N; ++j) row[j] = source.row(k + j, false);
+    Compute value[N][Tile::elements];
+    for (int j = 0; j < N; ++j) {
+      const std::int64_t at = may_miss<Source> && row[j] < 0 ? 0 : row[j];
+      table.row(at, width).template load<Tile>(value[j], column, count);
+    }
+    for (int j = 0; j < N; ++j) {
+      if constexpr (may_miss<Source>)
+        if (row[j] < 0) {
+          sum.missed = true;
+          continue;
+        }
+      if constexpr (Pooling::selects) {
+        for (int e = 0; e < live<Tile>(count); ++e)
+          if (sum.rows == 0 || value[j][e] > sum.value[e]) {
+            sum.value[e] = value[j][e];
+            if constexpr (!std::is_void_v<Chosen>) sum.from[e] = k + j;
+          }
+      } else if constexpr (!std::is_void_v<Weight>) {
+        const auto weight = convert<Compute>(weights[k + j]);
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight * value[j][e];
+      } else {
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[j][e];
+      }
+      ++sum.rows;
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_bytes() const { return width * table.element_bytes; }
+};
+
+}  // namespace ferry::kernels

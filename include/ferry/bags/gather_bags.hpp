@@ -1,0 +1,158 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/policy/pooling.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
+template <class Table>
+auto rows_to_pool(const Table& table) {
+  if constexpr (is_codes<Table>)
+    return codes_of(table);
+  else
+    return make_ref(table);
+}
+template <class Table>
+consteval auto checked_as() {
+  if constexpr (is_codes<std::remove_cvref_t<Table>>)
+    return std::type_identity<tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>>{};
+  else
+    return std::type_identity<std::remove_cvref_t<Table>>{};
+}
+template <class Table>
+using checked_table = typename decltype(checked_as<Table>())::type;
+
+template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
+consteval void require_bag_verb() {
+  require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
+  require_offsets<Exec, Offsets>();
+  static_assert(
+      !Bag::chosen::template get<path_category, path::automatic>::sorts,
+      "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
+}
+
+/// Checks and runs; `extra` is no_array, the weights of the positions, or the positions of the maxima.
+template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+                    Pooled& pooled, const Extra& extra) {
+  const char* verb = "gather_bags";
+  using pooling = typename Bag::pooling;
+  using chosen_policies = typename Bag::chosen;
+  using path_policy = typename chosen_policies::template get<path_category, path::automatic>;
+  using bounds_policy = typename chosen_policies::template get<bounds_category, bounds::check>;
+  const auto from = rows_to_pool(table);
+  const auto to = make_ref(pooled);
+  using element = std::remove_const_t<typename decltype(from)::value_type>;
+  using out_element = typename decltype(to)::value_type;
+  static_assert((is_codes<Table> || NumberElement<element>)&&NumberElement<out_element>,
+                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  const auto& named = rows_named_by(indices);
+  const auto bags = bags_named_by(offsets);
+  const std::int64_t positions = positions_of(named);
+  if constexpr (is_plan<Indices>) {
+    require_plan<Exec, chosen_policies>(verb, named, from);
+  } else {
+    require_rank_one(verb, named);
+    require_a_row_to_clamp_to<bounds_policy>(verb, from, positions);
+  }
+  require_bags(verb, bags, positions, to);
+  require_shapes(verb, from, to.rows(), to);
+  if constexpr (std::is_same_v<Extra, no_array>) {
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{},
+                                                               no_array{}, to);
+  } else if constexpr (pooling::selects) {
+    require_chosen(verb, extra, to);
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{}, extra,
+                                                               to);
+  } else {
+    require_weights(verb, extra, positions);
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, extra, no_array{},
+                                                               to);
+  }
+}
+
+}  // namespace detail
+
+/// pooled[b] = the rows of bag b, pooled: table[indices[p]] for the positions p from offsets[b] to
+/// offsets[b + 1]. What torch.nn.EmbeddingBag computes, in one pass; the rows of the positions are never in
+/// memory.
+///
+///   exec      the execution space instance that the work is enqueued on
+///   table     rows x width of numbers, or a rowwise_int8_tensor; any memory space
+///   indices   rank-1 array of int32, uint32, int64 or uint64, or a row_plan
+///   offsets   rank-1 array of such integers, one per bag and the end of the last bag; without that end the
+///             last bag has all remaining positions, as in torch. Or one integer: the number of positions of
+///             every bag.
+///   pooled    one row of numbers per bag; must not overlap the table
+///   policies  pooling  default pooling::mean
+///             path     default path::automatic; path::direct, or path::staged, by which the host pools rows
+///                      of host memory and the pooled rows travel
+///             bounds   default bounds::check; a plan has its own
+///
+/// Rows are added in the order of their positions, beginning with 0: in double if table, weights or pooled
+/// are double, in 64 bits if the table holds integers, else in float. So the bits are the same on every
+/// backend and for every number of threads. Bags without positions become 0. Positions under bounds::skip are
+/// left out and not counted, as torch's padding_idx. Positions outside of all bags are not read.
+///
+/// Ordering, lifetimes and errors are those of gather. ticket::wait() throws out_of_range under bounds::check
+/// for indices outside of the table, and unless bounds are unchecked for offsets that are negative, decrease
+/// or exceed the number of positions. The bags concerned keep their contents, the others are pooled.
+template <class Exec, class Table, class Indices, class Offsets, class Pooled, class... Policies>
+  requires(!detail::AnArray<Policies> && ...)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
+    Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
+  detail::require_mutable<Pooled>();
+  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
+}
+
+/// As above, with one more array:
+///
+///   extra     under pooling::sum and pooling::mean the weights of the positions, a rank-1 array of numbers:
+///             each row is multiplied by the weight of its position. Weights of a mean do not change what it
+///             divides by.
+///             Under pooling::max the array that receives, for each bag and column, the position that the
+///             maximum comes from: bags x width of int32 or int64, -1 for empty bags. step_bags takes it.
+template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra, class... Policies>
+  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets, Pooled&& pooled,
+    Extra&& extra, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
+  detail::require_mutable<Pooled>();
+  detail::require_rows<Extra>();
+  detail::require_reach<Exec, Extra>();
+  const auto more = make_ref(extra);
+  using element = typename decltype(more)::value_type;
+  if constexpr (bag::pooling::selects) {
+    detail::require_mutable<Extra>();
+    static_assert(
+        std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
+        "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
+  } else {
+    static_assert(NumberElement<std::remove_const_t<element>>,
+                  "ferry: the weights of positions must be numbers.");
+  }
+  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, more);
+}
+
+}  // namespace ferry
