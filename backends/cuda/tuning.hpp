@@ -15,8 +15,8 @@ namespace ferry::cuda {
 ///
 /// Slots of a copy are moved by DMA, with an event each, so they are larger than those of the ring. Two per
 /// thread are enough: one is filled while the other is in transfer. Host threads write slots by ordinary
-/// stores, because DMA then reads them from the caches, and pageable memory past the caches. Rows shorter than
-/// pitched_row_bytes are moved by kernels, because DMA takes rows one at a time.
+/// stores, because DMA then reads them from the caches, and pageable memory past the caches. Rows shorter
+/// than pitched_row_bytes are moved by kernels, because DMA takes rows one at a time.
 struct tuning_numbers {
   std::int64_t ring_slot_bytes = std::int64_t{1} << 18;
   int staging_workers = 16;

@@ -29,8 +29,8 @@ struct copy_block {
   }
 };
 
-/// Copies by stores that neither read the destination's lines nor keep them in the caches: a third less traffic
-/// for memory that is not read soon. Ordinary copies where the processor has no such stores.
+/// Copies by stores that neither read the destination's lines nor keep them in the caches: a third less
+/// traffic for memory that is not read soon. Ordinary copies where the processor has no such stores.
 inline void copy_past_caches(void* to, const void* from, std::size_t bytes) {
 #if defined(__SSE2__)
   constexpr std::size_t line = 64, unit = 16;

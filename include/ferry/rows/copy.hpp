@@ -62,8 +62,8 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 /// to = from, element by element, with conversion where the element types differ.
 ///
 ///   exec      the execution space instance that the copy is enqueued on
-///   from, to  arrays of equal extents in any memory spaces, with any strides, as those of a transpose or of a
-///             part of an array; a std::span, vector or array fits an array of any extents with as many
+///   from, to  arrays of equal extents in any memory spaces, with any strides, as those of a transpose or of
+///             a part of an array; a std::span, vector or array fits an array of any extents with as many
 ///             elements
 ///   policies  path::direct, path::staged or path::automatic (default)
 ///

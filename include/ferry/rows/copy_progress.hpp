@@ -26,12 +26,13 @@ struct copied {
 ///   ferry::copy_progress watch([](const ferry::copied& c) { bar(c.to, c.bytes_done, c.bytes); });
 ///
 /// The callback runs in this thread only. A copy that occupies the thread (path::staged, the default between
-/// pageable memory and a device) calls it after at least 1 % of the bytes or 100 ms, between two pieces of the
-/// thread's own work, and once when the host's part is done: the last pieces may still be in transfer, see
-/// ferry::ticket. Other copies are reported once, when they are enqueued. An exception of the callback ends a
-/// copy that occupies the thread, which leaves the destination partly written; other copies are in flight by
-/// then and ended before the exception leaves the verb. Observers nest: the innermost is called first. Copies
-/// by a callback are not reported to it. Without an observer a copy reads one variable of the thread.
+/// pageable memory and a device) calls it after at least 1 % of the bytes or 100 ms, between two pieces of
+/// the thread's own work, and once when the host's part is done: the last pieces may still be in transfer,
+/// see ferry::ticket. Other copies are reported once, when they are enqueued. An exception of the callback
+/// ends a copy that occupies the thread, which leaves the destination partly written; other copies are in
+/// flight by then and ended before the exception leaves the verb. Observers nest: the innermost is called
+/// first. Copies by a callback are not reported to it. Without an observer a copy reads one variable of the
+/// thread.
 class copy_progress {
  public:
   /// Observes until it is destroyed, which must happen in the same thread.

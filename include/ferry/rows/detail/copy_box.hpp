@@ -12,8 +12,8 @@
 
 namespace ferry::detail {
 
-/// Two arrays of equal extents: for each dimension the number of elements and the distance of two neighbours on
-/// either side, in elements. The last dimension is the innermost.
+/// Two arrays of equal extents: for each dimension the number of elements and the distance of two neighbours
+/// on either side, in elements. The last dimension is the innermost.
 struct copy_box {
   using numbers =
       std::array<std::int64_t, max_rank + 1>;  // an element of several units is one more dimension

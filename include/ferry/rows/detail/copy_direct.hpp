@@ -18,8 +18,8 @@
 
 namespace ferry::detail {
 
-/// One transfer where both sides are blocks of one type and equal layout, a pitched one where they are long rows
-/// of such, else one kernel.
+/// One transfer where both sides are blocks of one type and equal layout, a pitched one where they are long
+/// rows of such, else one kernel.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
                  const array_ref<To, ToSpace>& to) {
@@ -41,7 +41,8 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
     } else {
       if (box.is_one_run())
         return transfer(of.exec(), label.c_str(), to.data, ToSpace::name, from.data, FromSpace::name, bytes);
-      // Kernels move rows between two places in the device faster than its DMA engines, and need none of them.
+      // Kernels move rows between two places in the device faster than its DMA engines, and need none of
+      // them.
       if constexpr (!is_host_exec<Exec> && !inside) {
         if (suits_transfer(of.exec(), box, sizeof(To))) {
           const transfer_region region(ToSpace::name, to.data, FromSpace::name, from.data,

@@ -187,9 +187,9 @@ struct copy_rows {
   }
 };
 
-/// Copies a box on the host of which dimension a is the innermost of `from`, and the last one that of `to`, in
-/// tiles. A tile is loaded along a and stored along the last dimension, by way of a buffer in the first cache:
-/// tiles of arrays whose rows are a power of two apart would evict their own lines.
+/// Copies a box on the host of which dimension a is the innermost of `from`, and the last one that of `to`,
+/// in tiles. A tile is loaded along a and stored along the last dimension, by way of a buffer in the first
+/// cache: tiles of arrays whose rows are a power of two apart would evict their own lines.
 template <class To, class From>
 struct transpose_blocks {
   static constexpr std::int64_t edge = 32;

@@ -37,8 +37,8 @@ struct slot_tuning {
   }
 };
 
-/// Page-locked slots by which host threads and the device's transfer engine exchange the items of a list. Each
-/// worker of a team, the calling thread among them, has slots of its own and takes piece after piece: it
+/// Page-locked slots by which host threads and the device's transfer engine exchange the items of a list.
+/// Each worker of a team, the calling thread among them, has slots of its own and takes piece after piece: it
 /// fills a slot and enqueues the slot's transfer on the verb's instance, or the other way round. Nothing on
 /// the device waits for the host, so workers may wait for the device inside of its driver.
 ///
@@ -70,8 +70,8 @@ class copy_slots {
     for (auto& each : ends_) each = of.event_to_record();
   }
 
-  /// fill(slot, first, count) packs items into a slot; send(slot, first, count) enqueues their transfer to the
-  /// device. Returns when the last transfer is enqueued.
+  /// fill(slot, first, count) packs items into a slot; send(slot, first, count) enqueues their transfer to
+  /// the device. Returns when the last transfer is enqueued.
   template <class Fill, class Send>
   void to_device(const Fill& fill, const Send& send) {
     const transfer_region region(device_space::name, nullptr, pinned_space::name, slots_, bytes(items_),
@@ -90,8 +90,8 @@ class copy_slots {
     });
   }
 
-  /// fetch(slot, first, count) enqueues the transfer of items from the device; drain(slot, first, count) takes
-  /// them. Returns when the last item is drained.
+  /// fetch(slot, first, count) enqueues the transfer of items from the device; drain(slot, first, count)
+  /// takes them. Returns when the last item is drained.
   template <class Fetch, class Drain>
   void from_device(const Fetch& fetch, const Drain& drain) {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes(items_),

@@ -67,8 +67,8 @@ std::int64_t ring_item() {
       1, execution_backend<Exec>::tuning().ring_slot_bytes / 8 / static_cast<std::int64_t>(sizeof(T)));
 }
 
-/// Host threads pack pieces of the source, converted, in the order of the destination. Transfers take them to the
-/// device, also into long rows at any distance; the ring's kernel takes them to other places.
+/// Host threads pack pieces of the source, converted, in the order of the destination. Transfers take them to
+/// the device, also into long rows at any distance; the ring's kernel takes them to other places.
 template <class Exec, class From, class To>
 void copy_to_device(launch_context<Exec>& of, const std::string& label, const From* from, To* to,
                     const copy_box& given, const slot_tuning& how, copy_meter& meter) {
@@ -120,8 +120,8 @@ void copy_to_device(launch_context<Exec>& of, const std::string& label, const Fr
       });
 }
 
-/// The other direction, in the order of the source. The ring's kernel converts; transfers move elements of one
-/// type.
+/// The other direction, in the order of the source. The ring's kernel converts; transfers move elements of
+/// one type.
 template <class Exec, class From, class To>
 void copy_from_device(launch_context<Exec>& of, const std::string& label, const From* from, To* to,
                       const copy_box& given, const slot_tuning& how, copy_meter& meter) {
@@ -176,8 +176,8 @@ void copy_from_device(launch_context<Exec>& of, const std::string& label, const 
       });
 }
 
-/// Copies by host threads, which exchange page-locked slots with the device where one side lies there. A copy to
-/// the host has ended when this returns.
+/// Copies by host threads, which exchange page-locked slots with the device where one side lies there. A copy
+/// to the host has ended when this returns.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_staged(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
                  const array_ref<To, ToSpace>& to, const slot_tuning& how, copy_meter& meter) {

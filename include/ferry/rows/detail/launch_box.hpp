@@ -90,8 +90,8 @@ void launch_box_on_device(const Exec& exec, const std::string& label, To* to, co
                 whole_packets(from, box.from, a), whole_packets(to, box.to, b)});
 }
 
-/// to = from for the elements of a box, converted, by a kernel of `exec` or in the calling thread. Elements of one
-/// type are moved as opaque units, which share their kernels.
+/// to = from for the elements of a box, converted, by a kernel of `exec` or in the calling thread. Elements
+/// of one type are moved as opaque units, which share their kernels.
 template <class Exec, class To, class From>
 void launch_box(const Exec& exec, const std::string& label, To* to, const From* from, const copy_box& given,
                 [[maybe_unused]] bool past_caches = false) {
