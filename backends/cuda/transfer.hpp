@@ -5,6 +5,10 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include "../host/transfer.hpp"
+
+#include <ferry/runtime/detail/pitched_block.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
@@ -18,6 +22,42 @@ struct transfer_functions {
                          std::size_t bytes) {
     const device_guard on(exec);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
+  }
+  /// Copies rows at equal distances: one 2-d or 3-d transfer, or a 2-d one for each slice.
+  static void copy_pitched_async(const Kokkos::Cuda& exec, const char*, const pitched_block& block) {
+    const device_guard on(exec);
+    const cudaStream_t stream = exec.cuda_stream();
+    if (block.rows * block.slices == 1) {
+      check(cudaMemcpyAsync(block.to, block.from, block.row_bytes, cudaMemcpyDefault, stream),
+            "cudaMemcpyAsync");
+      return;
+    }
+    if (block.slices > 1 && has_whole_slices(block)) {
+      cudaMemcpy3DParms parts{};
+      parts.srcPtr = make_cudaPitchedPtr(const_cast<void*>(block.from), block.from_pitch, block.row_bytes,
+                                         block.from_slice / block.from_pitch);
+      parts.dstPtr =
+          make_cudaPitchedPtr(block.to, block.to_pitch, block.row_bytes, block.to_slice / block.to_pitch);
+      parts.extent = make_cudaExtent(block.row_bytes, block.rows, block.slices);
+      parts.kind = cudaMemcpyDefault;
+      check(cudaMemcpy3DAsync(&parts, stream), "cudaMemcpy3DAsync");
+      return;
+    }
+    for (std::size_t s = 0; s < block.slices; ++s)
+      check(cudaMemcpy2DAsync(static_cast<char*>(block.to) + s * block.to_slice, block.to_pitch,
+                              static_cast<const char*>(block.from) + s * block.from_slice, block.from_pitch,
+                              block.row_bytes, block.rows, cudaMemcpyDefault, stream),
+            "cudaMemcpy2DAsync");
+  }
+  /// The number of transfers that copy_pitched_async needs; 0 where it can't copy the block.
+  static std::size_t pitched_transfers(const Kokkos::Cuda& exec, const pitched_block& block) {
+    if (block.rows * block.slices == 1) return 1;
+    const auto most = static_cast<std::size_t>(attribute(cudaDevAttrMaxPitch, exec.cuda_device()));
+    if (block.to_pitch > most || block.from_pitch > most) return 0;
+    return has_whole_slices(block) ? 1 : block.slices;
+  }
+  static void copy_past_caches(void* to, const void* from, std::size_t bytes) {
+    host::copy_past_caches(to, from, bytes);
   }
   /// Copies a batch. Its copies may run in any order; the batch as a whole runs in the order of the stream.
   static void copy_batch_async(const Kokkos::Cuda& exec, const char* label, void* const* to,
@@ -47,6 +87,11 @@ struct transfer_functions {
   }
 
  private:
+  /// Whether slices begin whole rows apart, as a 3-d transfer needs.
+  static bool has_whole_slices(const pitched_block& block) {
+    return block.slices == 1 ||
+           (block.to_slice % block.to_pitch == 0 && block.from_slice % block.from_pitch == 0);
+  }
   /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait
   /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
   /// process.

@@ -31,6 +31,19 @@ struct tuning_numbers {
   /// What a team moves between two reads of the host's progress. Shorter chunks cost more reads, longer ones
   /// more waiting at the end. Long rows have chunks up to four times as large.
   std::int64_t split_chunk_bytes = std::int64_t{1} << 16;
+
+  /// Bytes of a slot of a copy. DMA moves slots, with an event each, so they are larger than those of a ring.
+  std::int64_t copy_slot_bytes = std::int64_t{1} << 21;
+  /// Host threads that fill or drain the slots of a copy.
+  int copy_workers = 8;
+  /// Slots of such a thread: one is filled while the other is in transfer.
+  int copy_slots = 2;
+  /// Whether host threads write slots past the caches. DMA reads what they wrote from the caches.
+  bool copy_fills_past_caches = false;
+  /// Whether they write pageable memory past the caches.
+  bool copy_drains_past_caches = true;
+  /// Rows shorter than this are moved by kernels, because DMA takes the rows of a pitched copy one at a time.
+  std::int64_t pitched_row_bytes = 512;
 };
 
 /// Compute capability 9.0. Measured on an H200: PCIe 5 x16, 16 host cores, CUDA 13.0.

@@ -74,6 +74,7 @@
 #include <ferry/profile/path_kind.hpp>
 #include <ferry/rows/clone.hpp>
 #include <ferry/rows/copy.hpp>
+#include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
 #include <ferry/rows/init.hpp>

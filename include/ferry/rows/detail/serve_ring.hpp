@@ -188,7 +188,7 @@ struct rows_to_slot {
   }
 };
 
-/// Elements of a strided array, in its row-major order.
+/// Elements of a strided array, in the order of its places. An item is `per_item` neighbours.
 template <class Exec, class T, class Places>
 struct elements_from_slot {
   using unit = T;
@@ -196,15 +196,16 @@ struct elements_from_slot {
   static constexpr bool wide = false;
   T* to;
   Places places;
+  std::int64_t per_item;
 
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return per_item; }
   template <class>
   KOKKOS_FUNCTION T load(const std::byte* slot, const ring_post&, std::int64_t i) const {
     return execution_backend<Exec>::read_over_link(reinterpret_cast<const T*>(slot) + i);
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte*, const ring_post& post, std::int64_t i, const T& value) const {
-    to[places(post.first + i)] = value;
+    to[places(post.first * per_item + i)] = value;
   }
 };
 
@@ -215,14 +216,15 @@ struct elements_to_slot {
   static constexpr bool wide = false;
   const From* from;
   Places places;
+  std::int64_t per_item;
 
-  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return 1; }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t units() const { return per_item; }
   template <class>
   KOKKOS_FUNCTION T load(const std::byte*, const ring_post& post, std::int64_t i) const {
     if constexpr (std::is_same_v<T, From>)
-      return from[places(post.first + i)];
+      return from[places(post.first * per_item + i)];
     else
-      return convert<T>(from[places(post.first + i)]);
+      return convert<T>(from[places(post.first * per_item + i)]);
   }
   template <class>
   KOKKOS_FUNCTION void store(std::byte* slot, const ring_post&, std::int64_t i, const T& value) const {

@@ -1,0 +1,204 @@
+#pragma once
+
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/extents.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Two arrays of equal extents: for each dimension the number of elements and the distance of two neighbours
+/// on either side, in elements. The last dimension is the innermost.
+struct copy_box {
+  using numbers =
+      std::array<std::int64_t, max_rank + 1>;  // an element of several units is one more dimension
+  enum class side { to, from };
+
+  int rank = 0;
+  numbers extents{};
+  numbers to{};
+  numbers from{};
+
+  [[nodiscard]] std::int64_t size() const { return size_from(0); }
+  /// Elements of the dimensions from `first` on.
+  [[nodiscard]] std::int64_t size_from(int first) const {
+    std::int64_t product = 1;
+    for (int d = first; d < rank; ++d) product *= extents[static_cast<std::size_t>(d)];
+    return product;
+  }
+  [[nodiscard]] const numbers& strides(side which) const { return which == side::to ? to : from; }
+  [[nodiscard]] std::int64_t inner() const { return extents[last()]; }
+  [[nodiscard]] std::size_t last() const { return static_cast<std::size_t>(rank - 1); }
+
+  /// Whether the neighbours of the innermost dimension are adjacent on both sides.
+  [[nodiscard]] bool has_runs() const { return to[last()] == 1 && from[last()] == 1; }
+  [[nodiscard]] bool is_one_run() const { return rank == 1 && has_runs(); }
+  /// Whether the elements of one side are adjacent in the order of the box.
+  [[nodiscard]] bool is_dense(side which) const {
+    std::int64_t expected = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      const auto at = static_cast<std::size_t>(d);
+      if (extents[at] != 1 && strides(which)[at] != expected) return false;
+      expected *= extents[at];
+    }
+    return true;
+  }
+
+  /// The box with one side packed densely in the order of the box, as in a slot.
+  [[nodiscard]] copy_box packed(side which) const {
+    copy_box made = *this;
+    std::int64_t stride = 1;
+    for (int d = rank - 1; d >= 0; --d) {
+      const auto at = static_cast<std::size_t>(d);
+      (which == side::to ? made.to : made.from)[at] = stride;
+      stride *= extents[at];
+    }
+    return made;
+  }
+
+  /// The same elements in as few dimensions as possible, ordered by the distances of one side. Two arrays of
+  /// one memory layout become a run, whatever the layout is.
+  [[nodiscard]] copy_box ordered(side lead) const {
+    copy_box made;
+    for (int d = 0; d < rank; ++d) {
+      const auto at = static_cast<std::size_t>(d);
+      if (extents[at] != 1) made.append(extents[at], to[at], from[at]);
+    }
+    if (made.rank == 0) made.append(1, 1, 1);
+    const side other = lead == side::to ? side::from : side::to;
+    const auto outside = [&](std::size_t a, std::size_t b) {
+      const auto key = [&](std::size_t d) {
+        return std::pair(std::abs(made.strides(lead)[d]), std::abs(made.strides(other)[d]));
+      };
+      return key(a) > key(b);
+    };
+    for (std::size_t d = 1; d <= made.last(); ++d)
+      for (std::size_t e = d; e > 0 && outside(e, e - 1); --e) made.exchange(e, e - 1);
+    return made.merged();
+  }
+
+  /// An element of `units` units becomes that many elements.
+  [[nodiscard]] copy_box split(std::int64_t units) const {
+    if (units == 1) return *this;
+    copy_box made = *this;
+    for (std::size_t d = 0; d <= last(); ++d) {
+      made.to[d] *= units;
+      made.from[d] *= units;
+    }
+    made.append(units, 1, 1);
+    return made.merged();
+  }
+  /// Whether `units` neighbours can be moved as one element throughout.
+  [[nodiscard]] bool joins(std::int64_t units) const {
+    if (!has_runs() || inner() % units != 0) return false;
+    for (std::size_t d = 0; d < last(); ++d)
+      if (to[d] % units != 0 || from[d] % units != 0) return false;
+    return true;
+  }
+  [[nodiscard]] copy_box joined(std::int64_t units) const {
+    copy_box made = *this;
+    made.extents[last()] /= units;
+    for (std::size_t d = 0; d < last(); ++d) {
+      made.to[d] /= units;
+      made.from[d] /= units;
+    }
+    return made;
+  }
+
+  /// Offsets of the element at `position` of the dimensions before `end`, in row-major order.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> offsets(std::int64_t position, int end) const {
+    std::int64_t there = 0, here = 0;
+    for (int d = end - 1; d >= 0; --d) {
+      const auto at = static_cast<std::size_t>(d);
+      const std::int64_t index = position % extents[at];
+      position /= extents[at];
+      there += index * to[at];
+      here += index * from[at];
+    }
+    return {there, here};
+  }
+
+  void append(std::int64_t extent, std::int64_t to_stride, std::int64_t from_stride) {
+    const auto at = static_cast<std::size_t>(rank++);
+    extents[at] = extent;
+    to[at] = to_stride;
+    from[at] = from_stride;
+  }
+
+ private:
+  void exchange(std::size_t a, std::size_t b) {
+    std::swap(extents[a], extents[b]);
+    std::swap(to[a], to[b]);
+    std::swap(from[a], from[b]);
+  }
+  [[nodiscard]] copy_box merged() const {
+    copy_box made;
+    for (std::size_t d = 0; d <= last(); ++d) {
+      if (made.rank > 0) {
+        const std::size_t outer = made.last();
+        if (made.to[outer] == extents[d] * to[d] && made.from[outer] == extents[d] * from[d]) {
+          made.extents[outer] *= extents[d];
+          made.to[outer] = to[d];
+          made.from[outer] = from[d];
+          continue;
+        }
+      }
+      made.append(extents[d], to[d], from[d]);
+    }
+    return made;
+  }
+};
+
+/// The box of two arrays with equal extents.
+template <class From, class FromSpace, class To, class ToSpace>
+copy_box box_of(const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
+  copy_box made;
+  for (std::size_t i = 0; i < from.rank; ++i) made.append(from.extents[i], to.strides[i], from.strides[i]);
+  if (made.rank == 0) made.append(1, 1, 1);
+  return made;
+}
+
+/// A box in items of whole inner dimensions, so that pieces of it are boxes again. An item has at most `most`
+/// elements.
+class box_items {
+ public:
+  box_items(const copy_box& box, std::int64_t most) : box_(box), split_(box.rank - 1) {
+    while (split_ > 0 && item_ * box.extents[static_cast<std::size_t>(split_)] <= most)
+      item_ *= box.extents[static_cast<std::size_t>(split_--)];
+  }
+  [[nodiscard]] std::int64_t count() const { return box_.size() / item_; }
+  /// Elements of an item.
+  [[nodiscard]] std::int64_t item() const { return item_; }
+
+  /// visit(part, to, from, packed) for each part of items [first, first + count) that is one box, with its
+  /// offsets on both sides and among the items' elements.
+  template <class Visit>
+  void visit(std::int64_t first, std::int64_t count, const Visit& visit) const {
+    const auto at = static_cast<std::size_t>(split_);
+    std::int64_t packed = 0;
+    while (count > 0) {
+      const std::int64_t run = std::min(count, box_.extents[at] - first % box_.extents[at]);
+      copy_box part;
+      part.append(run, box_.to[at], box_.from[at]);
+      for (std::size_t d = at + 1; d <= box_.last(); ++d)
+        part.append(box_.extents[d], box_.to[d], box_.from[d]);
+      const auto [to, from] = box_.offsets(first, split_ + 1);
+      visit(part, to, from, packed);
+      first += run;
+      count -= run;
+      packed += run * item_;
+    }
+  }
+
+ private:
+  copy_box box_;
+  int split_;              ///< the dimension of which a part has neighbouring indices
+  std::int64_t item_ = 1;  ///< elements
+};
+
+}  // namespace ferry::detail
