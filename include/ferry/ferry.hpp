@@ -11,6 +11,9 @@
 #include <ferry/int8/quantize.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/int8/scatter.hpp>
+#include <ferry/io/checkpoint.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/io/save_options.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
 #include <ferry/memory/spaces.hpp>
