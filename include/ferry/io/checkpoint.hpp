@@ -46,9 +46,9 @@ namespace ferry::io {
 /// anything. docs/checkpoints.md describes the files byte by byte.
 ///
 /// The objects are kept as references: they must live, and their memory must stay where it is, until the last
-/// call that uses them. Moving a tensor or a state is allowed. Plans are not saved: make_plan makes them anew.
-/// Calls of several threads are served one after the other. Saves into one folder by two objects or processes
-/// at the same time throw io_error.
+/// call that uses them. Moving a tensor or a state is allowed. Plans are not saved: make_plan makes them
+/// anew. Calls of several threads are served one after the other. Saves into one folder by two objects or
+/// processes at the same time throw io_error.
 class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.
@@ -65,8 +65,8 @@ class checkpoint {
   [[nodiscard]] const std::string& path() const { return core_->path(); }
 
   /// Adds an array under a name of its own: a tensor, slice, view, Kokkos::View with adjacent elements in a
-  /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a name
-  /// that is taken, empty handles, and rows whose elements are not adjacent.
+  /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a
+  /// name that is taken, empty handles, and rows whose elements are not adjacent.
   template <class Array>
     requires ArrayLike<std::remove_reference_t<Array>>
   void add(const std::string& name, Array&& array) {
@@ -98,13 +98,13 @@ class checkpoint {
         name, "value", std::vector<ferry::detail::manifest_fact>{}, std::move(one)));
   }
 
-  /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those of
-  /// the transforms, the fields, steps(), skipped(), seed(), and with step_count::per_row and catch_up the
+  /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those
+  /// of the transforms, the fields, steps(), skipped(), seed(), and with step_count::per_row and catch_up the
   /// counters of the rows and the recorded options of past steps. Arrays that transforms read, such as the
   /// mask of frozen_rows, are yours to add.
   ///
-  /// load() sets the options of a rule that is passed as a variable. It compares those of a const or temporary
-  /// one, and throws where they differ.
+  /// load() sets the options of a rule that is passed as a variable. It compares those of a const or
+  /// temporary one, and throws where they differ.
   template <class Rule, Optimizer StateRule, class T, MemorySpace Space>
   void add(const std::string& name, Rule&& rule, optim::state<StateRule, T, Space>& state) {
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, state);
@@ -135,7 +135,8 @@ class checkpoint {
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
   /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
-  /// copy. The memory of the copy is at most save_options::snapshot_bytes, and is released when the save ends.
+  /// copy. The memory of the copy is at most save_options::snapshot_bytes, and is released when the save
+  /// ends.
   ///
   /// The ticket's wait() throws io_error. The arrays are free when the call returns. A save in the background
   /// is waited for by the next save or load of this object, and by its destructor.
