@@ -30,7 +30,10 @@ class checkpoint_core {
   }
   checkpoint_core(const checkpoint_core&) = delete;
   checkpoint_core& operator=(const checkpoint_core&) = delete;
-  ~checkpoint_core() = default;  // waits for a save in the background
+  /// Waits for a save in the background, which its ticket may keep alive.
+  ~checkpoint_core() {
+    if (background_ != nullptr) background_->wait();
+  }
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
