@@ -22,10 +22,48 @@ namespace ferry::optim {
 /// in double have separate tables.
 template <class Rule>
 class coefficient_history {
+  template <class R>
+  static consteval auto rate_of() {
+    if constexpr (requires(R & a, const R& b) {
+                    a.lr = b.lr;
+                    { a.lr < b.lr } -> std::convertible_to<bool>;
+                    { a.lr == b.lr } -> std::convertible_to<bool>;
+                  })
+      return std::type_identity<std::remove_cvref_t<decltype(std::declval<R&>().lr)>>{};
+    else
+      return std::type_identity<char>{};
+  }
+  using rate_type = typename decltype(rate_of<Rule>())::type;
+
  public:
+  /// Whether the rule has an lr that a schedule may change.
+  static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
+    rule.lr = rate;
+    requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
+  };
   /// The update of a step, computed in Compute.
   template <class Compute>
   using update = decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}));
+
+  /// Steps from `first` on have these options except lr.
+  struct span_of_steps {
+    std::int64_t first;
+    Rule rule;
+  };
+  /// The lr of steps from `first` on, and the largest lr since the span began. A learning-rate schedule adds
+  /// one entry per step.
+  struct rated {
+    std::int64_t first;
+    rate_type lr;
+    rate_type most;
+  };
+  /// What the updates of missed steps are computed from; all that a file needs to keep.
+  struct recording {
+    std::int64_t first = 1;  ///< earlier steps have been applied to all rows
+    bool in_double = false;
+    std::vector<span_of_steps> spans;
+    std::vector<rated> rates;
+  };
 
   /// For step_count::per_row: the step-dependent terms of the updates of steps 1, 2, ..., up to `steps` or to
   /// the step after which they no longer change. For a rule without by_step() the entries are whole updates
@@ -120,6 +158,23 @@ class coefficient_history {
     first_ = step;
   }
 
+  /// A copy of the recorded steps, and its restoration. restore() allocates nothing.
+  /// @{
+  [[nodiscard]] recording recorded() const {
+    const std::lock_guard lock(guard_);
+    return {first_, in_double_, spans_, rates_};
+  }
+  void restore(recording&& saved) noexcept {
+    std::array<std::shared_ptr<void>, 2> dropped;  // after the lock is released
+    const std::lock_guard lock(guard_);
+    spans_.swap(saved.spans);
+    rates_.swap(saved.rates);
+    for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = history_[i].clear();
+    in_double_ = saved.in_double;
+    first_ = saved.first;
+  }
+  /// @}
+
   /// Bytes of host memory of the recorded steps.
   [[nodiscard]] std::size_t history_bytes() const {
     const std::lock_guard lock(guard_);
@@ -128,36 +183,6 @@ class coefficient_history {
   }
 
  private:
-  template <class R>
-  static consteval auto rate_of() {
-    if constexpr (requires(R & a, const R& b) {
-                    a.lr = b.lr;
-                    { a.lr < b.lr } -> std::convertible_to<bool>;
-                    { a.lr == b.lr } -> std::convertible_to<bool>;
-                  })
-      return std::type_identity<std::remove_cvref_t<decltype(std::declval<R&>().lr)>>{};
-    else
-      return std::type_identity<char>{};
-  }
-  using rate_type = typename decltype(rate_of<Rule>())::type;
-  static constexpr bool has_rate = requires(Rule & rule, const rate_type& rate) {
-    rule.lr = rate;
-    requires std::is_same_v<std::remove_cvref_t<decltype(rule.lr)>, rate_type>;
-  };
-
-  /// Steps from `first` on have these options except lr.
-  struct span_of_steps {
-    std::int64_t first;
-    Rule rule;
-  };
-  /// The lr of steps from `first` on, and the largest lr since the span began. A learning-rate schedule adds
-  /// one entry per step.
-  struct rated {
-    std::int64_t first;
-    rate_type lr;
-    rate_type most;
-  };
-
   static auto step_source(const Rule& rule) {
     if constexpr (ScheduledOptimizer<Rule>)
       return rule.by_step();

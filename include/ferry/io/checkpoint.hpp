@@ -1,0 +1,186 @@
+#pragma once
+
+#include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/concepts/optimizer.hpp>
+#include <ferry/error.hpp>
+#include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/io/detail/checkpoint_core.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/rule_options.hpp>
+#include <ferry/io/detail/state_entry.hpp>
+#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/io/save_options.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/records.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <concepts>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Files: checkpoints, .npy and safetensors.
+namespace ferry::io {
+
+/// Tables, optimizers with their states, and numbers, saved together in a folder and loaded again. Training
+/// that goes on from a loaded checkpoint has the bits of training that never stopped.
+///
+///   ferry::io::checkpoint run("run.ckpt");
+///   run.add("weights", table);
+///   run.add("adam", adam, state);
+///   run.add("epoch", epoch);
+///   if (resume) run.load();
+///   ...
+///   run.save();                                  // or: auto saving = run.save_async(exec);
+///
+/// A save is atomic: after a crash, a kill or a full disk the folder holds the checkpoint of before the save
+/// or the new one, complete, and load() finds it. load() checks everything, checksums too, before it changes
+/// anything. docs/checkpoints.md describes the files byte by byte.
+///
+/// The objects are kept as references: they must live, and their memory must stay where it is, until the last
+/// call that uses them. Moving a tensor or a state is allowed. Plans are not saved: make_plan makes them
+/// anew. Calls of several threads are served one after the other. Saves into one folder by two objects or
+/// processes at the same time throw io_error.
+class checkpoint {
+ public:
+  /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.
+  explicit checkpoint(std::string path)
+      : core_(std::make_unique<ferry::detail::checkpoint_core>(std::move(path))) {}
+  checkpoint(checkpoint&&) noexcept = default;
+  checkpoint& operator=(checkpoint&&) noexcept = default;
+  checkpoint(const checkpoint&) = delete;
+  checkpoint& operator=(const checkpoint&) = delete;
+  /// Waits for a save in the background. Its ticket remains valid.
+  ~checkpoint() = default;
+
+  /// The folder.
+  [[nodiscard]] const std::string& path() const { return core_->path(); }
+
+  /// Adds an array under a name of its own: a tensor, slice, view, Kokkos::View with adjacent elements in a
+  /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a
+  /// name that is taken, empty handles, and rows whose elements are not adjacent.
+  template <class Array>
+    requires ArrayLike<std::remove_reference_t<Array>>
+  void add(const std::string& name, Array&& array) {
+    core_->add(std::make_unique<ferry::detail::array_entry>(
+        name, "array", std::vector<ferry::detail::manifest_fact>{},
+        ferry::detail::as_stored("", make_ref(array), name)));
+  }
+  /// Adds a table of 8-bit rows.
+  template <MemorySpace Space>
+  void add(const std::string& name, rowwise_int8_tensor<Space>& table) {
+    core_->add(std::make_unique<ferry::detail::array_entry>(
+        name, "rowwise_int8",
+        std::vector<ferry::detail::manifest_fact>{
+            {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
+        ferry::detail::as_stored("", make_ref(table.records()), name)));
+  }
+  /// Adds a number, an epoch say.
+  template <class Number>
+    requires(std::is_arithmetic_v<Number> && !std::is_const_v<Number>)
+  void add(const std::string& name, Number& number) {
+    ferry::detail::stored_array one;
+    one.schema.dtype = ferry::detail::dtype_name<Number>();
+    one.schema.element_bytes = sizeof(Number);
+    one.label = name;
+    one.row_bytes = one.row_stride = sizeof(Number);
+    one.data = reinterpret_cast<std::byte*>(&number);
+    ferry::detail::choose_chunks(one.schema, one.row_bytes);
+    core_->add(std::make_unique<ferry::detail::array_entry>(
+        name, "value", std::vector<ferry::detail::manifest_fact>{}, std::move(one)));
+  }
+
+  /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those
+  /// of the transforms, the fields, steps(), skipped(), seed(), and with step_count::per_row and catch_up the
+  /// counters of the rows and the recorded options of past steps. Arrays that transforms read, such as the
+  /// mask of frozen_rows, are yours to add.
+  ///
+  /// load() sets the options of a rule that is passed as a variable. It compares those of a const or
+  /// temporary one, and throws where they differ.
+  template <class Rule, Optimizer StateRule, class T, MemorySpace Space>
+  void add(const std::string& name, Rule&& rule, optim::state<StateRule, T, Space>& state) {
+    add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, state);
+  }
+  /// Adds a rule and records: the weights as "<name>/weights", the rest as `name`. The file does not know
+  /// how rows lie in memory: what records have saved loads into a table and a state of these names, and the
+  /// other way round.
+  template <class Rule, Optimizer StateRule, class T, class StateType, MemorySpace Space>
+  void add(const std::string& name, Rule&& rule, optim::records<StateRule, T, StateType, Space>& records) {
+    add(name + "/weights", name, std::forward<Rule>(rule), records);
+  }
+  /// As above, with a name for the weights and one for the state.
+  template <class Rule, Optimizer StateRule, class T, class StateType, MemorySpace Space>
+  void add(const std::string& weights, const std::string& name, Rule&& rule,
+           optim::records<StateRule, T, StateType, Space>& records) {
+    core_->require_name(name);
+    add(weights, records.table());
+    add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
+  }
+
+  /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on
+  /// the tensors, and blocks until the files are on the disk. Throws io_error; the folder then holds the
+  /// checkpoint that it held before.
+  ///
+  /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
+  /// taken back is taken back by its wait().
+  void save(const save_options& options = {}) { core_->save(options); }
+
+  /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
+  /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
+  /// copy. The memory of the copy is at most save_options::snapshot_bytes, and is released when the save
+  /// ends.
+  ///
+  /// The ticket's wait() throws io_error. The arrays are free when the call returns. A save in the background
+  /// is waited for by the next save or load of this object, and by its destructor.
+  template <class Exec>
+  [[nodiscard("the save is still in flight: wait() for its ticket or detach() it")]] ticket save_async(
+      const Exec& exec, const save_options& options = {}) {
+    static_assert(
+        ExecutionSpace<Exec>,
+        "ferry: save_async takes the instance of a Kokkos execution space whose work it comes after.");
+    using backend = execution_backend<Exec>;
+    if (backend::capturing(exec))
+      throw invalid_argument(
+          "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
+    backend::fence(exec, "ferry::save_async");
+    return ferry::detail::ticket_of(core_->save_in_background(options), engine<backend>::get());
+  }
+
+  /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options
+  /// and all checksums are checked first. Throws io_error, which names the entry and both values, and leaves
+  /// all objects as they were. Waits for work in flight on the tensors; blocks.
+  void load(const load_options& options = {}) { core_->load(options); }
+
+ private:
+  template <class StateRule, class Rule, class State>
+  void add_state(const std::string& name, Rule& rule, bool stays, State& state) {
+    using plain = std::remove_const_t<Rule>;
+    using ferry::optim::detail::rule_of;
+    static_assert(
+        std::is_same_v<rule_of<plain>, StateRule>,
+        "ferry: a checkpoint needs the state that make_state made for this optimizer, not for another one.");
+    using space = typename State::memory_space;
+    auto fields =
+        ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
+    const auto put = [&]<class Kept>(std::shared_ptr<Kept> kept) {
+      core_->add(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(kept),
+                                                                           std::move(fields), state.clock()));
+    };
+    if (!stays)
+      put(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
+    else
+      put(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
+  }
+
+  std::unique_ptr<ferry::detail::checkpoint_core> core_;
+};
+
+}  // namespace ferry::io

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <ferry/io/detail/checkpoint_save.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/processors.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/detail/worker_thread.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Writes the rest of a save in a thread of its own. Others may wait for its end.
+class background_save final : public event {
+ public:
+  /// Chunks from `first` on have been copied; `snapshot` is the memory of the copies.
+  background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
+                  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
+      : save_(std::move(save)), snapshot_(std::move(snapshot)) {
+    const signals_elsewhere quiet;
+    thread_ = std::thread([this, first, threads, where = processor_set::of_process()] {
+      where.take();
+      std::exception_ptr found;
+      try {
+        save_->write(first, save_->chunks(), threads);
+        save_->finish();
+      } catch (...) {
+        found = std::current_exception();
+      }
+      save_ = nullptr;  // releases the folder before anyone is told
+      snapshot_ = nullptr;
+      const std::lock_guard lock(guard_);
+      error_ = found;
+      ended_ = true;
+      end_.notify_all();
+    });
+  }
+  ~background_save() override { thread_.join(); }
+
+  void wait() override {
+    std::unique_lock lock(guard_);
+    end_.wait(lock, [this] { return ended_; });
+  }
+  [[nodiscard]] bool ready() override {
+    const std::lock_guard lock(guard_);
+    return ended_;
+  }
+  [[nodiscard]] std::exception_ptr error() {
+    const std::lock_guard lock(guard_);
+    return error_;
+  }
+
+ private:
+  std::unique_ptr<checkpoint_save> save_;
+  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
+  std::mutex guard_;
+  std::condition_variable end_;
+  bool ended_ = false;
+  std::exception_ptr error_;
+  std::thread thread_;
+};
+
+/// A ticket of a save: wait() throws its error.
+inline ticket ticket_of(const std::shared_ptr<background_save>& save,
+                        std::weak_ptr<ticket_state_keeper> keeper) {
+  ticket_state_handle state(new ticket_state);
+  state->done = save;
+  state->resources.push_back(save);
+  state->find_error = [](ticket_state& of) {
+    return static_cast<background_save*>(of.resources.front().get())->error();
+  };
+  state->keeper = std::move(keeper);
+  return ticket(std::move(state));
+}
+
+}  // namespace ferry::detail

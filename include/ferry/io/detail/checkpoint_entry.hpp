@@ -1,0 +1,113 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/checkpoint_save.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/stored_array.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// An array of a checkpoint and the memory that it is loaded into.
+struct load_step {
+  const manifest_array* from;
+  stored_array to;
+  std::string what;  ///< for messages
+};
+
+/// A checkpoint that is being loaded.
+struct load_source {
+  const std::string& path;
+  const checkpoint_files& files;
+  bool convert;  ///< whether floating-point elements may be converted
+
+  [[noreturn]] void fail(const std::string& entry, const std::string& what) const {
+    throw_io_error("checkpoint", path, "entry '" + entry + "': " + what);
+  }
+};
+
+/// An object that was added to a checkpoint.
+class checkpoint_entry {
+ public:
+  explicit checkpoint_entry(std::string name) : name_(std::move(name)) {}
+  checkpoint_entry(const checkpoint_entry&) = delete;
+  checkpoint_entry& operator=(const checkpoint_entry&) = delete;
+  virtual ~checkpoint_entry() = default;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// The object as it is now: facts and arrays, and the arrays' memory in the same order.
+  virtual void describe(manifest_entry& to, std::vector<stored_array>& arrays) const = 0;
+  /// Throws where the file's entry does not fit the object, which stays as it is. Takes the memory that
+  /// commit() needs and lists the arrays to load.
+  virtual void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) = 0;
+  /// After the arrays have been loaded: sets everything else.
+  virtual void commit() noexcept {}
+
+ private:
+  std::string name_;
+};
+
+/// Checks that an array of the file fits the memory, and lists it.
+inline void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
+                      const stored_array& to, std::vector<load_step>& steps) {
+  const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
+  if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
+  if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
+  const bool same = stored->dtype == to.schema.dtype && stored->element_bytes == to.schema.element_bytes;
+  const bool converts = to.convert != nullptr && stored->element_bytes != 0 &&
+                        floating_dtype_bytes(stored->dtype) == stored->element_bytes;
+  if (stored->extents != to.schema.extents || !(same || (from.convert && converts)))
+    from.fail(entry, part + "is " + stored->describe() + " in the file, and '" + to.label + "' is " +
+                         to.schema.describe() +
+                         (!same && converts && stored->extents == to.schema.extents
+                              ? "; load_options::convert would convert it"
+                              : ""));
+  steps.push_back({stored, to, "entry '" + entry + "'" + (part.empty() ? "" : ", array " + part)});
+}
+
+/// Throws unless the file's entry is of this kind.
+inline void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind) {
+  if (stored.kind != kind)
+    from.fail(stored.name,
+              "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
+}
+
+/// A table, an 8-bit table or a number: one array.
+class array_entry final : public checkpoint_entry {
+ public:
+  array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, stored_array array)
+      : checkpoint_entry(std::move(name)),
+        kind_(std::move(kind)),
+        facts_(std::move(facts)),
+        array_(std::move(array)) {}
+
+  void describe(manifest_entry& to, std::vector<stored_array>& arrays) const override {
+    to.kind = kind_;
+    to.facts = facts_;
+    to.arrays.push_back(array_.schema);
+    arrays.push_back(array_);
+  }
+  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override {
+    require_kind(from, stored, kind_);
+    for (const auto& each : facts_) {
+      const manifest_fact* const there = stored.fact(each.name);
+      if (there == nullptr || *there != each)
+        from.fail(name(), each.name + " is " + (there == nullptr ? "missing" : there->describe()) +
+                              " in the file, and " + each.describe() + " here");
+    }
+    load_into(from, name(), stored.array(array_.schema.name), array_, to);
+  }
+
+ private:
+  std::string kind_;
+  std::vector<manifest_fact> facts_;
+  stored_array array_;
+};
+
+}  // namespace ferry::detail

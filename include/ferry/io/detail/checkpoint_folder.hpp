@@ -1,0 +1,198 @@
+#pragma once
+
+#include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/manifest_reader.hpp>
+#include <ferry/io/detail/manifest_writer.hpp>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// The folder of a checkpoint: "manifest", data files "data-<number>", and "lock".
+namespace ferry::detail {
+
+inline constexpr std::string_view data_magic = "ferrydat";
+inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
+
+inline std::string manifest_path(const std::string& folder) { return folder + "/manifest"; }
+inline std::string data_path(const std::string& folder, std::uint64_t number) {
+  return folder + "/data-" + std::to_string(number);
+}
+
+/// Names of the files in a folder; none where it can't be listed.
+inline std::vector<std::string> names_in(const std::string& folder) {
+  struct closer {
+    void operator()(DIR* open) const { closedir(open); }
+  };
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, closer> open(opendir(folder.c_str()));
+  if (open == nullptr) return names;
+  while (const dirent* each = readdir(open.get())) names.emplace_back(each->d_name);
+  return names;
+}
+
+/// The number of a data file's name; 0 for other names.
+inline std::uint64_t data_number(const std::string& name) {
+  if (name.rfind("data-", 0) != 0 || name.size() < 6 || name.size() > 24) return 0;
+  if (name.find_first_not_of("0123456789", 5) != std::string::npos) return 0;
+  errno = 0;
+  const auto number = std::strtoull(name.c_str() + 5, nullptr, 10);
+  return errno == 0 && number <= largest_number ? number : 0;
+}
+
+/// Makes the folder where it is missing. Throws io_error where the path names something else.
+inline void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0) {
+    sync_folder("checkpoint", folder_of(path));
+    return;
+  }
+  const int reason = errno;
+  struct stat found {};
+  if (reason == EEXIST && ::stat(path.c_str(), &found) == 0) {
+    if (S_ISDIR(found.st_mode)) return;
+    throw_io_error("checkpoint", path, "it is a file, and a checkpoint is a folder");
+  }
+  errno = reason;
+  throw_errno("checkpoint", path, "make the folder");
+}
+
+/// Keeps other objects and processes from saving into the same folder. Released by the destructor, and by the
+/// system if the process ends.
+class folder_lock {
+ public:
+  explicit folder_lock(const std::string& folder)
+      : file_(file::open_again((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666),
+              "checkpoint", folder) {
+    if (!file_.is_open()) throw_errno("checkpoint", folder, "open its lock");
+    int result = 0;
+    do {
+      result = ::flock(file_.descriptor(), LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    if (result == 0) return;
+    if (errno == EWOULDBLOCK) file_.fail("another checkpoint object or process is saving into it");
+    // File systems without locks: nothing to do.
+    if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL) file_.fail_by_errno("lock");
+  }
+
+ private:
+  file file_;
+};
+
+/// The manifest of a folder. `missing`, where given, is set instead of an error if there is none.
+inline manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
+  const std::string path = manifest_path(folder);
+  if (missing != nullptr) {
+    struct stat found {};
+    *missing = ::stat(path.c_str(), &found) != 0 && errno == ENOENT;
+    if (*missing) return {};
+  } else {
+    struct stat found {};
+    if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && ::stat(path.c_str(), &found) != 0 &&
+        errno == ENOENT)
+      throw_io_error("checkpoint", folder, "it holds no complete checkpoint: there is no manifest");
+  }
+  const file from = file::open_to_read("checkpoint", path);
+  const std::uint64_t size = from.size();
+  if (size > std::uint64_t{1} << 32) from.fail("it is too long for a manifest");
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  from.read_at(bytes.data(), bytes.size(), 0);
+  return manifest_reader(bytes, path).read();
+}
+
+/// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
+inline void write_manifest(const std::string& folder, const manifest& of) {
+  const std::string bytes = encode(of);
+  atomic_file to("checkpoint", manifest_path(folder));
+  to.content().write_at(bytes.data(), bytes.size(), 0);
+  to.commit();
+}
+
+/// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
+/// that can't be removed are left.
+inline void remove_leftovers(const std::string& folder, const manifest& current) {
+  for (const auto& name : names_in(folder)) {
+    bool needed = true;
+    if (const std::uint64_t number = data_number(name); number != 0)
+      needed = std::any_of(current.files.begin(), current.files.end(),
+                           [&](const manifest_file& each) { return each.number == number; });
+    else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
+      needed = false;
+    if (!needed) ::unlink((folder + "/" + name).c_str());
+  }
+}
+
+/// The number of the next save: above those of all files that any save has left.
+inline std::uint64_t next_number(const std::string& folder, const manifest& current) {
+  std::uint64_t last = current.number;
+  for (const auto& name : names_in(folder)) last = std::max(last, data_number(name));
+  if (last >= largest_number)
+    throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
+  return last + 1;
+}
+
+/// The first bytes of a data file.
+inline std::vector<std::byte> data_header(std::uint64_t number) {
+  std::vector<std::byte> made(data_header_bytes);
+  const std::uint32_t version = manifest::version;
+  std::memcpy(made.data(), data_magic.data(), data_magic.size());
+  std::memcpy(made.data() + 8, &version, sizeof version);
+  std::memcpy(made.data() + 16, &number, sizeof number);
+  return made;
+}
+
+/// A data file without its name in the manifest yet; removed unless it is kept.
+class new_data_file {
+ public:
+  new_data_file(const std::string& folder, std::uint64_t number) : path_(data_path(folder, number)) {
+    const int made =
+        file::open_again(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (made < 0) throw_errno("checkpoint", path_, "create the file");
+    content_ = file(made, "checkpoint", path_);
+    created_ = true;
+    try {
+      const auto header = data_header(number);
+      content_.write_at(header.data(), header.size(), 0);
+    } catch (...) {
+      drop();
+      throw;
+    }
+  }
+  new_data_file(const new_data_file&) = delete;
+  new_data_file& operator=(const new_data_file&) = delete;
+  ~new_data_file() { drop(); }
+
+  [[nodiscard]] const file& content() const { return content_; }
+  /// Brings the content to the disk.
+  void finish() {
+    content_.sync();
+    content_.close();
+  }
+  void keep() { created_ = false; }
+
+ private:
+  void drop() {
+    if (created_) ::unlink(path_.c_str());
+    created_ = false;
+  }
+
+  std::string path_;
+  file content_;
+  bool created_ = false;
+};
+
+}  // namespace ferry::detail

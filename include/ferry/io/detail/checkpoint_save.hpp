@@ -1,0 +1,267 @@
+#pragma once
+
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/crc32c.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/stored_array.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// What is written: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
+struct checkpoint_content {
+  std::vector<manifest_entry> entries;
+  std::vector<stored_array> arrays;
+};
+
+/// One save, from its content to the new manifest. The chunks may be written in several calls and from
+/// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
+class checkpoint_save {
+ public:
+  /// `changes`: writes only what differs from the current checkpoint.
+  checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes)
+      : folder_(folder), content_(std::move(content)) {
+    make_folder(folder);
+    lock_.emplace(folder);
+    old_ = read_old(changes);
+    remove_leftovers(folder, old_);
+    made_.number = next_number(folder, old_);
+    // The new file comes after all old ones; old ones that are no longer needed are dropped by finish().
+    if (changes) {
+      made_.files = old_.files;
+      before_ = std::make_unique<checkpoint_files>(folder, old_);
+    }
+    data_ = std::make_unique<new_data_file>(folder, made_.number);
+    std::size_t array = 0;
+    for (auto& entry : content_.entries) {
+      const manifest_entry* const was = changes ? old_.entry(entry.name) : nullptr;
+      for (auto& each : entry.arrays) {
+        const manifest_array* like = was == nullptr ? nullptr : was->array(each.name);
+        if (like != nullptr && !is_like(*like, each)) like = nullptr;
+        each.chunks.resize(static_cast<std::size_t>(each.chunk_count()));
+        for (std::size_t place = 0; place < each.chunks.size(); ++place)
+          jobs_.push_back({&each, like, &content_.arrays[array], place, nullptr});
+        ++array;
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t chunks() const { return jobs_.size(); }
+  [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const {
+    return static_cast<std::size_t>(jobs_[chunk].to->bytes_of_chunk(jobs_[chunk].place));
+  }
+  /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.
+  void snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads) {
+    std::vector<std::size_t> places;
+    std::size_t place = 0;
+    for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
+    for_each_chunk(end - begin, threads, [&] {
+      return [&, scratch = std::vector<std::byte>(), bounce = bounce_buffer()](std::size_t i) mutable {
+        job& of = jobs_[begin + i];
+        const std::uint64_t offset = of.place * of.to->chunk_bytes;
+        const std::size_t bytes = bytes_of(begin + i);
+        if (of.from->read_device != nullptr) {
+          std::byte* const between = bounce.room(bytes);
+          of.from->read(offset, bytes, between, scratch);
+          std::memcpy(to + places[i], between, bytes);
+        } else {
+          of.from->read(offset, bytes, to + places[i], scratch);
+        }
+        of.snapshot = to + places[i];
+      };
+    });
+  }
+  /// Writes chunks [begin, end).
+  void write(std::size_t begin, std::size_t end, int threads) {
+    for_each_chunk(end - begin, threads, [&] {
+      return [this, begin, own = buffers()](std::size_t i) mutable { write_chunk(jobs_[begin + i], own); };
+    });
+  }
+  /// Brings everything to the disk and makes it the current checkpoint.
+  void finish() {
+    const auto own = static_cast<std::uint32_t>(made_.files.size());
+    // An empty file says nothing; it keeps a save of no bytes like any other.
+    made_.files.push_back({made_.number, data_->content().size()});
+    for (auto& each : jobs_) {
+      manifest_chunk& chunk = each.to->chunks[each.place];
+      if (chunk.piece.file == fresh) chunk.piece.file = own;
+      for (auto& patch : chunk.patches)
+        if (patch.piece.file == fresh) patch.piece.file = own;
+    }
+    made_.entries = content_.entries;
+    drop_unused_files();
+    data_->finish();
+    data_->keep();
+    try {
+      write_manifest(folder_, made_);
+    } catch (...) {
+      remove_unless_current();
+      throw;
+    }
+    before_ = nullptr;
+    remove_leftovers(folder_, made_);
+  }
+
+  /// Bytes that were written.
+  [[nodiscard]] std::uint64_t written() const { return end_.load() - data_header_bytes; }
+
+ private:
+  static constexpr std::uint32_t fresh = 0xFFFFFFFFu;  ///< stands for the new file
+  static constexpr std::uint64_t alignment = 64;
+
+  struct job {
+    manifest_array* to;
+    const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
+    const stored_array* from;
+    std::size_t place;
+    const std::byte* snapshot;
+  };
+  /// Page-locked memory of one thread: a device copies fast into no other.
+  class bounce_buffer {
+   public:
+    std::byte* room(std::size_t bytes) {
+      if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
+      return memory_.data();
+    }
+
+   private:
+    tensor<std::byte, pinned_space> memory_;
+  };
+  struct buffers {
+    std::vector<std::byte> now, old, patch, scratch;
+    std::vector<std::uint32_t> changed;
+    bounce_buffer bounce;
+  };
+
+  static bool is_like(const manifest_array& a, const manifest_array& b) {
+    return a.dtype == b.dtype && a.element_bytes == b.element_bytes && a.extents == b.extents &&
+           a.chunk_bytes == b.chunk_bytes && a.unit_bytes == b.unit_bytes;
+  }
+  /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
+  [[nodiscard]] manifest read_old(bool changes) const {
+    bool missing = false;
+    manifest found = read_manifest(folder_, &missing);
+    if (missing && changes)
+      throw_io_error("checkpoint", folder_,
+                     "it holds no checkpoint yet, so changes can't be saved; save everything first");
+    return found;
+  }
+
+  manifest_piece append(const std::byte* from, std::size_t bytes) {
+    manifest_piece made;
+    made.file = fresh;
+    made.checksum = crc32c(from, bytes);
+    made.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
+    data_->content().write_at(from, bytes, made.offset);
+    data_->content().start_write_back(made.offset, bytes);
+    return made;
+  }
+
+  void write_chunk(const job& of, buffers& own) {
+    const std::size_t bytes = static_cast<std::size_t>(of.to->bytes_of_chunk(of.place));
+    const std::uint64_t offset = of.place * of.to->chunk_bytes;
+    const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.from->in_place(offset);
+    if (now == nullptr) {
+      if (of.from->read_device == nullptr) own.now.resize(bytes);
+      std::byte* const room = of.from->read_device == nullptr ? own.now.data() : own.bounce.room(bytes);
+      of.from->read(offset, bytes, room, own.scratch);
+      now = room;
+    }
+    manifest_chunk& to = of.to->chunks[of.place];
+    if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {append(now, bytes), {}};
+  }
+
+  /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
+  /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
+  bool write_changes(const job& of, const std::byte* now, std::size_t bytes, buffers& own,
+                     manifest_chunk& to) {
+    own.old.resize(bytes);
+    try {
+      before_->read_chunk(*of.before, of.place, own.old.data(), own.scratch, "an array");
+    } catch (const io_error&) {
+      return false;
+    }
+    const std::size_t unit = of.to->unit_bytes;
+    own.changed.clear();
+    for (std::size_t begin = 0; begin < bytes; begin += unit)
+      if (std::memcmp(now + begin, own.old.data() + begin, std::min(unit, bytes - begin)) != 0)
+        own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
+    to = of.before->chunks[of.place];
+    if (own.changed.empty()) return true;
+    const std::size_t patch_bytes = own.changed.size() * (sizeof(std::uint32_t) + unit);
+    std::size_t all = patch_bytes;
+    for (const auto& each : to.patches) all += each.units * (sizeof(std::uint32_t) + unit);
+    if (2 * all > bytes) return false;
+    own.patch.assign(patch_bytes, std::byte{});
+    const std::size_t positions = own.changed.size() * sizeof(std::uint32_t);
+    std::memcpy(own.patch.data(), own.changed.data(), positions);
+    for (std::size_t i = 0; i < own.changed.size(); ++i) {
+      const std::size_t begin = own.changed[i] * unit;
+      std::memcpy(own.patch.data() + positions + i * unit, now + begin, std::min(unit, bytes - begin));
+    }
+    to.patches.push_back(
+        {append(own.patch.data(), patch_bytes), static_cast<std::uint32_t>(own.changed.size())});
+    return true;
+  }
+
+  template <class Visit>
+  void for_each_piece_made(const Visit& visit) {
+    for (auto& entry : made_.entries)
+      for (auto& array : entry.arrays)
+        for (auto& chunk : array.chunks) {
+          visit(chunk.piece);
+          for (auto& patch : chunk.patches) visit(patch.piece);
+        }
+  }
+  /// Leaves only files in the manifest that it still needs, and the new one.
+  void drop_unused_files() {
+    std::vector<bool> used(made_.files.size(), false);
+    used.back() = true;
+    for_each_piece_made([&](manifest_piece& each) { used[each.file] = true; });
+    std::vector<std::uint32_t> place(used.size());
+    std::vector<manifest_file> left;
+    for (std::size_t i = 0; i < used.size(); ++i) {
+      place[i] = static_cast<std::uint32_t>(left.size());
+      if (used[i]) left.push_back(made_.files[i]);
+    }
+    for_each_piece_made([&](manifest_piece& each) { each.file = place[each.file]; });
+    made_.files = std::move(left);
+  }
+  /// After an error of the last step, which may come after the rename.
+  void remove_unless_current() noexcept {
+    try {
+      if (read_manifest(folder_).number == made_.number) return;
+    } catch (...) {
+    }
+    ::unlink(data_path(folder_, made_.number).c_str());
+  }
+
+  std::string folder_;
+  checkpoint_content content_;
+  std::optional<folder_lock> lock_;
+  manifest old_;
+  manifest made_;
+  std::unique_ptr<checkpoint_files> before_;
+  std::unique_ptr<new_data_file> data_;
+  std::vector<job> jobs_;
+  std::atomic<std::uint64_t> end_{data_header_bytes};
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What a checkpoint's manifest says. docs/checkpoints.md describes its bytes; manifest_codec.hpp writes and
+/// reads them.
+namespace ferry::detail {
+
+/// A named fact about an entry: text, or numbers of one type.
+struct manifest_fact {
+  /// The numbers are bit patterns of 8 bytes: of a double, a signed or an unsigned integer.
+  enum kind_of : std::uint8_t { text = 1, real = 2, whole = 3, natural = 4 };
+
+  std::string name;
+  kind_of kind = text;
+  std::string words;
+  std::vector<std::uint64_t> numbers;
+
+  [[nodiscard]] bool operator==(const manifest_fact&) const = default;
+  /// "0.001", "(0.9, 0.999)" or "'adam'", for messages.
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Bytes in a data file, with their CRC-32C.
+struct manifest_piece {
+  std::uint32_t file = 0;  ///< position in manifest::files
+  std::uint64_t offset = 0;
+  std::uint32_t checksum = 0;
+
+  [[nodiscard]] bool operator==(const manifest_piece&) const = default;
+};
+
+/// Units of a chunk that a later save replaced. The piece holds their positions in the chunk, one u32 each,
+/// then the units.
+struct manifest_patch {
+  manifest_piece piece;
+  std::uint32_t units = 0;
+
+  [[nodiscard]] bool operator==(const manifest_patch&) const = default;
+};
+
+/// A part of an array's bytes: a piece, and the patches to apply to it in their order.
+struct manifest_chunk {
+  manifest_piece piece;
+  std::vector<manifest_patch> patches;
+
+  [[nodiscard]] bool operator==(const manifest_chunk&) const = default;
+};
+
+/// An array of an entry: its elements in row-major order, cut into chunks of equal size.
+struct manifest_array {
+  std::string name;   ///< empty for the only array of an entry
+  std::string dtype;  ///< see dtype_name
+  std::uint32_t element_bytes = 1;
+  std::vector<std::uint64_t> extents;
+  std::uint64_t chunk_bytes = 1;  ///< of all chunks but the last
+  std::uint32_t unit_bytes = 1;   ///< what patches replace: a row unless rows are long
+  std::vector<manifest_chunk> chunks;
+
+  [[nodiscard]] bool operator==(const manifest_array&) const = default;
+  [[nodiscard]] std::uint64_t bytes() const {
+    std::uint64_t all = element_bytes;
+    for (const auto extent : extents) all *= extent;
+    return all;
+  }
+  [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const {
+    const std::uint64_t begin = chunk * chunk_bytes;
+    return begin + chunk_bytes < bytes() ? chunk_bytes : bytes() - begin;
+  }
+  [[nodiscard]] std::uint64_t chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
+  /// "f32 [1000 x 128]"
+  [[nodiscard]] std::string describe() const {
+    std::string made =
+        dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
+    for (std::size_t i = 0; i < extents.size(); ++i)
+      made += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
+    return made + "]";
+  }
+};
+
+/// What was added to the checkpoint under one name.
+struct manifest_entry {
+  std::string name;
+  std::string kind;  ///< "array", "rowwise_int8", "state" or "value"
+  std::vector<manifest_fact> facts;
+  std::vector<manifest_array> arrays;
+
+  [[nodiscard]] bool operator==(const manifest_entry&) const = default;
+  [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const {
+    for (const auto& each : facts)
+      if (each.name == wanted) return &each;
+    return nullptr;
+  }
+  [[nodiscard]] const manifest_array* array(std::string_view wanted) const {
+    for (const auto& each : arrays)
+      if (each.name == wanted) return &each;
+    return nullptr;
+  }
+};
+
+/// A data file: its number, which is part of its name, and its size.
+struct manifest_file {
+  std::uint64_t number = 0;
+  std::uint64_t bytes = 0;
+
+  [[nodiscard]] bool operator==(const manifest_file&) const = default;
+};
+
+struct manifest {
+  static constexpr std::uint32_t version = 1;
+
+  std::uint64_t number = 0;  ///< of the save that wrote it
+  std::vector<manifest_file> files;
+  std::vector<manifest_entry> entries;
+
+  [[nodiscard]] bool operator==(const manifest&) const = default;
+  [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const {
+    for (const auto& each : entries)
+      if (each.name == wanted) return &each;
+    return nullptr;
+  }
+};
+
+inline std::string manifest_fact::describe() const {
+  if (kind == text) return "'" + words + "'";
+  std::string made;
+  for (const auto bits : numbers) {
+    std::array<char, 32> digits{};
+    std::string one;
+    if (kind == real) {
+      // The shortest of these that gives the number back.
+      for (int precision = 6; precision <= 17; ++precision) {
+        std::snprintf(digits.data(), digits.size(), "%.*g", precision, std::bit_cast<double>(bits));
+        if (std::bit_cast<std::uint64_t>(std::strtod(digits.data(), nullptr)) == bits) break;
+      }
+      one = digits.data();
+    } else {
+      one = kind == whole ? std::to_string(static_cast<std::int64_t>(bits)) : std::to_string(bits);
+    }
+    made += (made.empty() ? "" : ", ") + one;
+  }
+  return numbers.size() == 1 ? made : "(" + made + ")";
+}
+
+}  // namespace ferry::detail

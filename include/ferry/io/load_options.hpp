@@ -1,0 +1,15 @@
+#pragma once
+
+namespace ferry::io {
+
+/// Options of checkpoint::load.
+struct load_options {
+  /// Converts floating-point elements where the file has another type than the array: f64, f32, f16 and bf16
+  /// into each other, rounded to nearest. Without it another type is an error.
+  bool convert = false;
+  /// Ignores entries of the file that were not added. Without it they are an error, since training would go
+  /// on without them. Every entry that was added must be in the file in any case.
+  bool partial = false;
+};
+
+}  // namespace ferry::io

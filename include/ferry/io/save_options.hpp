@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <limits>
+
+namespace ferry::io {
+
+/// Options of checkpoint::save and checkpoint::save_async.
+struct save_options {
+  /// Writes only what differs from the current checkpoint: rows, or whole pieces of 4 MiB where more than
+  /// half of one differs. Reads the current checkpoint to compare every byte, so nothing is missed.
+  bool changes = false;
+  /// save_async: the most bytes of host memory that hold a copy of the arrays while they are written. What
+  /// does not fit is written before the call returns.
+  std::size_t snapshot_bytes = std::numeric_limits<std::size_t>::max();
+};
+
+}  // namespace ferry::io

@@ -1,0 +1,207 @@
+#include "io/checkpoint_kit.hpp"
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Saves in the background, and saves of changes.
+namespace ferry_test {
+
+namespace {
+
+namespace optim = ferry::optim;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using ferry::mapped_space;
+
+/// A size of several chunks.
+constexpr std::size_t many = 90000, wide = 40;
+
+std::uint64_t bytes_of_file(const std::string& path) {
+  struct stat found {};
+  return ::stat(path.c_str(), &found) == 0 ? static_cast<std::uint64_t>(found.st_size) : 0;
+}
+
+template <class Space>
+std::vector<float> loaded(const std::string& path) {
+  ferry::tensor<float, Space> to("to", many, wide);
+  ferry::io::checkpoint run(path);
+  run.add("table", to);
+  run.load();
+  return take(to);
+}
+
+}  // namespace
+
+TEST_CASE("later verbs do not show in a save in the background", "[io][checkpoint]") {
+  const temporary_folder at;
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> table("table", many, wide);
+  ferry::io::checkpoint run(at.path() + "/run");
+  run.add("table", table);
+  for (const std::size_t room : {std::size_t{0}, std::size_t{5} << 20, ~std::size_t{0}}) {
+    for (int turn = 0; turn < 3; ++turn) {
+      ferry::init::constant(exec, table, static_cast<float>(turn) + 1.0f);
+      auto saving = run.save_async(exec, {.snapshot_bytes = room});
+      ferry::init::constant(exec, table, -5.0f);
+      saving.wait();
+      CHECK(saving.ready());
+      CHECK(loaded<ferry::pageable_space>(run.path()) ==
+            std::vector<float>(many * wide, static_cast<float>(turn) + 1.0f));
+    }
+  }
+}
+
+TEST_CASE("training goes on while its checkpoint is written", "[io][checkpoint]") {
+  const temporary_folder at;
+  const exec_space exec;
+  using run_type = training_run<float, mapped_space, optim::adam, ferry::step_count::catch_up>;
+  run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
+  ferry::io::checkpoint saving(at.path() + "/run"), loading(at.path() + "/run");
+  training.add_to(saving);
+  resumed.add_to(loading);
+  for (std::int64_t begin = 0; begin < 20; begin += 4) {
+    auto saved = saving.save_async(exec);
+    training.train(begin, begin + 4);
+    saved.wait();
+    loading.load();
+    CHECK(resumed.state.steps() == begin);
+    resumed.train(begin, begin + 4);
+    training.require_same(resumed);
+  }
+}
+
+TEST_CASE("tickets of saves outlive their checkpoint, and errors wait in them", "[io][checkpoint]") {
+  const temporary_folder at;
+  const exec_space exec;
+  ferry::ticket late;
+  {
+    ferry::tensor<float, ferry::device_space> table("table", many, wide);
+    ferry::init::constant(exec, table, 3.0f);
+    ferry::io::checkpoint run(at.path() + "/run");
+    run.add("table", table);
+    late = run.save_async(exec);
+    run.save_async(exec).detach();
+    late = run.save_async(exec);
+    auto moved = std::move(run);
+  }
+  CHECK(late.ready());  // the destructor of the checkpoint waits
+  late.wait();
+  CHECK(loaded<ferry::pageable_space>(at.path() + "/run") == std::vector<float>(many * wide, 3.0f));
+
+  // A folder takes the place of the manifest while the save is being written.
+  ferry::tensor<float, ferry::device_space> table("table", many, wide);
+  ferry::init::constant(exec, table, 4.0f);
+  ferry::io::checkpoint run(at.path() + "/other");
+  run.add("table", table);
+  REQUIRE(::mkdir((at.path() + "/other").c_str(), 0777) == 0);
+  auto failing = run.save_async(exec);
+  const bool in_time = ::mkdir((at.path() + "/other/manifest").c_str(), 0777) == 0;
+  if (in_time)
+    CHECK_THROWS_AS(failing.wait(), ferry::io_error);
+  else
+    failing.wait();
+}
+
+TEST_CASE("two savers of one folder are told apart", "[io][checkpoint]") {
+  const temporary_folder at;
+  float number = 1;
+  ferry::io::checkpoint run(at.path() + "/run");
+  run.add("number", number);
+  run.save();
+  const ferry::detail::folder_lock other(run.path());
+  CHECK_THROWS_MATCHES(run.save(), ferry::io_error,
+                       MessageMatches(ContainsSubstring("another checkpoint object or process is saving")));
+  run.load();
+}
+
+TEST_CASE("a save of changes writes the rows that differ", "[io][checkpoint]") {
+  const temporary_folder at;
+  auto random = generator(401);
+  ferry::tensor<float, ferry::device_space> table("table", many, wide);
+  auto now = values<float>(random, many * wide);
+  put(table, now);
+  ferry::io::checkpoint run(at.path() + "/run");
+  run.add("table", table);
+  CHECK_THROWS_MATCHES(run.save({.changes = true}), ferry::io_error,
+                       MessageMatches(ContainsSubstring("save everything first")));
+  run.save();
+  CHECK(bytes_of_file(run.path() + "/data-1") > many * wide * sizeof(float));
+
+  std::uint64_t number = 1;
+  const auto save_changes = [&](std::size_t rows) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t row = random() % many;
+      now[row * wide + random() % wide] += 1.0f;
+    }
+    put(table, now);
+    run.save({.changes = true});
+    ++number;
+    CHECK(loaded<ferry::device_space>(run.path()) == now);
+    return bytes_of_file(run.path() + "/data-" + std::to_string(number));
+  };
+  CHECK(save_changes(0) == 4096);
+  const auto few = save_changes(100);
+  CHECK(few <= 4096 + 100 * (wide * sizeof(float) + 4) + 5 * 64);
+  CHECK(few >= 4096 + 90 * wide * sizeof(float));
+  // Patches upon patches, until they are half of a chunk and it is written anew.
+  std::uint64_t all = 0;
+  for (int turn = 0; turn < 12; ++turn) all += save_changes(6000);
+  CHECK(all < 6 * many * wide * sizeof(float));
+  CHECK(save_changes(4 * many) >= many * wide * sizeof(float));
+  // All chunks were written anew, so nothing else is needed: manifest, lock and one data file.
+  CHECK(entries_of(run.path()) == 3);
+
+  // In the background, too.
+  now[5] = 17.0f;
+  put(table, now);
+  auto saving = run.save_async(exec_space{}, {.changes = true});
+  ferry::init::constant(exec_space{}, table, 0.0f);
+  saving.wait();
+  CHECK(loaded<ferry::device_space>(run.path()) == now);
+
+  // An array of other extents is written in full.
+  ferry::tensor<float, ferry::device_space> other("other", 3, 3);
+  put(other, std::vector<float>(9, 2.0f));
+  ferry::io::checkpoint changed(at.path() + "/run");
+  changed.add("table", other);
+  changed.save({.changes = true});
+  put(other, std::vector<float>(9, 0.0f));
+  changed.load();
+  CHECK(take(other) == std::vector<float>(9, 2.0f));
+  CHECK(entries_of(run.path()) == 3);
+}
+
+TEST_CASE("changes of long rows and of optimizer states are saved", "[io][checkpoint]") {
+  const temporary_folder at;
+  auto random = generator(402);
+  ferry::tensor<std::uint8_t, ferry::device_space> lines("lines", 7, 1000001);
+  auto now = values<std::uint8_t>(random, 7 * 1000001);
+  put(lines, now);
+  using run_type = training_run<float, mapped_space, optim::adam, ferry::step_count::catch_up>;
+  run_type training(optim::adam{.lr = 0.01}), resumed(optim::adam{}, 1);
+  ferry::io::checkpoint run(at.path() + "/run"), back(at.path() + "/run");
+  run.add("lines", lines);
+  training.add_to(run);
+  ferry::tensor<std::uint8_t, ferry::pageable_space> copy("copy", 7, 1000001);
+  back.add("lines", copy);
+  resumed.add_to(back);
+  run.save();
+  for (std::int64_t begin = 0; begin < 12; begin += 3) {
+    training.train(begin, begin + 3);
+    for (const std::size_t place : {std::size_t{0}, now.size() / 2, now.size() - 1}) ++now[place];
+    put(lines, now);
+    run.save({.changes = true});
+    back.load();
+    CHECK(take(copy) == now);
+    training.require_same(resumed);
+  }
+}
+
+}  // namespace ferry_test
