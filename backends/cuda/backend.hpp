@@ -7,6 +7,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "interop.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
@@ -27,6 +28,7 @@ struct cuda_backend : cuda::device_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,
                       cuda::identity_functions,
+                      cuda::interop_functions,
                       cuda::capture_functions,
                       cuda::link_functions,
                       cuda::launch_functions,

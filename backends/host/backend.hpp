@@ -7,6 +7,7 @@
 #include "error.hpp"
 #include "event.hpp"
 #include "identity.hpp"
+#include "interop.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
@@ -27,6 +28,7 @@ struct host_backend : host::device_functions,
                       host::transfer_functions,
                       host::event_functions,
                       host::identity_functions,
+                      host::interop_functions,
                       host::capture_functions,
                       host::link_functions,
                       host::launch_functions,

@@ -178,7 +178,18 @@ TEMPLATE_TEST_CASE("to_kokkos gives a view of the same memory", "[tensor]", ferr
   STATIC_CHECK(decltype(ferry::to_kokkos(fixed))::rank() == 3);
   ferry::tensor<float, TestType> line("line", 9);
   CHECK(ferry::to_kokkos<1>(line).extent(0) == 9);
-  CHECK(ferry::to_kokkos(line).extent(1) == 1);
+  CHECK_THROWS_MATCHES(
+      ferry::to_kokkos(line), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("'line' of rank 1") && ContainsSubstring("to_kokkos<1>(array)")));
+  CHECK(ferry::to_kokkos<1>(line.view()).data() == line.data());
+  CHECK(ferry::to_kokkos<1>(std::as_const(line).view()).extent(0) == 9);
+  ferry::tensor<float, TestType, ferry::extents<ferry::dyn>> list("list", 9);
+  STATIC_CHECK(decltype(ferry::to_kokkos(list))::rank() == 1);
+  STATIC_CHECK(decltype(ferry::to_kokkos(list.view()))::rank() == 1);
+  STATIC_CHECK(decltype(ferry::to_kokkos(list.first(3)))::rank() == 1);
+  CHECK(ferry::to_kokkos(list.first(3)).extent(0) == 3);
+  CHECK(ferry::to_kokkos(cube.view()).extent(1) == 12);
+  CHECK(ferry::to_kokkos(fixed.view()).extent(2) == 4);
 
   // A ferry tensor and the view of it are the same array to the verbs.
   using space = typename ferry::array_traits<decltype(view)>::memory_space;

@@ -1,12 +1,15 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -42,9 +45,12 @@ template <class T, class Space, std::size_t Rank, class Shaped>
 auto unmanaged_view(T* data, const Shaped& array) {
   using view_type = Kokkos::View<typename pointers<T, Rank>::type, Kokkos::LayoutRight, kokkos_space_t<Space>,
                                  Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
-  if (Rank != array.rank() && Rank != 2)
-    throw invalid_argument("ferry::to_kokkos: a view of rank " + std::to_string(Rank) + " was asked for '" +
-                           std::string(array.label()) + "' of rank " + std::to_string(array.rank()));
+  if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
+    throw invalid_argument("ferry::to_kokkos: a view of rank " + std::to_string(Rank) +
+                           " was requested for '" + std::string(array.label()) + "' of rank " +
+                           std::to_string(array.rank()) + "; write ferry::to_kokkos<" +
+                           std::to_string(array.rank()) +
+                           ">(array), or fix the rank in the type of the tensor by ferry::extents");
   return [&]<std::size_t... Axis>(std::index_sequence<Axis...>) {
     if (Rank == array.rank()) return view_type(data, array.extent(Axis)...);
     return view_type(data, (Axis == 0 ? array.rows() : array.width())...);
@@ -54,12 +60,15 @@ auto unmanaged_view(T* data, const Shaped& array) {
 
 }  // namespace detail
 
-/// An unmanaged LayoutRight Kokkos::View over the memory of a tensor or a slice; the memory must outlive it.
+/// An unmanaged LayoutRight Kokkos::View over the memory of a tensor, slice or tensor_view; the memory must
+/// outlive it.
 ///
-///   Rank   rank of the view; default the static rank of the tensor, or 2 (rows x width) for a dynamic rank
-///   array  a tensor or a slice; a const tensor gives a view of const elements
+///   Rank   rank of the view; default the static rank of the array, or 2 for a dynamic rank
+///   array  a tensor, a slice or a view; a const tensor gives a view of const elements
 ///
-/// Waits for nothing. Throws invalid_argument where Rank is neither the rank of the array nor 2.
+/// A view of rank 2 of an array of higher rank is rows x width. Waits for nothing. Throws invalid_argument
+/// where Rank is neither the rank of the array nor 2, and where rank 2 is requested of an array of rank 1,
+/// which stays one.
 template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(tensor<T, Space, Extents>& array) {
   return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
@@ -71,6 +80,13 @@ template <std::size_t Rank = 0, class T, class Space, class Extents>
 [[nodiscard]] auto to_kokkos(const tensor<T, Space, Extents>& array) {
   return detail::unmanaged_view<const T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(
       array.data(), array);
+}
+
+/// As above, for a view.
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_kokkos(const tensor_view<T, Space, Extents>& array) {
+  return detail::unmanaged_view<T, Space, (Rank == 0 ? detail::default_rank<Extents>() : Rank)>(array.data(),
+                                                                                                array);
 }
 
 /// As above, for a slice.

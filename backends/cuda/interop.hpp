@@ -1,0 +1,38 @@
+#pragma once
+
+#include "capture.hpp"
+#include "device.hpp"
+#include "error.hpp"
+
+#include <ferry/memory/detail/memory_place.hpp>
+
+#include <cuda_runtime.h>
+
+namespace ferry::cuda {
+
+/// What other libraries need to know about memory.
+struct interop_functions {
+  /// What the runtime knows about an address. Page-locked memory that the device has at another address than
+  /// the host counts as ordinary memory, because kernels don't reach it by this address; so does null.
+  static memory_place place_of(const void* data) {
+    if (data == nullptr) return {memory_kind::host, default_device()};
+    const device_guard on(default_device());
+    const capture_pause pause(true);
+    cudaPointerAttributes known{};
+    check(cudaPointerGetAttributes(&known, data), "cudaPointerGetAttributes");
+    switch (known.type) {
+      case cudaMemoryTypeDevice:
+        return {memory_kind::device, known.device};
+      case cudaMemoryTypeManaged:
+        return {memory_kind::managed, default_device()};
+      case cudaMemoryTypeHost:
+        return {known.devicePointer == data ? memory_kind::page_locked : memory_kind::host, default_device()};
+      default:
+        return {memory_kind::host, default_device()};
+    }
+  }
+  /// The codes of DLPack for this backend's memory: kDLCUDA, kDLCUDAHost, kDLCUDAManaged.
+  static constexpr dlpack_codes dlpack_devices() { return {2, 3, 13}; }
+};
+
+}  // namespace ferry::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <ferry/memory/detail/memory_place.hpp>
+
+namespace ferry::host {
+
+/// What other libraries need to know about memory.
+struct interop_functions {
+  static memory_place place_of(const void*) { return {memory_kind::host, 0}; }
+  /// The codes of DLPack for this backend's memory.
+  static constexpr dlpack_codes dlpack_devices() { return {1, 1, 1}; }
+};
+
+}  // namespace ferry::host

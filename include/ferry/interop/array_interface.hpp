@@ -1,0 +1,76 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/interop/detail/dlpack_type.hpp>
+#include <ferry/interop/detail/wait_for_tracked.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ferry {
+
+/// The facts of an array as Python's protocols name them: version 3 of `__cuda_array_interface__` for memory
+/// that the device reaches, and of NumPy's `__array_interface__` for host memory. They own nothing.
+struct array_interface {
+  std::vector<std::int64_t> shape;    ///< the extents
+  std::string typestr;                ///< byte order, kind and bytes of an element, "<f4"
+  const void* data = nullptr;         ///< the first element; null for an array without elements
+  bool read_only = false;             ///< second part of the entry `data`
+  std::vector<std::int64_t> strides;  ///< in bytes, one for each extent
+  int version = 3;                    ///< of the protocol
+};
+
+namespace detail {
+
+/// "<f4". There is no sign for bfloat16, which ml_dtypes writes as two bytes; a struct is a number of bytes.
+template <class T>
+std::string type_string() {
+  const char order = sizeof(T) == 1 ? '|' : (std::endian::native == std::endian::little ? '<' : '>');
+  const std::string bytes = std::to_string(sizeof(T));
+  switch (dlpack_code<T>()) {
+    case kDLInt:
+      return order + ("i" + bytes);
+    case kDLUInt:
+      return order + ("u" + bytes);
+    case kDLFloat:
+      return order + ("f" + bytes);
+    case kDLComplex:
+      return order + ("c" + bytes);
+    case kDLBool:
+      return "|b1";
+    case kDLBfloat:
+      return order + ("V" + bytes);
+    default:
+      return "|V" + bytes;
+  }
+}
+
+}  // namespace detail
+
+/// The facts of an array for `__cuda_array_interface__` or `__array_interface__`.
+///
+///   array  anything that verbs take as an array, with any strides; the memory must outlive the use
+///
+/// Blocks until the work of verbs on the array has ended, so the optional entry `stream` may be left out.
+template <ArrayLike Array>
+[[nodiscard]] array_interface to_array_interface(Array& array) {
+  const auto ref = make_ref(array);
+  using element = std::remove_pointer_t<decltype(ref.data)>;
+  array_interface made;
+  made.typestr = detail::type_string<std::remove_const_t<element>>();
+  made.data = ref.size() == 0 ? nullptr : static_cast<const void*>(ref.data);
+  made.read_only = std::is_const_v<element>;
+  for (std::size_t i = 0; i < ref.rank; ++i) {
+    made.shape.push_back(ref.extents[i]);
+    made.strides.push_back(ref.strides[i] * static_cast<std::int64_t>(sizeof(element)));
+  }
+  detail::wait_for_tracked(ref.accesses, !made.read_only);
+  return made;
+}
+
+}  // namespace ferry

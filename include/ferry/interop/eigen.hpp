@@ -1,0 +1,135 @@
+#pragma once
+
+/// @file
+/// Eigen's matrices, arrays and maps as arguments of verbs, and tensors as Eigen::Map. Opt-in: include it
+/// next to ferry.hpp. Needs Eigen 3.4 or later.
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <Eigen/Core>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// A matrix or array of Eigen whose elements lie in memory: no product, sum or other expression.
+template <class T>
+concept EigenArray = requires {
+  typename T::Scalar;
+  typename T::PlainObject;
+  { T::Flags& Eigen::DirectAccessBit } -> std::convertible_to<unsigned>;
+}
+&&std::derived_from<T, Eigen::DenseBase<T>>&& static_cast<bool>(T::Flags& Eigen::DirectAccessBit);
+
+/// Whether rows are adjacent in memory. A vector is an array of rank 1, in either layout.
+template <EigenArray Matrix>
+inline constexpr bool has_eigen_rows = Matrix::IsVectorAtCompileTime != 0 ||
+                                       static_cast<bool>(Matrix::Flags& Eigen::RowMajorBit);
+
+template <class T, EigenArray Matrix>
+array_ref<T, pageable_space> eigen_ref(T* data, const Matrix& matrix) {
+  array_ref<T, pageable_space> made;
+  made.data = data;
+  made.label = "Eigen matrix";
+  if constexpr (Matrix::IsVectorAtCompileTime != 0) {
+    made.rank = 1;
+    made.extents[0] = matrix.size();
+    made.strides[0] = matrix.innerStride();
+  } else {
+    constexpr bool by_rows = has_eigen_rows<Matrix>;
+    made.rank = 2;
+    made.extents[0] = matrix.rows();
+    made.extents[1] = matrix.cols();
+    made.strides[0] = by_rows ? matrix.outerStride() : matrix.innerStride();
+    made.strides[1] = by_rows ? matrix.innerStride() : matrix.outerStride();
+  }
+  return made;
+}
+
+/// The matrix type over an array of `Columns` columns; dyn: known at run time only. Eigen has its own order
+/// for a column.
+template <class T, int Rows, int Columns>
+using eigen_matrix = Eigen::Matrix<std::remove_const_t<T>, Rows, Columns,
+                                   (Columns == 1 && Rows != 1) ? static_cast<int>(Eigen::ColMajor)
+                                                               : static_cast<int>(Eigen::RowMajor)>;
+
+template <class Extents>
+consteval int eigen_columns() {
+  if constexpr (!Extents::has_static_rank)
+    return Eigen::Dynamic;
+  else
+    return static_width<Extents>() == dyn ? Eigen::Dynamic : static_cast<int>(static_width<Extents>());
+}
+
+template <class T, MemorySpace Space, class Extents, class Array>
+auto eigen_map(T* data, const Array& array) {
+  static_assert(
+      Space::is_host_accessible,
+      "ferry: Eigen computes on the host, which can't rely on reaching device_space; bring the rows to the host with ferry::copy or gather.");
+  using matrix = eigen_matrix<T, Eigen::Dynamic, eigen_columns<Extents>()>;
+  using map = Eigen::Map<std::conditional_t<std::is_const_v<T>, const matrix, matrix>>;
+  return map(data, static_cast<Eigen::Index>(array.rows()), static_cast<Eigen::Index>(array.width()));
+}
+
+}  // namespace detail
+
+/// A matrix, array, vector, map, Eigen::Ref or block of Eigen. A type that is a vector has rank 1, a matrix
+/// rank 2. Verbs on rows take row-major matrices only; ferry::copy takes both.
+template <detail::EigenArray Matrix>
+struct array_traits<Matrix> {
+  /// See ferry::array_traits.
+  /// @{
+  static constexpr bool is_writable = static_cast<bool>(Matrix::Flags & Eigen::LvalueBit);
+  using value_type = std::conditional_t<is_writable, typename Matrix::Scalar, const typename Matrix::Scalar>;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width =
+      Matrix::IsVectorAtCompileTime != 0 ? 1
+                                         : (Matrix::ColsAtCompileTime == Eigen::Dynamic
+                                                ? dyn
+                                                : static_cast<std::size_t>(Matrix::ColsAtCompileTime));
+  static auto ref(Matrix& array) { return detail::eigen_ref<value_type>(array.data(), array); }
+  static auto ref(const Matrix& array) {
+    return detail::eigen_ref<std::remove_pointer_t<decltype(array.data())>>(array.data(), array);
+  }
+  /// @}
+};
+
+/// Eigen fixes the layout by the type.
+template <detail::EigenArray Matrix>
+inline constexpr bool is_row_major_v<Matrix> = detail::has_eigen_rows<Matrix>;
+
+/// A tensor, slice or view in host memory as a row-major Eigen::Map: rows x width, for rank 1 a column. A
+/// width that the type fixes is fixed in the map, too. The memory must outlive the map.
+///
+/// Waits for nothing: wait for the tickets of verbs that write to the array, and before writing to the map
+/// also for those that read it.
+/// @{
+template <class T, class Space, class Extents>
+[[nodiscard]] auto to_eigen(tensor<T, Space, Extents>& array) {
+  return detail::eigen_map<T, Space, Extents>(array.data(), array);
+}
+template <class T, class Space, class Extents>
+[[nodiscard]] auto to_eigen(const tensor<T, Space, Extents>& array) {
+  return detail::eigen_map<const T, Space, Extents>(array.data(), array);
+}
+template <class T, class Space, class Extents>
+[[nodiscard]] auto to_eigen(const tensor_slice<T, Space, Extents>& array) {
+  return detail::eigen_map<T, Space, Extents>(array.data(), array);
+}
+template <class T, class Space, class Extents>
+[[nodiscard]] auto to_eigen(const tensor_view<T, Space, Extents>& array) {
+  return detail::eigen_map<T, Space, Extents>(array.data(), array);
+}
+/// @}
+
+}  // namespace ferry

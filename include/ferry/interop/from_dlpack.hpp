@@ -1,0 +1,134 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/interop/detail/dlpack_abi.hpp>
+#include <ferry/interop/detail/dlpack_place.hpp>
+#include <ferry/interop/detail/dlpack_type.hpp>
+#include <ferry/interop/read_only_tensor.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Checks the numbers of a DLTensor; returns its extents. A tensor without extents is one element.
+inline std::size_t dlpack_extents(const std::string& what, const DLTensor& from,
+                                  std::array<std::size_t, max_rank>& extents) {
+  if (from.ndim < 0 || from.ndim > static_cast<std::int32_t>(max_rank))
+    throw invalid_argument(what + " has " + std::to_string(from.ndim) + " extents, must have 0 to " +
+                           std::to_string(max_rank));
+  if (from.ndim == 0) {
+    extents[0] = 1;
+    return 1;
+  }
+  if (from.shape == nullptr) throw invalid_argument(what + " has no extents: the pointer to them is null");
+  const auto rank = static_cast<std::size_t>(from.ndim);
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (from.shape[i] < 0)
+      throw invalid_argument(what + ": extent " + std::to_string(i) + " is " + std::to_string(from.shape[i]));
+    extents[i] = static_cast<std::size_t>(from.shape[i]);
+  }
+  return rank;
+}
+
+/// Throws for strides that are not those of a row-major array. Null means that they are.
+inline void require_compact(const std::string& what, const DLTensor& from, std::size_t size) {
+  if (from.strides == nullptr || size == 0) return;
+  std::int64_t expected = 1;
+  for (std::int32_t i = from.ndim; i-- > 0;) {
+    if (from.shape[i] != 1 && from.strides[i] != expected)
+      throw invalid_argument(what + " has strides " + numbers_text(from.strides, from.ndim) +
+                             ", but a ferry::tensor is row-major without gaps; make it contiguous first");
+    expected *= from.shape[i];
+  }
+}
+
+/// The first element; null for an array without elements.
+inline void* dlpack_data(const std::string& what, const DLTensor& from, std::size_t size,
+                         std::size_t alignment) {
+  if (size == 0) return nullptr;
+  if (from.data == nullptr) throw invalid_argument(what + " has no memory: its pointer is null");
+  const auto address = reinterpret_cast<std::uintptr_t>(from.data) + from.byte_offset;
+  if (address % alignment != 0)
+    throw invalid_argument(what + " begins at an address that is no multiple of " +
+                           std::to_string(alignment) + ", the alignment of its elements");
+  return static_cast<char*>(from.data) + from.byte_offset;
+}
+
+}  // namespace detail
+
+/// Memory of another library as a tensor, from its DLPack object. Nothing is copied.
+///
+///   T        element type, must be the array's; const T gives a read_only_tensor
+///   Space    where the memory lies: device_space (kDLCUDA), pinned_space and mapped_space (page-locked or
+///            managed memory, whatever the producer calls it), pageable_space (any host memory)
+///   Extents  ferry::extents to fix extents in the type, which are then checked; default dynamic_rank
+///   managed  a DLManagedTensorVersioned of DLPack 1, or a DLManagedTensor. Taken over, also where this
+///            throws: its deleter runs once, when the tensor is destroyed.
+///   label    name of the tensor in messages
+///
+/// The tensor is usable in every verb, movable, and may be exported again. It knows of no earlier work of the
+/// producer: it must have been made ready for the stream that ferry uses, which is what the argument of
+/// Python's __dlpack__(stream=...) is for, or be ordered by ferry::after. As for every tensor, work in flight
+/// on it must have ended when it is destroyed.
+///
+/// Throws invalid_argument for a null pointer, another major version, a read-only array taken as T, another
+/// element type, vector lanes, strides that are not those of a row-major array (null strides are), extents
+/// that contradict Extents, and memory that is none of Space.
+template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Managed>
+[[nodiscard]] auto from_dlpack(Managed* managed, const std::string& label = "dlpack") {
+  static_assert(
+      std::is_same_v<Managed, DLManagedTensorVersioned> || std::is_same_v<Managed, DLManagedTensor>,
+      "ferry: from_dlpack takes a DLManagedTensorVersioned* or a DLManagedTensor*; out of a Python capsule cast its pointer to the one that its name says.");
+  using plain = std::remove_const_t<T>;
+  constexpr DLDataType type = detail::dlpack_type<plain>();
+  if (managed == nullptr)
+    throw invalid_argument("ferry::from_dlpack: '" + label + "': the DLPack object is null");
+  // Calls the deleter also if its own construction throws.
+  std::shared_ptr<void> owner(managed, [](Managed* each) {
+    if (each->deleter != nullptr) each->deleter(each);
+  });
+  std::string what = "ferry::from_dlpack: '" + label + "'";
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    if (managed->version.major != DLPACK_MAJOR_VERSION)
+      throw invalid_argument(what + " is of DLPack " + std::to_string(managed->version.major) + "." +
+                             std::to_string(managed->version.minor) +
+                             ", whose layout ferry does not know: it reads " +
+                             std::to_string(DLPACK_MAJOR_VERSION) + ".x");
+  }
+  const DLTensor& from = managed->dl_tensor;
+  std::array<std::size_t, max_rank> extents{};
+  const std::size_t rank = detail::dlpack_extents(what, from, extents);
+  what += " " + detail::numbers_text(from.shape, from.ndim) + " of " + detail::dlpack_type_text(from.dtype);
+  if (from.dtype.code != type.code || from.dtype.bits != type.bits || from.dtype.lanes != type.lanes)
+    throw invalid_argument(what + " is no array of " + detail::dlpack_type_text(type) +
+                           ", the element type that it is taken as");
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned> && !std::is_const_v<T>) {
+    if ((managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0)
+      throw invalid_argument(what + " is read-only; take it as from_dlpack<const T, Space>");
+  }
+  const auto checked =
+      shape<Extents>::make(std::span<const std::size_t>(extents.data(), rank), label, sizeof(plain));
+  detail::require_compact(what, from, checked.size());
+  void* const data = detail::dlpack_data(what, from, checked.size(), alignof(plain));
+  detail::require_place<Space>(what, from.device, data);
+  tensor<plain, Space, Extents> made(label, checked, static_cast<plain*>(data), std::move(owner));
+  if constexpr (std::is_const_v<T>)
+    return read_only_tensor<plain, Space, Extents>(std::move(made));
+  else
+    return made;
+}
+
+}  // namespace ferry

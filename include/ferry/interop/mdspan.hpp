@@ -1,0 +1,196 @@
+#pragma once
+
+/// @file
+/// mdspans as arguments of verbs, and tensors as mdspans: std::mdspan where the standard library has it,
+/// else that of Kokkos. Opt-in: include it next to ferry.hpp.
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/kokkos.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <version>
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#if defined(__cpp_lib_mdspan)
+#include <mdspan>
+#endif
+
+namespace ferry {
+
+namespace detail {
+
+/// An mdspan of any implementation whose elements are plain memory at fixed strides: its accessor neither
+/// converts nor proxies.
+template <class T>
+concept MdspanLike = requires(const T& span) {
+  typename T::extents_type;
+  typename T::layout_type;
+  typename T::accessor_type;
+  typename T::mapping_type;
+  static_cast<typename T::element_type*>(span.data_handle());
+  { span.stride(0) } -> std::convertible_to<std::int64_t>;
+  { T::rank() } -> std::convertible_to<std::size_t>;
+  { T::static_extent(0) } -> std::convertible_to<std::size_t>;
+  requires T::is_always_strided();
+}
+&&std::same_as<typename T::reference, typename T::element_type&>;
+
+/// ferry's space of an mdspan: that of its accessor where it says so, as Kokkos' accessors do.
+template <class Span>
+consteval auto mdspan_space() {
+  if constexpr (requires { typename Span::accessor_type::memory_space; }) {
+    using there = typename Span::accessor_type::memory_space;
+    if constexpr (MemorySpace<there>)
+      return there{};
+    else
+      return space_of<there>();
+  } else {
+    return pageable_space{};
+  }
+}
+
+template <class Span>
+consteval bool has_mdspan_rows() {
+  if constexpr (Span::rank() <= 1) return true;
+#if defined(__cpp_lib_mdspan)
+  if constexpr (std::is_same_v<typename Span::layout_type, std::layout_left>) return false;
+#endif
+#if defined(MDSPAN_IMPL_STANDARD_NAMESPACE)
+  if constexpr (std::is_same_v<typename Span::layout_type, MDSPAN_IMPL_STANDARD_NAMESPACE::layout_left>)
+    return false;
+#endif
+  return true;
+}
+
+template <class Span>
+consteval std::size_t mdspan_width() {
+  std::size_t product = 1;
+  for (std::size_t i = 1; i < Span::rank(); ++i) {
+    if (Span::static_extent(i) == dyn) return dyn;
+    product *= Span::static_extent(i);
+  }
+  return product;
+}
+
+#if defined(__cpp_lib_mdspan)
+namespace mdspans = std;
+#elif defined(MDSPAN_IMPL_STANDARD_NAMESPACE)
+namespace mdspans = MDSPAN_IMPL_STANDARD_NAMESPACE;
+#endif
+
+}  // namespace detail
+
+/// An mdspan: std::mdspan, that of Kokkos, or another implementation's. Its elements lie in the space that
+/// its accessor names (`memory_space`), else in pageable memory; for other memory give
+/// ferry::tensor_view<T, Space>(pointer, rows, width). Verbs on rows take layouts with dense rows,
+/// ferry::copy all strided ones.
+template <detail::MdspanLike Span>
+struct array_traits<Span> {
+  static_assert(Span::rank() <= max_rank, "ferry: an array has at most 8 extents.");
+  /// See ferry::array_traits.
+  /// @{
+  using value_type = typename Span::element_type;
+  using memory_space = decltype(detail::mdspan_space<Span>());
+  static constexpr std::size_t static_width = detail::mdspan_width<Span>();
+  static array_ref<value_type, memory_space> ref(const Span& array) {
+    array_ref<value_type, memory_space> made;
+    made.data = static_cast<value_type*>(array.data_handle());  // Kokkos' handles count their uses
+    made.label = "mdspan";
+    made.rank = Span::rank();
+    for (std::size_t i = 0; i < made.rank; ++i) {
+      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
+      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
+    }
+    if constexpr (Span::rank() == 0) {  // a single element is an array of one
+      made.rank = 1;
+      made.extents[0] = 1;
+      made.strides[0] = 1;
+    }
+    return made;
+  }
+  /// @}
+};
+
+/// False for layout_left. Other layouts are looked at when a verb is called.
+template <detail::MdspanLike Span>
+inline constexpr bool is_row_major_v<Span> = detail::has_mdspan_rows<Span>();
+
+#if defined(__cpp_lib_mdspan) || defined(MDSPAN_IMPL_STANDARD_NAMESPACE)
+
+namespace detail {
+
+template <class Extents, std::size_t Rank>
+struct mdspan_extents {
+  using type = mdspans::dextents<std::size_t, Rank>;
+};
+template <std::size_t... Sizes, std::size_t Rank>
+  requires(Rank == sizeof...(Sizes))
+struct mdspan_extents<extents<Sizes...>, Rank> {
+  using type = mdspans::extents<std::size_t, Sizes...>;
+};
+
+template <class T, MemorySpace Space, class Extents, std::size_t Rank, class Array>
+auto mdspan_of(T* data, const Array& array) {
+  static_assert(
+      Space::is_host_accessible,
+      "ferry: an mdspan with the default accessor is for host code, which can't rely on reaching device_space; use tensor::view() or ferry::to_kokkos in kernels.");
+  using extents_type = typename mdspan_extents<Extents, Rank>::type;
+  if (Rank != array.rank() && (Rank != 2 || array.rank() <= 1))
+    throw invalid_argument("ferry::to_mdspan: an mdspan of rank " + std::to_string(Rank) +
+                           " was requested for '" + std::string(array.label()) + "' of rank " +
+                           std::to_string(array.rank()) + "; write ferry::to_mdspan<" +
+                           std::to_string(array.rank()) + ">(array)");
+  std::array<std::size_t, Rank> sizes{};
+  for (std::size_t i = 0; i < Rank; ++i)
+    sizes[i] = Rank == array.rank() ? array.extent(i) : (i == 0 ? array.rows() : array.width());
+  return mdspans::mdspan<T, extents_type>(data, extents_type(sizes));
+}
+
+template <class Extents, std::size_t Rank>
+inline constexpr std::size_t rank_or_default = Rank == 0 ? default_rank<Extents>() : Rank;
+
+}  // namespace detail
+
+/// A tensor, slice or view in host memory as an mdspan in layout_right; the memory must outlive it. Extents
+/// that the type fixes are fixed in the mdspan, too.
+///
+///   Rank  rank of the mdspan; default the static rank of the array, or 2 (rows x width) for a dynamic rank
+///
+/// Waits for nothing. Throws invalid_argument where Rank is neither the rank of the array nor 2, and where
+/// rank 2 is requested of an array of rank 1.
+/// @{
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_mdspan(tensor<T, Space, Extents>& array) {
+  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
+}
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_mdspan(const tensor<T, Space, Extents>& array) {
+  return detail::mdspan_of<const T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(),
+                                                                                            array);
+}
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_mdspan(const tensor_slice<T, Space, Extents>& array) {
+  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
+}
+template <std::size_t Rank = 0, class T, class Space, class Extents>
+[[nodiscard]] auto to_mdspan(const tensor_view<T, Space, Extents>& array) {
+  return detail::mdspan_of<T, Space, Extents, detail::rank_or_default<Extents, Rank>>(array.data(), array);
+}
+/// @}
+
+#endif
+
+}  // namespace ferry

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/error.hpp>
+#include <ferry/interop/detail/dlpack_abi.hpp>
+#include <ferry/interop/detail/dlpack_place.hpp>
+#include <ferry/interop/detail/dlpack_type.hpp>
+#include <ferry/interop/detail/wait_for_tracked.hpp>
+#include <ferry/interop/read_only_tensor.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// What to_dlpack can hand over: `tensor` is the type behind the owner, const where it is read-only.
+template <class Owner>
+struct dlpack_owner {
+  static constexpr bool is_known = false;
+  static constexpr bool is_shared = false;
+};
+template <class T, class Space, class Extents>
+struct dlpack_owner<tensor<T, Space, Extents>> {
+  static constexpr bool is_known = true;
+  static constexpr bool is_shared = false;
+  using element = T;
+  using memory_space = Space;
+  static auto& get(tensor<T, Space, Extents>& owner) { return owner; }
+};
+template <class T, class Space, class Extents>
+struct dlpack_owner<read_only_tensor<T, Space, Extents>> {
+  static constexpr bool is_known = true;
+  static constexpr bool is_shared = false;
+  using element = const T;
+  using memory_space = Space;
+  static auto& get(read_only_tensor<T, Space, Extents>& owner) { return owner; }
+};
+template <class Array>
+struct dlpack_owner<std::shared_ptr<Array>> {
+  using inner = dlpack_owner<std::remove_const_t<Array>>;
+  static constexpr bool is_known = inner::is_known;
+  static constexpr bool is_shared = true;
+  static auto& get(const std::shared_ptr<Array>& owner) { return *owner; }
+};
+template <class Array>
+requires dlpack_owner<std::remove_const_t<Array>>::is_known struct dlpack_owner<std::shared_ptr<Array>> {
+  using inner = dlpack_owner<std::remove_const_t<Array>>;
+  static constexpr bool is_known = true;
+  static constexpr bool is_shared = true;
+  using element =
+      std::conditional_t<std::is_const_v<Array>, const typename inner::element, typename inner::element>;
+  using memory_space = typename inner::memory_space;
+  static auto& get(const std::shared_ptr<Array>& owner) { return *owner; }
+};
+
+/// The object that a consumer of DLPack owns.
+template <class Managed, class Owner>
+struct dlpack_export {
+  using facts = dlpack_owner<Owner>;
+
+  Managed managed{};
+  Owner owner{};
+  std::array<std::int64_t, max_rank> extents{};
+  std::array<std::int64_t, max_rank> strides{};
+
+  /// Called once, by the consumer. Verbs whose work the consumer did not wait for may still use the memory.
+  static void release(Managed* self) noexcept {
+    const std::unique_ptr<dlpack_export> whole(static_cast<dlpack_export*>(self->manager_ctx));
+    try {
+      if constexpr (facts::is_shared) {
+        if (whole->owner.use_count() == 1) wait_for_tracked(whole->owner->accesses(), true);
+      } else {
+        wait_for_tracked(whole->owner.accesses(), true);
+      }
+    } catch (...) {  // the device failed, so nothing is in flight
+    }
+  }
+};
+
+template <class Managed, class Owner, class Order>
+Managed* export_by_dlpack(Owner& owner, std::optional<DLDevice> as, const Order& order) {
+  using exported = dlpack_export<Managed, Owner>;
+  using facts = typename exported::facts;
+  using space = typename facts::memory_space;
+  constexpr bool read_only = std::is_const_v<typename facts::element>;
+  constexpr bool versioned = std::is_same_v<Managed, DLManagedTensorVersioned>;
+  static_assert(
+      versioned || !read_only,
+      "ferry: a DLManagedTensor can't say that its array is read-only; export a DLManagedTensorVersioned.");
+  constexpr DLDataType type = dlpack_type<typename facts::element>();
+  if constexpr (facts::is_shared)
+    if (owner == nullptr) throw invalid_argument("ferry::to_dlpack: the shared pointer to a tensor is null");
+  auto& array = facts::get(owner);
+  if (array.rank() == 0)
+    throw invalid_argument("ferry::to_dlpack: the tensor is an empty handle without extents");
+  const bool some = array.size() != 0;
+  const memory_place place = some ? device_backend<space>::place_of(array.data()) : place_of_nothing<space>();
+  const DLDevice device = as.value_or(own_device<space>(place));
+  if (!may_present<space>(place, device))
+    throw invalid_argument("ferry::to_dlpack: '" + std::string(array.label()) + "' is " +
+                           kind_text(place.kind) + " (" + device_text(own_device<space>(place)) +
+                           "), which can't be presented as that of " + device_text(device));
+
+  auto made = std::make_unique<exported>();
+  order(array.accesses(), !read_only);
+  made->owner = std::move(owner);  // the last step that changes anything: nothing throws from here
+  std::int64_t stride = 1;
+  const auto& held = facts::get(made->owner);
+  for (std::size_t i = held.rank(); i-- > 0;) {
+    made->extents[i] = static_cast<std::int64_t>(held.extent(i));
+    made->strides[i] = stride;
+    stride *= made->extents[i] == 0 ? 1 : made->extents[i];
+  }
+  DLTensor& to = made->managed.dl_tensor;
+  to.data = some ? const_cast<void*>(static_cast<const void*>(held.data())) : nullptr;
+  to.device = device;
+  to.ndim = static_cast<std::int32_t>(held.rank());
+  to.dtype = type;
+  to.shape = made->extents.data();
+  to.strides = made->strides.data();
+  to.byte_offset = 0;
+  if constexpr (versioned) {
+    made->managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
+    made->managed.flags = read_only ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+  }
+  made->managed.deleter = &exported::release;
+  made->managed.manager_ctx = made.get();
+  return &made.release()->managed;
+}
+
+template <class Managed, class Array>
+consteval void require_dlpack_export() {
+  using plain = std::remove_cvref_t<Array>;
+  static_assert(
+      std::is_same_v<Managed, DLManagedTensorVersioned> || std::is_same_v<Managed, DLManagedTensor>,
+      "ferry: to_dlpack makes a DLManagedTensorVersioned, or, with that as template argument, a DLManagedTensor.");
+  static_assert(
+      dlpack_owner<plain>::is_known,
+      "ferry: to_dlpack takes a ferry::tensor, a ferry::read_only_tensor or a std::shared_ptr to one; views, slices and other arrays do not own their memory.");
+  if constexpr (dlpack_owner<plain>::is_known)
+    static_assert(
+        (!std::is_lvalue_reference_v<Array> && !std::is_const_v<Array>) || dlpack_owner<plain>::is_shared,
+        "ferry: to_dlpack takes the tensor over; write std::move(tensor), or keep it in a std::shared_ptr and hand over that.");
+}
+
+/// Takes a tensor, or shares one.
+template <class Managed, class Array, class Order>
+Managed* hand_over(Array&& array, std::optional<DLDevice> as, const Order& order) {
+  require_dlpack_export<Managed, Array>();
+  if constexpr (dlpack_owner<std::remove_cvref_t<Array>>::is_shared) {
+    std::remove_cvref_t<Array> another(array);
+    return export_by_dlpack<Managed>(another, as, order);
+  } else {
+    return export_by_dlpack<Managed>(array, as, order);
+  }
+}
+
+}  // namespace detail
+
+/// An array as a DLPack object that owns it, for a consumer in another library. Nothing is copied.
+///
+///   Managed  DLManagedTensorVersioned (default), or DLManagedTensor for consumers from before DLPack 1.0
+///   array    a tensor or read_only_tensor, which is taken over (std::move), or a std::shared_ptr to one,
+///            which stays usable; a pointer to a const one and a read_only_tensor are exported as read-only
+///   as       the device to present the memory as; default what it is: kDLCUDA, kDLCUDAHost or
+///            kDLCUDAManaged, kDLCPU for pageable_space and on a host backend. Memory of pinned_space and
+///            mapped_space may be presented as kDLCPU or as the device's (kDLCUDA), too, for consumers that
+///            know no better.
+///
+/// The caller owns the result and calls its deleter, once, from any thread; the deleter waits for the work of
+/// verbs on the array and frees it. The strides are always set. Blocks until the work of verbs on the array
+/// has ended, so that any consumer on any stream may use it. Later verbs on a shared array don't know of the
+/// consumer's work, nor it of theirs: order them with ferry::after.
+///
+/// Throws invalid_argument for an empty handle and for a device that the memory can't be presented as,
+/// std::bad_alloc, and device_error; the array is then unchanged.
+template <class Managed = DLManagedTensorVersioned, class Array>
+  requires(!ExecutionSpace<Array>)
+[[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
+    Array&& array, std::optional<DLDevice> as = {}) {
+  return detail::hand_over<Managed>(std::forward<Array>(array), as, [](const auto& accesses, bool writes) {
+    detail::wait_for_tracked(accesses, writes);
+  });
+}
+
+/// As above, for a consumer that works on the stream of `exec`: work that is enqueued on `exec` after this
+/// call comes after that of earlier verbs on the array. On a device nothing blocks. Throws invalid_argument
+/// where `exec` is being captured into a graph.
+template <class Managed = DLManagedTensorVersioned, ExecutionSpace Exec, class Array>
+[[nodiscard("the caller owns the DLPack object and must call its deleter")]] Managed* to_dlpack(
+    const Exec& exec, Array&& array, std::optional<DLDevice> as = {}) {
+  return detail::hand_over<Managed>(std::forward<Array>(array), as,
+                                    [&exec](const auto& accesses, bool writes) {
+                                      detail::wait_for_tracked(exec, accesses, writes, "to_dlpack");
+                                    });
+}
+
+}  // namespace ferry
