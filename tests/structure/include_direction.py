@@ -38,7 +38,7 @@ OPEN_TO = {
     "bags": {"tensor", "runtime", "plan", "rows", "int8", "optim"},
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
-    "loader": {"memory", "runtime", "plan"},
+    "loader": {"memory", "tensor", "runtime", "plan"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }

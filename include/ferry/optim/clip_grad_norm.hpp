@@ -9,13 +9,14 @@ namespace ferry::optim {
 ///
 ///   exec      the execution space instance that the work is enqueued on
 ///   max_norm  largest norm, >= 0
-///   grads     as for grad_norm, but of elements that may be written. The gradients of sparse_grads are scaled
-///             where they lie, before they are combined, which scales their sum by the same factor
+///   grads     as for grad_norm, but of elements that may be written. The gradients of sparse_grads are
+///             scaled where they lie, before they are combined, which scales their sum by the same factor
 ///
 /// Does not wait for the device: the factor stays there, and a step that follows on `exec` reads the scaled
 /// gradients. Where the norm is infinite or NaN the gradients become zero or NaN, as torch's do without
 /// error_if_nonfinite; loss_scale leaves such steps out. To save the pass that scales, wait for grad_norm and
-/// give grad_total::factor(max_norm) to grad_scale. Throws what grad_norm throws, and for a negative max_norm.
+/// give grad_total::factor(max_norm) to grad_scale. Throws what grad_norm throws, and for a negative
+/// max_norm.
 template <class Exec, class... Grads>
 [[nodiscard]] grad_total clip_grad_norm(const Exec& exec, double max_norm, Grads&&... grads) {
   ::ferry::detail::require_execution_space<Exec>();

@@ -27,8 +27,8 @@ class grad_total {
   /// Whether wait() would return without blocking. Never blocks.
   [[nodiscard]] bool ready() const { return work_.ready(); }
 
-  /// The factor that clip_grad_norm applies to the gradients: min(1, max_norm / (norm + 1e-6)); NaN for a norm
-  /// that is NaN. Blocks as wait() does. Throws invalid_argument for a negative max_norm.
+  /// The factor that clip_grad_norm applies to the gradients: min(1, max_norm / (norm + 1e-6)); NaN for a
+  /// norm that is NaN. Blocks as wait() does. Throws invalid_argument for a negative max_norm.
   [[nodiscard]] double factor(double max_norm) {
     require_not_negative("grad_total", "max_norm", max_norm);
     const double made = max_norm / (wait() + 1e-6);

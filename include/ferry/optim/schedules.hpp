@@ -64,9 +64,9 @@ inline double cosine_annealing_lr(double lr, std::int64_t step, std::int64_t t_m
   return eta_min + (lr - eta_min) * (1.0 + std::cos(turn)) / 2.0;
 }
 
-/// torch's CosineAnnealingWarmRestarts (Loshchilov and Hutter, "SGDR", 2017): a half cosine from lr to eta_min
-/// over t_0 steps, then from lr again, each time over t_mult times as many steps. `step` may be a fraction:
-/// torch's scheduler.step(epoch + i / batches).
+/// torch's CosineAnnealingWarmRestarts (Loshchilov and Hutter, "SGDR", 2017): a half cosine from lr to
+/// eta_min over t_0 steps, then from lr again, each time over t_mult times as many steps. `step` may be a
+/// fraction: torch's scheduler.step(epoch + i / batches).
 inline double cosine_annealing_warm_restarts(double lr, double step, std::int64_t t_0,
                                              std::int64_t t_mult = 1, double eta_min = 0.0) {
   detail::require_steps("cosine_annealing_warm_restarts", step);

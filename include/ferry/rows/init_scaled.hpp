@@ -114,10 +114,10 @@ void kaiming_normal(const Exec& exec, Array&& array, const kaiming_options& opti
   normal(exec, array, 0.0, over > 0.0 ? gain / std::sqrt(over) : 0.0, seed);
 }
 
-/// torch.nn.init.trunc_normal_: the normal distribution with `mean` and `deviation`, restricted to [low, high]
-/// and computed from one uniform number by the inverse of its distribution function. torch's defaults are
-/// mean 0, deviation 1, low -2 and high 2. Throws invalid_argument unless deviation > 0 and low <= high, and
-/// where the interval is so far from the mean that it has no probability in double.
+/// torch.nn.init.trunc_normal_: the normal distribution with `mean` and `deviation`, restricted to [low,
+/// high] and computed from one uniform number by the inverse of its distribution function. torch's defaults
+/// are mean 0, deviation 1, low -2 and high 2. Throws invalid_argument unless deviation > 0 and low <= high,
+/// and where the interval is so far from the mean that it has no probability in double.
 template <class Exec, class Array>
 void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation, double low, double high,
                   std::uint64_t seed) {
