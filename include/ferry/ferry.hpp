@@ -31,6 +31,10 @@
 #include <ferry/memory/trim.hpp>
 #include <ferry/optim/catch_up.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/optim/clip_grad_norm.hpp>
+#include <ferry/optim/grad_norm.hpp>
+#include <ferry/optim/grad_total.hpp>
+#include <ferry/optim/loss_scale.hpp>
 #include <ferry/optim/make_records.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
@@ -51,6 +55,7 @@
 #include <ferry/optim/rules/rprop.hpp>
 #include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/rules/sparse_adam.hpp>
+#include <ferry/optim/schedules.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/optim/step.hpp>
 #include <ferry/optim/transforms/clip_norm.hpp>
@@ -81,6 +86,7 @@
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
 #include <ferry/rows/init.hpp>
+#include <ferry/rows/init_scaled.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/rows/scatter_add.hpp>
 #include <ferry/runtime/after.hpp>

@@ -39,7 +39,7 @@ OPEN_TO = {
     "bags": {"tensor", "runtime", "plan", "rows", "int8", "optim"},
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
-    "loader": {"memory", "runtime", "plan"},
+    "loader": {"memory", "plan", "runtime", "tensor"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <ferry/loader/detail/lane.hpp>
+#include <ferry/loader/detail/slot_ring.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/event.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+
+namespace ferry::detail {
+
+/// The thread of a prefetcher whose batches travel: it enqueues the transfers in order and watches for the
+/// ends of transfers and of the user's work. It polls, because a thread that blocks on a device spins.
+class mover {
+ public:
+  mover(slot_ring& ring, lane& way, const slot_layout& layout) : ring_(ring), lane_(way), layout_(layout) {}
+
+  void run() noexcept {
+    std::unique_lock lock(ring_.guard);
+    auto since = slot::clock::now();
+    while (!ring_.stops()) {
+      try {
+        const bool sent = send_made(lock);
+        const bool ended = look_for_ends(lock);
+        if (sent || ended) since = slot::clock::now();
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        ring_.broken = std::current_exception();
+        ring_.is_ready.notify_all();
+        return;
+      }
+      if (ring_.stops()) return;
+      if (ring_.next_is_made()) continue;
+      if (landed_ < ring_.ready || ring_.retired < ring_.released) {
+        // The longer nothing ends, the less it matters how soon the end is seen.
+        using std::chrono::microseconds;
+        const auto pause = std::clamp<slot::clock::duration>((slot::clock::now() - since) / 16,
+                                                             microseconds(10), microseconds(500));
+        ring_.changed.wait_for(lock, pause);
+      } else {
+        ring_.changed.wait(
+            lock, [this] { return ring_.stops() || ring_.next_is_made() || ring_.retired < ring_.released; });
+        since = slot::clock::now();
+      }
+    }
+  }
+
+ private:
+  bool send_made(std::unique_lock<std::mutex>& lock) {
+    bool any = false;
+    for (; !ring_.stops() && ring_.next_is_made(); any = true) {
+      slot& of = ring_.of(ring_.ready);
+      if (of.failure == nullptr) {
+        lock.unlock();
+        of.sent = slot::clock::now();
+        const std::int64_t bytes = send(of);
+        lock.lock();
+        ring_.clock_of(of.number).times.bytes += bytes;
+      }
+      ++ring_.ready;
+      ring_.is_ready.notify_all();
+    }
+    return any;
+  }
+  /// An error of the transfer is the batch's.
+  std::int64_t send(slot& of) {
+    try {
+      return lane_.send(of, layout_, static_cast<std::int64_t>(of.samples.size()));
+    } catch (...) {
+      of.failure = std::current_exception();
+      return 0;
+    }
+  }
+
+  bool look_for_ends(std::unique_lock<std::mutex>& lock) {
+    bool any = false;
+    for (; landed_ < ring_.ready; ++landed_, any = true) {
+      slot& of = ring_.of(landed_);
+      const event_handle end = of.arrived;
+      lock.unlock();
+      const bool ended = end == nullptr || end->ready();
+      lock.lock();
+      if (!ended) break;
+      const auto now = slot::clock::now();
+      if (end != nullptr)
+        ring_.clock_of(of.number).times.transfer += slot_ring::seconds(now - std::max(of.sent, last_landed_));
+      last_landed_ = now;
+    }
+    for (; ring_.retired < std::min(ring_.released, landed_); any = true) {
+      slot& of = ring_.of(ring_.retired);
+      lock.unlock();
+      const bool ended = (of.released == nullptr || of.released->ready()) && is_idle(*of.host_accesses) &&
+                         is_idle(*of.device_accesses);
+      lock.lock();
+      if (!ended) break;
+      ring_.retire();
+    }
+    return any;
+  }
+  /// Whether the verbs of all instances that use a slot have ended.
+  static bool is_idle(access_tracker& accesses) {
+    constexpr auto nobody = ~instance_id{0};
+    for (const event_handle& each : accesses.before_write(nobody))
+      if (each != nullptr && !each->ready()) return false;
+    accesses.wait_for_all();  // they have ended: this drops them
+    return true;
+  }
+
+  slot_ring& ring_;
+  lane& lane_;
+  const slot_layout& layout_;
+  std::int64_t landed_ = 0;  ///< batches whose transfer has ended
+  slot::clock::time_point last_landed_{};
+};
+
+}  // namespace ferry::detail

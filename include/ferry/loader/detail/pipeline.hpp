@@ -1,0 +1,246 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/loader/batch_request.hpp>
+#include <ferry/loader/detail/batch_order.hpp>
+#include <ferry/loader/detail/lane.hpp>
+#include <ferry/loader/detail/mover.hpp>
+#include <ferry/loader/detail/progress_bar.hpp>
+#include <ferry/loader/detail/slot_ring.hpp>
+#include <ferry/loader/epoch_times.hpp>
+#include <ferry/loader/prefetch_options.hpp>
+#include <ferry/runtime/detail/processors.hpp>
+#include <ferry/runtime/detail/worker_thread.hpp>
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Makes a batch in the memory of a slot.
+class batch_maker {
+ public:
+  batch_maker() = default;
+  batch_maker(const batch_maker&) = delete;
+  batch_maker& operator=(const batch_maker&) = delete;
+  virtual ~batch_maker() = default;
+  virtual void make(const batch_request& request, std::byte* const* data) const = 0;
+};
+
+/// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
+class pipeline {
+ public:
+  pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
+           const batch_order& order, const prefetch_options& options, std::size_t depth)
+      : layout_(std::move(layout)),
+        options_(options),
+        maker_(std::move(maker)),
+        lane_(std::move(way)),
+        ring_(order, options.first_epoch, depth),
+        mover_(ring_, *lane_, layout_),
+        bar_(options.progress),
+        where_(processor_set::of_process()) {
+    for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
+    for (int i = 0; i < options.workers; ++i) threads_.push_back(std::make_unique<worker_thread>(where_));
+    if (lane_->travels()) threads_.push_back(std::make_unique<worker_thread>(where_));
+    // Nothing throws from here on.
+    for (int i = 0; i < options.workers; ++i)
+      threads_[static_cast<std::size_t>(i)]->begin(
+          [](void* self, int worker) noexcept { static_cast<pipeline*>(self)->work(worker); }, this, i);
+    if (lane_->travels())
+      threads_.back()->begin([](void* self, int) noexcept { static_cast<pipeline*>(self)->mover_.run(); },
+                             this, 0);
+  }
+  pipeline(const pipeline&) = delete;
+  pipeline& operator=(const pipeline&) = delete;
+  ~pipeline() { close(); }
+
+  /// The next batch; null at the end of an epoch, and after the last one.
+  slot* next() {
+    if (!in_own_process())
+      throw invalid_argument(
+          "ferry::prefetcher: this process was forked from the one that made the prefetcher and has none of its threads; make the prefetcher after the fork");
+    if (in_next_.exchange(true))
+      throw invalid_argument(
+          "ferry::prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
+    const leaving back{in_next_};
+    release();
+    slot* const got = wait_for_batch();
+    if (got != nullptr && got->arrived != nullptr) lane_->order(*got->arrived);
+    return got;
+  }
+
+  /// Stops and frees everything. Waits for the source's calls in progress and for the work on the slots.
+  /// Afterwards next() throws. Does nothing in a child process.
+  void close() noexcept {
+    if (!in_own_process()) return;
+    {
+      const std::lock_guard lock(ring_.guard);
+      if (std::exchange(ring_.closed, true)) return;
+      ring_.stop.store(true, std::memory_order_relaxed);
+    }
+    ring_.is_free.notify_all();
+    ring_.changed.notify_all();
+    ring_.is_ready.notify_all();
+    for (const auto& each : threads_) each->wait();
+    threads_.clear();
+    bar_.end();
+    for (slot& each : ring_.slots) {
+      wait_for(*each.host_accesses);
+      wait_for(*each.device_accesses);
+    }
+    lane_->close();
+    for (slot& each : ring_.slots) {
+      each.arrived = nullptr;
+      each.released = nullptr;
+    }
+  }
+
+  [[nodiscard]] bool in_own_process() const { return ::getpid() == process_; }
+  [[nodiscard]] const slot_layout& layout() const { return layout_; }
+  [[nodiscard]] const batch_order& order() const { return ring_.order; }
+  [[nodiscard]] std::size_t depth() const { return ring_.slots.size(); }
+
+  [[nodiscard]] std::vector<epoch_times> times() const {
+    std::vector<epoch_times> made;
+    const std::lock_guard lock(ring_.guard);
+    for (const auto& each : ring_.clocks) {
+      made.push_back(each.times);
+      made.back().load /= options_.workers;
+    }
+    return made;
+  }
+
+ private:
+  using clock = slot::clock;
+
+  struct leaving {
+    std::atomic<bool>& flag;
+    ~leaving() { flag = false; }
+  };
+
+  /// Gives the served batch back.
+  void release() {
+    std::unique_lock lock(ring_.guard);
+    if (ring_.closed)
+      throw invalid_argument(
+          "ferry::prefetcher: Kokkos was finalized, which stops its prefetchers; end the loop before Kokkos::finalize");
+    if (ring_.released == ring_.served) return;
+    slot& of = ring_.of(ring_.released);
+    lock.unlock();
+    of.released = lane_->mark();
+    if (!lane_->travels()) of.host_accesses->wait_for_all();
+    lock.lock();
+    ++ring_.released;
+    if (lane_->travels())
+      ring_.changed.notify_one();
+    else
+      ring_.retire();
+  }
+
+  slot* wait_for_batch() {
+    std::unique_lock lock(ring_.guard);
+    const auto begin = clock::now();
+    const std::int64_t number = ring_.served;
+    const bool ends = number > 0 && number % order().batches() == 0 && told_ != number;
+    if (ends || number == ring_.all) {
+      if (ends) {
+        auto& last = ring_.clock_of(number - 1);
+        last.times.wall = slot_ring::seconds(begin - last.begin);
+      }
+      told_ = number;
+      bar_.end();
+      return nullptr;
+    }
+    const auto is_there = [&] { return ring_.ready > number || ring_.broken != nullptr || ring_.closed; };
+    if (options_.timeout.count() == 0)
+      ring_.is_ready.wait(lock, is_there);
+    else if (!ring_.is_ready.wait_for(lock, options_.timeout, is_there))
+      throw error("ferry::prefetcher: batch " + std::to_string(number % order().batches()) + " of epoch " +
+                  std::to_string(order().epoch_of(number)) + " was not there within the timeout of " +
+                  std::to_string(options_.timeout.count()) + " ms");
+    if (ring_.closed) throw invalid_argument("ferry::prefetcher: it was stopped while next() waited");
+    if (ring_.ready == number) std::rethrow_exception(ring_.broken);
+    slot& got = ring_.of(number);
+    if (got.failure != nullptr) std::rethrow_exception(got.failure);
+    ++ring_.served;
+    got.served = clock::now();
+    auto& now = ring_.clock_of(number);
+    if (now.times.batches == 0) now.begin = begin;
+    ++now.times.batches;
+    now.times.samples += static_cast<std::int64_t>(got.samples.size());
+    now.times.wait += slot_ring::seconds(got.served - begin);
+    now.times.wall = slot_ring::seconds(got.served - now.begin);
+    bar_.show(now.times, order().batches());
+    return &got;
+  }
+
+  /// The life of a worker.
+  void work(int worker) noexcept {
+    std::vector<std::byte*> data(layout_.fields.size());
+    std::unique_lock lock(ring_.guard);
+    while (true) {
+      ring_.is_free.wait(lock, [this] { return ring_.stops() || ring_.may_claim(); });
+      if (ring_.stops()) return;
+      slot& of = ring_.of(ring_.claimed);
+      of.number = ring_.claimed++;
+      of.made = false;
+      of.failure = nullptr;
+      lock.unlock();
+      const auto begin = clock::now();
+      try {
+        order().list(of.number, of.samples);
+        for (std::size_t i = 0; i < data.size(); ++i) data[i] = of.host + layout_.fields[i].offset;
+        maker_->make(
+            {order().epoch_of(of.number), of.number % order().batches(), of.samples, worker, &ring_.stop},
+            data.data());
+      } catch (...) {
+        of.failure = std::current_exception();
+      }
+      lock.lock();
+      ring_.clock_of(of.number).times.load += slot_ring::seconds(clock::now() - begin);
+      of.made = true;
+      if (of.failure != nullptr) ring_.failed = true;
+      if (lane_->travels()) {
+        ring_.changed.notify_one();
+      } else {
+        while (ring_.next_is_made()) ++ring_.ready;
+        ring_.is_ready.notify_all();
+      }
+    }
+  }
+
+  static void wait_for(access_tracker& accesses) noexcept {
+    try {
+      accesses.wait_for_all();
+    } catch (const std::exception& lost) {
+      std::fprintf(stderr, "ferry: %s\n", lost.what());
+    }
+  }
+
+  slot_layout layout_;
+  prefetch_options options_;
+  pid_t process_ = ::getpid();
+  std::unique_ptr<batch_maker> maker_;
+  std::unique_ptr<lane> lane_;
+  slot_ring ring_;
+  mover mover_;
+  progress_bar bar_;
+  std::int64_t told_ = 0;  ///< number of the batch before which next() has told that an epoch ended
+  std::atomic<bool> in_next_{false};
+  processor_set where_;
+  std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <ferry/loader/epoch_times.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace ferry::detail {
+
+/// "epoch 3 [#######........] 120/256  48.2 batches/s  12 % waiting"
+inline std::string progress_line(const epoch_times& times, std::int64_t batches) {
+  constexpr std::int64_t cells = 32;
+  const std::int64_t full = batches > 0 ? times.batches * cells / batches : cells;
+  std::string bar(static_cast<std::size_t>(std::clamp<std::int64_t>(full, 0, cells)), '#');
+  bar.resize(cells, '.');
+  char line[160];
+  std::snprintf(line, sizeof line, "epoch %lld [%s] %lld/%lld  %.1f batches/s  %.0f %% waiting",
+                static_cast<long long>(times.epoch), bar.c_str(), static_cast<long long>(times.batches),
+                static_cast<long long>(batches),
+                times.wall > 0.0 ? static_cast<double>(times.batches) / times.wall : 0.0,
+                times.wall > 0.0 ? 100.0 * times.wait / times.wall : 0.0);
+  return line;
+}
+
+/// Draws progress_line on stderr, ten times a second at most, where that is a terminal.
+class progress_bar {
+ public:
+  explicit progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+
+  void show(const epoch_times& times, std::int64_t batches) {
+    if (!wanted_) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (times.batches < batches && now < due_) return;
+    due_ = now + std::chrono::milliseconds(100);
+    std::fprintf(stderr, "\r%s\033[K", progress_line(times, batches).c_str());
+    open_ = true;
+  }
+  /// Ends the line of an epoch.
+  void end() {
+    if (open_) std::fputc('\n', stderr);
+    open_ = false;
+  }
+
+ private:
+  bool wanted_;
+  bool open_ = false;
+  std::chrono::steady_clock::time_point due_{};
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace ferry {
+
+/// What becomes of the samples of an epoch that do not fill a batch.
+enum class last_batch {
+  keep,  ///< the last batch has fewer samples
+  drop   ///< they are left out of this epoch
+};
+
+/// Options of a prefetcher.
+struct prefetch_options {
+  std::int64_t batch = 1;  ///< samples of a batch, >= 1; with `ranks`, of a batch of each rank
+  /// Slots of the ring, >= 2: batches that are being made, travel, or are in use. 0: workers + 2, the fewest
+  /// that keep all stages busy. More even out stages whose times vary.
+  int depth = 0;
+  int workers = 1;  ///< threads that make batches, >= 1
+  /// The seed of the order of the samples, see permutation; every epoch has another order. Without a seed the
+  /// samples come in their own order.
+  std::optional<std::uint64_t> shuffle = std::nullopt;
+  last_batch last = last_batch::keep;  ///< what becomes of samples that do not fill a batch
+  std::int64_t epochs = 1;             ///< epochs to serve; 0: without end
+  std::int64_t first_epoch = 0;        ///< number of the first epoch, to go on after a restart
+  int rank = 0;                        ///< number of this process among `ranks`
+  int ranks = 1;                       ///< processes that share the samples of each epoch
+  /// How long next() waits for a batch before it throws; 0: without limit.
+  std::chrono::milliseconds timeout{0};
+  bool progress = false;  ///< whether next() shows a progress bar on stderr, if that is a terminal
+};
+
+}  // namespace ferry

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/loader/batch_source.hpp>
+#include <ferry/loader/detail/living_pipelines.hpp>
+#include <ferry/loader/detail/pipeline.hpp>
+#include <ferry/loader/epoch_times.hpp>
+#include <ferry/loader/prefetch_options.hpp>
+#include <ferry/loader/prefetched_batch.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Space, class Values>
+struct batch_of_values;
+template <class Space, class... T>
+struct batch_of_values<Space, std::tuple<T...>> {
+  using type = prefetched_batch<Space, T...>;
+  static slot_layout layout(const auto& fields, std::int64_t batch) {
+    slot_layout made;
+    std::size_t at = 0;
+    (made.add(fields[at++], sizeof(T), batch), ...);
+    return made;
+  }
+};
+
+template <class Source>
+class maker_of final : public batch_maker {
+ public:
+  explicit maker_of(Source source) : source_(std::move(source)) {}
+  void make(const batch_request& request, std::byte* const* data) const override {
+    source_.fill(request, data);
+  }
+
+ private:
+  Source source_;
+};
+
+}  // namespace detail
+
+/// Makes batches ahead of the training loop: worker threads call the source, the batches land in a ring of
+/// page-locked slots, and travel to the device on a stream of their own while the step before computes.
+///
+///   ferry::prefetcher batches(exec, ferry::samples_of(features, labels),
+///                             {.batch = 256, .workers = 4, .shuffle = 42, .epochs = 10});
+///   for (int epoch = 0; epoch < 10; ++epoch)
+///     while (auto batch = batches.next()) {
+///       auto [x, label] = batch->arrays();       // in device_space
+///       step(exec, ...);                         // enqueued on exec
+///     }
+///
+/// Batches come in the order of the epoch, whatever worker makes them. A batch is valid until the next call
+/// of next(). Its slot is used again once the work that `exec` was given up to that call has ended, and the
+/// verbs on its arrays on all instances; kernels of other instances must come before that work, see
+/// ferry::after. On a host backend batches are used where they were made, and nothing travels.
+///
+/// What the source throws is thrown by the next() that would have returned the batch, after all batches
+/// before it, and by each later one. One thread at a time calls next(). The destructor stops at any point: it
+/// waits for the calls of the source in progress, see batch_request::stopping, and for the work on `exec`.
+/// Kokkos::finalize does the same with prefetchers that still live. The threads are the prefetcher's own; in
+/// a process that was forked next() throws.
+template <class Exec, class Source>
+class prefetcher {
+  using lane = detail::lane_of<Exec>;
+  using batches = detail::batch_of_values<typename lane::batch_space, typename Source::values>;
+
+ public:
+  using batch_type = typename batches::type;  ///< a prefetched_batch
+
+  /// Starts to make batches.
+  ///
+  ///   exec     the execution space instance that uses the batches
+  ///   source   samples_of, made_by or an object like them, see batch_source.hpp; copied or moved from
+  ///   options  see prefetch_options
+  ///
+  /// Throws invalid_argument for options outside of their range, bad_alloc, budget_exceeded, and
+  /// std::system_error where no thread can be started.
+  prefetcher(const Exec& exec, Source source, const prefetch_options& options = {})
+      : pipeline_(start(exec, std::move(source), options)) {
+    detail::require_execution_space<Exec>();
+  }
+
+  /// The next batch of the epoch, an empty optional at its end and, after the last epoch, from then on. The
+  /// call after the end of an epoch returns the first batch of the next one, which was prefetched meanwhile.
+  /// Blocks until the batch is made; not for its transfer, which later work of the instance comes after.
+  /// Gives the batch before it back. Throws what the source has thrown; invalid_argument in a forked process,
+  /// where another thread is in next(), after Kokkos::finalize, and while the instance is being captured into
+  /// a graph; error after the timeout, after which it may be called again.
+  [[nodiscard]] std::optional<batch_type> next() {
+    detail::slot* const got = pipeline_->next();
+    if (got == nullptr) return std::nullopt;
+    const auto& order = pipeline_->order();
+    return batch_type(*got, pipeline_->layout(), order.epoch_of(got->number), got->number % order.batches());
+  }
+
+  /// Batches of an epoch of this rank.
+  [[nodiscard]] std::int64_t batches_per_epoch() const { return pipeline_->order().batches(); }
+  /// Number of slots.
+  [[nodiscard]] std::size_t depth() const { return pipeline_->depth(); }
+  /// Where the time of each epoch begun went, up to now.
+  [[nodiscard]] std::vector<epoch_times> times() const { return pipeline_->times(); }
+  /// times() as a table, a line for each epoch.
+  [[nodiscard]] std::string report() const { return to_string(times()); }
+
+ private:
+  static std::shared_ptr<detail::pipeline> start(const Exec& exec, Source source,
+                                                 const prefetch_options& options) {
+    const detail::batch_order order(source.samples(), options);
+    const auto layout = batches::layout(source.fields(), options.batch);
+    const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
+    return std::make_shared<detail::pipeline>(std::make_unique<lane>(exec, layout, depth),
+                                              std::make_unique<detail::maker_of<Source>>(std::move(source)),
+                                              layout, order, options, depth);
+  }
+
+  detail::pipeline_owner pipeline_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/square_sums.hpp>
+#include <ferry/optim/grad_total.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The gradients of an argument of grad_norm: an array, or the array of sparse_grads.
+template <class Grads>
+auto& gradients_in(Grads& grads) {
+  if constexpr (requires { grads.plan; })
+    return grads.grads;
+  else
+    return grads;
+}
+
+/// The work of grad_norm and clip_grad_norm in one launch_context.
+template <class Exec>
+class norm_job {
+ public:
+  explicit norm_job(launch_context<Exec>& of) : of_(of) {
+    of.refuse_capture("but the norm is for the host; end the capture first");
+  }
+
+  /// Throws before anything is enqueued.
+  template <class Grads>
+  void check(const Grads& grads) {
+    using arrays = std::remove_cvref_t<decltype(gradients_in(grads))>;
+    require_rows<arrays>();
+    require_reach<Exec, arrays>();
+    const auto array = make_ref(gradients_in(grads));
+    static_assert(NumberElement<std::remove_const_t<typename decltype(array)::value_type>>,
+                  "ferry: the norm of gradients needs elements that are numbers.");
+    require_dense_rows(of_.verb(), array);
+    require_direct_reach(of_.verb(), of_.exec(), array);
+    if constexpr (requires { grads.plan; }) {
+      const auto& plan = grads.plan;
+      if (plan.storage() == nullptr || plan.storage()->backend != execution_backend<Exec>::name)
+        throw invalid_argument(std::string("ferry::") + of_.verb() + ": the plan of " + array.describe() +
+                               " is empty, or the other backend made it");
+      if (plan.positions() != array.rows())
+        throw invalid_argument(std::string("ferry::") + of_.verb() + ": the plan has " +
+                               std::to_string(plan.positions()) + " positions for the rows of " +
+                               array.describe());
+    }
+    most_ = std::max(most_, array.size());
+  }
+
+  void begin() {
+    result_ = engine<execution_backend<Exec>>::get()->pinned_scratch(2 * sizeof(double));
+    of_.hold(result_);
+    total_ = of_.template scratch<double>(2);
+    sums_[0] = of_.template scratch<double>(lanes_of(most_));
+    sums_[1] = of_.template scratch<double>(lanes_of(lanes_of(most_)));
+    launch(of_.exec(), of_.label("zero"), 1, kernels::set_zero{total_});
+  }
+
+  /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; where
+  /// `Writes`, after the reads, too.
+  template <bool Writes, class Grads>
+  void add(Grads& grads) {
+    auto array = make_ref(gradients_in(grads));
+    using value = std::remove_const_t<typename decltype(array)::value_type>;
+    if constexpr (Writes) {
+      require_mutable<std::remove_reference_t<decltype(gradients_in(grads))>>();
+      of_.writes_to(array);
+    } else {
+      of_.reads_from(array);
+    }
+    const fast_divisor width(array.width());
+    if constexpr (requires { grads.plan; }) {
+      of_.use(grads.plan.storage());
+      const plan_storage& plan = *grads.plan.storage();
+      sum(kernels::combined_squares<value>{array.data, array.row_stride(), width, array.size(), plan.order,
+                                           plan.segment_begin, plan.unique_count});
+    } else {
+      sum(kernels::dense_squares<value>{array.data, array.row_stride(), width, array.size()});
+    }
+  }
+
+  /// total_[0] becomes the norm, total_[1] the factor; no limit where max_norm is negative.
+  void limit(double max_norm) {
+    launch(of_.exec(), of_.label("root"), 1, kernels::finish_norm{total_, max_norm});
+  }
+
+  template <class Grads>
+  void scale(Grads& grads) {
+    auto array = make_ref(gradients_in(grads));
+    using value = typename decltype(array)::value_type;
+    static_assert(!std::is_integral_v<value>,
+                  "ferry: clip_grad_norm scales gradients of float, double, half_t or bhalf_t.");
+    launch(of_.exec(), of_.label("scale"), array.size(),
+           kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()),
+                                        total_ + 1});
+  }
+
+  [[nodiscard]] optim::grad_total finish() {
+    transfer(of_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, total_,
+             device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
+    return {of_.finish(), std::move(result_)};
+  }
+
+ private:
+  static std::int64_t lanes_of(std::int64_t count) {
+    return (count + kernels::sum_block - 1) / kernels::sum_block * kernels::sum_lanes;
+  }
+
+  template <class Terms>
+  void sum(const Terms& terms) {
+    if (terms.count == 0) return;
+    const std::string& label = of_.label("squares");
+    std::int64_t count = lanes_of(terms.count);
+    int at = 0;
+    launch(of_.exec(), label, count, kernels::sum_lane<Terms>{terms, sums_[0]});
+    for (; count > kernels::sum_lanes; at = 1 - at) {
+      const kernels::lower_sums lower{sums_[at], count};
+      count = lanes_of(count);
+      launch(of_.exec(), label, count, kernels::sum_lane<kernels::lower_sums>{lower, sums_[1 - at]});
+    }
+    launch(of_.exec(), label, 1, kernels::add_total{sums_[at], count, total_});
+  }
+
+  launch_context<Exec>& of_;
+  std::shared_ptr<void> result_;
+  double* total_ = nullptr;
+  double* sums_[2] = {};
+  std::int64_t most_ = 0;
+};
+
+}  // namespace ferry::detail

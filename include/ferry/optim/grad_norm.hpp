@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/optim/detail/measure_norm.hpp>
+#include <ferry/optim/grad_total.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <utility>
+
+namespace ferry::optim {
+
+/// The gradient of a table of which a batch names some rows, for grad_norm and clip_grad_norm: one row of
+/// `grads` for each index of `plan`. Gradients of one row are combined before their norm is taken, as torch
+/// does by coalescing.
+///
+///   optim::clip_grad_norm(exec, 1.0, optim::sparse_grads(plan, grads), dense_grads);
+template <class Grads>
+struct sparse_grads {
+  row_plan plan;  ///< of the batch's indices
+  Grads& grads;   ///< one row per index
+
+  /// Copies the plan, which shares its arrays, and refers to the gradients, which must outlive this object.
+  sparse_grads(row_plan of, Grads& values) : plan(std::move(of)), grads(values) {}
+};
+
+/// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
+/// squares over several tables and dense arrays.
+///
+///   exec   the execution space instance that the work is enqueued on
+///   grads  each an array of numbers with dense rows, in memory that `exec` reaches, or sparse_grads of a
+///          plan that the type of `exec` made and of such an array
+///
+/// Does not wait for the device: grad_total::wait() does. The squares are summed in double and in an order
+/// that depends on the extents alone, so every backend gives the same bits. Positions of a plan without a row
+/// (bounds) count nothing; the verb that steps with the plan reports them. The gradients must live until the
+/// work has ended. Throws invalid_argument for strided rows, for a plan with another number of positions, and
+/// for memory that the device does not reach.
+template <class Exec, class... Grads>
+[[nodiscard]] grad_total grad_norm(const Exec& exec, const Grads&... grads) {
+  ::ferry::detail::require_execution_space<Exec>();
+  static_assert(sizeof...(Grads) >= 1, "ferry: grad_norm needs gradients: arrays or sparse_grads.");
+  ::ferry::detail::launch_context<Exec> of(exec, "grad_norm");
+  ::ferry::detail::norm_job<Exec> job(of);
+  (job.check(grads), ...);
+  job.begin();
+  (job.template add<false>(grads), ...);
+  job.limit(-1.0);
+  return job.finish();
+}
+
+}  // namespace ferry::optim

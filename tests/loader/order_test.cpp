@@ -1,0 +1,180 @@
+#include <ferry/error.hpp>
+#include <ferry/loader/detail/batch_order.hpp>
+#include <ferry/loader/permutation.hpp>
+
+#include "support/random.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+/// The order of an epoch, and which samples a batch has.
+namespace ferry_test {
+
+namespace {
+
+using ferry::last_batch;
+using ferry::permutation;
+using ferry::prefetch_options;
+using ferry::detail::batch_order;
+
+std::vector<std::int64_t> listed(const permutation& order) {
+  std::vector<std::int64_t> made(static_cast<std::size_t>(order.size()));
+  for (std::size_t i = 0; i < made.size(); ++i) made[i] = order(static_cast<std::int64_t>(i));
+  return made;
+}
+bool is_permutation(std::vector<std::int64_t> values) {
+  std::sort(values.begin(), values.end());
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a permutation has each number once, for every size", "[permutation]") {
+  auto random = generator();
+  for (std::int64_t size = 0; size < 600; ++size) {
+    CAPTURE(size);
+    REQUIRE(is_permutation(listed(permutation(size, random(), random()))));
+  }
+  for (const std::int64_t size : {1023, 1024, 1025, 4096, 4097, 65535, 65536, 65537, 99991, 262145}) {
+    CAPTURE(size);
+    REQUIRE(is_permutation(listed(permutation(size, random()))));
+  }
+}
+
+TEST_CASE("a permutation of a huge range stays inside and does not repeat", "[permutation]") {
+  for (const std::int64_t size :
+       {(std::int64_t{1} << 40) + 12345, std::numeric_limits<std::int64_t>::max()}) {
+    const permutation order(size, 9);
+    std::vector<std::int64_t> some;
+    for (std::int64_t i = 0; i < 20000; ++i) some.push_back(order(size - 1 - 7 * i));
+    std::sort(some.begin(), some.end());
+    CHECK(some.front() >= 0);
+    CHECK(some.back() < size);
+    CHECK(std::adjacent_find(some.begin(), some.end()) == some.end());
+  }
+}
+
+TEST_CASE("a permutation depends on seed and epoch alone", "[permutation]") {
+  CHECK(listed(permutation(1000, 5, 3)) == listed(permutation(1000, 5, 3)));
+  CHECK(listed(permutation(1000, 5, 3)) != listed(permutation(1000, 5, 4)));
+  CHECK(listed(permutation(1000, 5, 3)) != listed(permutation(1000, 6, 3)));
+  // These values are the contract: a restarted run has the same order.
+  const permutation fixed(10, 42, 1);
+  std::vector<std::int64_t> now = listed(fixed);
+  CHECK(is_permutation(now));
+  CHECK_THROWS_AS(permutation(-1), ferry::invalid_argument);
+}
+
+// Over many seeds every sample is equally likely in every place, and all orders of three come about.
+TEST_CASE("permutations are spread evenly", "[permutation]") {
+  constexpr std::int64_t size = 13;
+  constexpr int seeds = 26000;
+  std::vector<int> counts(size * size);
+  std::map<std::vector<std::int64_t>, int> orders;
+  for (int seed = 0; seed < seeds; ++seed) {
+    const permutation order(size, static_cast<std::uint64_t>(seed));
+    for (std::int64_t i = 0; i < size; ++i) ++counts[static_cast<std::size_t>(i * size + order(i))];
+    ++orders[listed(permutation(3, static_cast<std::uint64_t>(seed)))];
+  }
+  double chi = 0;
+  const double expected = static_cast<double>(seeds) / size;
+  for (const int count : counts) chi += (count - expected) * (count - expected) / expected;
+  // (13 - 1)^2 = 144 degrees of freedom: mean 144, deviation 17. The seeds are fixed, so this never varies.
+  CHECK(chi < 144 + 6 * 17);
+  CHECK(orders.size() == 6);
+  for (const auto& each : orders) CHECK(std::abs(each.second - seeds / 6) < 6 * std::sqrt(seeds / 6.0));
+}
+
+TEST_CASE("the batches of all ranks have each sample of an epoch once, and equal numbers", "[order]") {
+  auto random = generator();
+  const auto any = [&](int from, int to) { return std::uniform_int_distribution<int>(from, to)(random); };
+  for (int round = 0; round < 300; ++round) {
+    const std::int64_t samples = any(0, 300);
+    prefetch_options options{.batch = any(1, 40), .epochs = any(1, 3), .ranks = any(1, 7)};
+    options.last = any(0, 1) == 0 ? last_batch::keep : last_batch::drop;
+    if (any(0, 1) == 0) options.shuffle = random();
+    CAPTURE(samples, options.batch, options.ranks, options.last == last_batch::keep);
+    std::vector<std::int64_t> batches;
+    for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+      std::vector<std::int64_t> seen;
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        options.rank = rank;
+        const batch_order order(samples, options);
+        batches.push_back(order.batches());
+        REQUIRE(order.all_batches() == options.epochs * order.batches());
+        for (std::int64_t k = 0; k < order.batches(); ++k) {
+          std::vector<std::int64_t> one;
+          order.list(epoch * order.batches() + k, one);
+          const bool full = static_cast<std::int64_t>(one.size()) == options.batch;
+          REQUIRE((full || (options.last == last_batch::keep && k == order.batches() - 1)));
+          seen.insert(seen.end(), one.begin(), one.end());
+        }
+      }
+      std::sort(seen.begin(), seen.end());
+      REQUIRE(std::adjacent_find(seen.begin(), seen.end()) == seen.end());
+      const std::int64_t step = options.batch * options.ranks;
+      const std::int64_t served = options.last == last_batch::keep ? samples : samples / step * step;
+      REQUIRE(static_cast<std::int64_t>(seen.size()) == served);
+      if (!seen.empty()) REQUIRE((seen.front() >= 0 && seen.back() < samples));
+    }
+    REQUIRE(std::count(batches.begin(), batches.end(), batches.front()) ==
+            static_cast<std::ptrdiff_t>(batches.size()));
+  }
+}
+
+TEST_CASE("batch k of all ranks together does not depend on their number", "[order]") {
+  const auto of_ranks = [](int ranks, std::int64_t k) {
+    std::vector<std::int64_t> all;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::vector<std::int64_t> one;
+      batch_order(1000, {.batch = 24 / ranks, .shuffle = 3, .rank = rank, .ranks = ranks}).list(k, one);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  };
+  for (const std::int64_t k : {0, 7, 41}) {
+    CHECK(of_ranks(2, k) == of_ranks(1, k));
+    CHECK(of_ranks(8, k) == of_ranks(1, k));
+  }
+}
+
+TEST_CASE("every epoch has another order, and first_epoch goes on with it", "[order]") {
+  std::vector<std::int64_t> first, second, resumed;
+  const batch_order both(100, {.batch = 100, .shuffle = 8, .epochs = 2});
+  both.list(0, first);
+  both.list(1, second);
+  batch_order(100, {.batch = 100, .shuffle = 8, .first_epoch = 1}).list(0, resumed);
+  CHECK(first != second);
+  CHECK(second == resumed);
+  batch_order(100, {.batch = 100}).list(0, first);
+  CHECK(std::is_sorted(first.begin(), first.end()));
+}
+
+TEST_CASE("options outside of their range are refused", "[order]") {
+  const auto refused = [](const prefetch_options& options) {
+    CHECK_THROWS_AS(batch_order(10, options), ferry::invalid_argument);
+  };
+  refused({.batch = 0});
+  refused({.depth = 1});
+  refused({.depth = -1});
+  refused({.workers = 0});
+  refused({.epochs = -1});
+  refused({.first_epoch = -1});
+  refused({.rank = 1});
+  refused({.rank = -1, .ranks = 2});
+  refused({.ranks = 0});
+  refused({.batch = std::numeric_limits<std::int64_t>::max(), .ranks = 2});
+  refused({.timeout = std::chrono::milliseconds(-1)});
+  CHECK_THROWS_AS(batch_order(-1, {}), ferry::invalid_argument);
+}
+
+}  // namespace ferry_test
