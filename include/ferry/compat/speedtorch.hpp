@@ -1,8 +1,7 @@
 #pragma once
 
 /// @file
-/// SpeedTorch's classes on ferry's verbs, see docs/speedtorch.md. Include it next to ferry.hpp, which does not
-/// include it.
+/// SpeedTorch's classes on ferry's verbs, see docs/speedtorch.md. Opt-in: include it next to ferry.hpp.
 
 #include <ferry/compat/co_occurrence.hpp>
 #include <ferry/compat/data_gadget.hpp>
