@@ -49,7 +49,8 @@ void replay(const layout& source, const layout& sink, std::size_t transfers) {
   auto expected = values<float>(random, static_cast<std::size_t>(sink.size));
   auto from = make<FromSpace>("from", values<float>(random, static_cast<std::size_t>(source.size)));
   auto to = make<ToSpace>("to", expected);
-  const auto here = array_in(from, source), there = array_in(to, sink);
+  const auto here = array_in(from, source);
+  const auto there = array_in(to, sink);
   ferry::copy(on.exec(), here, there).wait();  // loads the kernels
   check(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeThreadLocal));
   ferry::ticket ticket = ferry::copy(on.exec(), here, there);
@@ -116,6 +117,26 @@ TEST_CASE("a copy through slots is refused in a capture, which goes on", "[copy]
   check(cudaStreamEndCapture(on.handle(), &captured));
   REQUIRE(captured != nullptr);
   check(cudaGraphDestroy(captured));
+}
+
+TEST_CASE("copy takes layouts that Kokkos::deep_copy refuses between host and device", "[copy]") {
+  const exec_space exec;
+  Kokkos::View<float**, Kokkos::LayoutLeft, Kokkos::HostSpace> here("here", 37, 65);
+  const Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace> there("there", 37, 65);
+  for (std::size_t i = 0; i < 37; ++i)
+    for (std::size_t j = 0; j < 65; ++j) here(i, j) = static_cast<float>(i * 100 + j);
+  CHECK_THROWS(Kokkos::deep_copy(there, here));
+  ferry::copy(exec, here, there).wait();
+  const auto seen = Kokkos::create_mirror_view_and_copy(Kokkos::HostSpace{}, there);
+  bool equal = true;
+  for (std::size_t i = 0; i < 37; ++i)
+    for (std::size_t j = 0; j < 65; ++j) equal = equal && seen(i, j) == here(i, j);
+  CHECK(equal);
+  Kokkos::deep_copy(here, -1.0f);
+  ferry::copy(exec, there, here).wait();
+  for (std::size_t i = 0; i < 37; ++i)
+    for (std::size_t j = 0; j < 65; ++j) equal = equal && seen(i, j) == here(i, j);
+  CHECK(equal);
 }
 
 }  // namespace ferry_test

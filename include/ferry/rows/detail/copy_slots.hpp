@@ -122,7 +122,6 @@ class copy_slots {
  private:
   static constexpr std::int64_t smallest = std::int64_t{1} << 18;
   static constexpr std::int64_t alignment = 4096;
-  static_assert(execution_backend<Exec>::tuning().copy_slot_bytes >= smallest);
 
   template <class Work>
   void share(const Work& work) {
