@@ -153,6 +153,19 @@ void survive_all_verbs() {
             [](auto& of) { ferry::scatter(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
     survive("scatter_add staged",
             [](auto& of) { ferry::scatter_add(of.exec, of.table, of.indices, of.batch, staged{}).wait(); });
+    survive("copy staged", [](auto& of) {
+      ferry::tensor<float, ferry::device_space> there("there", rows, width);
+      ferry::init::constant(of.exec, there, 2.0f);
+      ferry::copy(of.exec, there, of.table, staged{}).wait();
+    });
+    survive("copy staged there and back, rows in reverse", [](auto& of) {
+      ferry::tensor<float, ferry::device_space> there("there", rows, width);
+      ferry::copy(of.exec, of.table, there, staged{}).wait();
+      auto reverse = ferry::make_ref(there);
+      reverse.data += (rows - 1) * width;
+      reverse.strides[0] = -reverse.strides[0];
+      ferry::copy(of.exec, reverse, of.table, staged{}).wait();
+    });
     survive("step staged", [](auto& of) {
       ferry::step(of.exec, of.adam, of.table, of.state, of.indices, of.batch, staged{}).wait();
     });

@@ -68,6 +68,7 @@ class copy_slots {
     slots_ = of.template pinned<std::byte>(workers_ * depth_ * slot_bytes_);
     ends_.resize(static_cast<std::size_t>(workers_ * depth_));
     for (auto& each : ends_) each = of.event_to_record();
+    asked_.resize(ends_.size());
   }
 
   /// fill(slot, first, count) packs items into a slot; send(slot, first, count) enqueues their transfer to
@@ -97,10 +98,9 @@ class copy_slots {
     const transfer_region region(pinned_space::name, slots_, device_space::name, nullptr, bytes(items_),
                                  label_);
     share([&](int worker, front_queue& queue) {
-      std::vector<std::pair<std::int64_t, std::int64_t>> asked(static_cast<std::size_t>(depth_));
       std::int64_t posted = 0;
       const auto ask = [&] {
-        auto& [first, count] = asked[static_cast<std::size_t>(posted % depth_)];
+        auto& [first, count] = asked_[place_of(worker, posted)];
         if (!queue.take(first, count)) return false;
         fetch(slot_of(worker, posted), first, count);
         record(worker, posted++);
@@ -111,7 +111,7 @@ class copy_slots {
       for (std::int64_t drained = 0; drained < posted; ++drained) {
         wait(worker, drained);
         if (given_up_) return;
-        const auto [first, count] = asked[static_cast<std::size_t>(drained % depth_)];
+        const auto [first, count] = asked_[place_of(worker, drained)];
         drain(slot_of(worker, drained), first, count);
         static_cast<void>(ask());
         advance(worker, count);
@@ -153,14 +153,12 @@ class copy_slots {
   [[nodiscard]] std::size_t bytes(std::int64_t items) const {
     return static_cast<std::size_t>(items * item_bytes_);
   }
-  [[nodiscard]] std::int64_t place_of(int worker, std::int64_t turn) const {
-    return worker * depth_ + turn % depth_;
+  [[nodiscard]] std::size_t place_of(int worker, std::int64_t turn) const {
+    return static_cast<std::size_t>(worker * depth_ + turn % depth_);
   }
-  [[nodiscard]] auto& end_of(int worker, std::int64_t turn) {
-    return ends_[static_cast<std::size_t>(place_of(worker, turn))];
-  }
+  [[nodiscard]] auto& end_of(int worker, std::int64_t turn) { return ends_[place_of(worker, turn)]; }
   [[nodiscard]] std::byte* slot_of(int worker, std::int64_t turn) const {
-    return slots_ + place_of(worker, turn) * slot_bytes_;
+    return slots_ + static_cast<std::int64_t>(place_of(worker, turn)) * slot_bytes_;
   }
 
   launch_context<Exec>& context_;
@@ -174,6 +172,7 @@ class copy_slots {
   int workers_ = 1;
   std::byte* slots_ = nullptr;
   std::vector<std::shared_ptr<typename execution_backend<Exec>::native_event>> ends_;  ///< null on a host
+  std::vector<std::pair<std::int64_t, std::int64_t>> asked_;  ///< items in each slot, from the device
   std::atomic<bool> given_up_{false};
   std::atomic<std::int64_t> done_{0};
   worker_team team_;

@@ -1,0 +1,176 @@
+#include "baseline/baseline.hpp"
+#include "support/copy_case.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+/// Whole arrays between two memory spaces, against the vendor's copy of the same run.
+namespace ferry_bench {
+namespace {
+
+template <class Space>
+using array = ferry::tensor<float, Space>;
+
+std::size_t gibibyte(const session& run) {
+  return run.chosen().quick ? std::size_t{1} << 24 : std::size_t{1} << 30;
+}
+
+/// "pageable"
+template <class Space>
+std::string short_name() {
+  return std::string(Space::name.substr(0, Space::name.find('_')));
+}
+
+template <class Space>
+void both_ways(session& run) {
+  constexpr std::int64_t width = 512;
+  const std::size_t bytes = gibibyte(run);
+  const std::size_t rows = bytes / sizeof(float) / width;
+  const element_value formula{width};
+  array<Space> here("here", rows, width);
+  array<ferry::device_space> there("there", rows, width);
+  const facts setting = {{"gib", static_cast<double>(bytes) / 0x1p30},
+                         {"threads", std::int64_t{Kokkos::DefaultHostExecutionSpace().concurrency()}},
+                         {"memory", here.describe()}};
+  const std::string name = "copy." + short_name<Space>();
+  ferry::init::custom(run.exec(), here, formula);
+  time_copy(run, name + ".to_device.1GiB", setting, there, static_cast<double>(bytes), over_the_link(),
+            formula, [&](int) { return ferry::copy(run.exec(), here, there); });
+  time_copy(run, name + ".from_device.1GiB", setting, here, static_cast<double>(bytes), back_over_the_link(),
+            formula, [&](int) { return ferry::copy(run.exec(), there, here); });
+}
+
+void spaces(session& run) {
+  both_ways<ferry::pageable_space>(run);
+  both_ways<ferry::pinned_space>(run);
+  both_ways<ferry::mapped_space>(run);
+}
+
+/// The left half of the columns of an array of twice the width, into a dense array and back.
+template <class Space>
+void halves(session& run, std::int64_t row_bytes) {
+  const std::size_t bytes = gibibyte(run) / 2;
+  const auto width = row_bytes / static_cast<std::int64_t>(sizeof(float));
+  const auto rows = static_cast<std::int64_t>(bytes) / row_bytes;
+  array<Space> wide("wide", rows, 2 * width);
+  array<ferry::device_space> dense("dense", rows, width);
+  auto left = ferry::make_ref(wide);
+  left.extents[1] = width;
+  const element_value formula{width};
+  ferry::init::custom(run.exec(), dense, formula);
+  const facts setting = {{"gib", static_cast<double>(bytes) / 0x1p30}, {"row_bytes", row_bytes}};
+  const std::string name = "copy.pitched." + short_name<Space>();
+  const std::string suffix = "_device." + bytes_text(row_bytes);
+  // Back first, so that the left half has the formula's elements.
+  figure back;
+  back.name = name + ".from" + suffix;
+  back.setting = setting;
+  back.bytes = static_cast<double>(bytes);
+  back.counts = "payload";
+  back.ceiling = run.ceiling("ceiling.d2h");
+  back.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), dense, left); });
+  figure made = back;
+  made.name = name + ".to" + suffix;
+  made.ceiling = run.ceiling("ceiling.h2d");
+  made.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), left, dense); });
+  ferry::init::constant(run.exec(), wide, -1.0F);
+  ferry::copy(run.exec(), dense, left).wait();
+  ferry::init::constant(run.exec(), dense, -1.0F);
+  ferry::copy(run.exec(), left, dense).wait();
+  const std::int64_t wrong = wrong_elements(run, dense, formula);
+  conclude(run, back, wrong);
+  conclude(run, made, wrong);
+}
+
+void pitched(session& run) {
+  for (const std::int64_t row_bytes : {128, 512, 4096}) {
+    halves<ferry::pinned_space>(run, row_bytes);
+    halves<ferry::pageable_space>(run, row_bytes);
+  }
+}
+
+/// A square matrix and its transpose. Transposed twice it is the formula's again.
+template <class From>
+void transpose(session& run, const std::string& name, const traffic& moved) {
+  const auto edge = static_cast<std::int64_t>(std::sqrt(static_cast<double>(gibibyte(run) / sizeof(float))));
+  const element_value formula{edge};
+  array<From> from("matrix", edge, edge);
+  array<ferry::device_space> to("transpose", edge, edge), again("again", edge, edge);
+  ferry::init::custom(run.exec(), from, formula);
+  const auto turned = [](auto& matrix) {
+    auto made = ferry::make_ref(matrix);
+    std::swap(made.strides[0], made.strides[1]);
+    return made;
+  };
+  figure made;
+  made.name = name;
+  const double bytes = static_cast<double>(from.size() * sizeof(float));
+  made.setting = {{"gib", bytes / 0x1p30}, {"edge", edge}};
+  made.bytes = bytes * moved.factor;
+  made.counts = moved.counts;
+  made.ceiling = run.ceiling(moved.ceiling);
+  made.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(from), to); });
+  ferry::init::constant(run.exec(), to, -1.0F);
+  ferry::copy(run.exec(), turned(from), to).wait();
+  ferry::copy(run.exec(), turned(to), again).wait();
+  conclude(run, made, wrong_elements(run, again, formula));
+}
+
+void transposed(session& run) {
+  transpose<ferry::device_space>(run, "copy.transposed.device", inside_the_device());
+  transpose<ferry::pageable_space>(run, "copy.transposed.pageable.to_device", over_the_link());
+  transpose<ferry::pinned_space>(run, "copy.transposed.pinned.to_device", over_the_link());
+}
+
+/// Fifty images of 3 x 3840 x 2160 floats to the device and back, as SpeedTorch and PyTorch copy them.
+template <class Space>
+void there_and_back(session& run, double vendor_ms) {
+  const bool quick = run.chosen().quick;
+  const std::int64_t images = quick ? 2 : 50, height = quick ? 36 : 3840, across = quick ? 64 : 2160;
+  array<Space> here("images", images, 3, height, across);
+  array<ferry::device_space> there("there", images, 3, height, across);
+  const element_value formula{static_cast<std::int64_t>(here.width())};
+  ferry::init::custom(run.exec(), here, formula);
+  ferry::copy(run.exec(), here, there).wait();
+  const double bytes = static_cast<double>(here.size() * sizeof(float));
+  const std::string name = "copy.round_trip." + short_name<Space>();
+  const auto made = time_copy(run, name, {{"gib", bytes / 0x1p30}, {"images", images}}, here, bytes,
+                              {2.0, "payload, there and back", ""}, formula, [&](int call) {
+                                // The check writes poison over what came back; the device still has it.
+                                if (call != 0) ferry::copy(run.exec(), here, there).detach();
+                                return ferry::copy(run.exec(), there, here);
+                              });
+  run.results().ratio(name, "copy.round_trip.vendor", vendor_ms / made.time.device.median());
+}
+
+void round_trip(session& run) {
+  run.limit_calls(7, 2);
+  const bool quick = run.chosen().quick;
+  const std::size_t bytes = std::size_t{quick ? 2u * 3 * 36 * 64 : 50u * 3 * 3840 * 2160} * sizeof(float);
+  figure vendor;
+  vendor.name = "copy.round_trip.vendor";
+  vendor.setting = {{"gib", static_cast<double>(bytes) / 0x1p30}};
+  vendor.bytes = 2.0 * static_cast<double>(bytes);
+  vendor.counts = "payload, there and back";
+  {
+    using kind = baseline::block::kind;
+    const baseline::block here(kind::locked, bytes), there(kind::device, bytes);
+    std::fill_n(static_cast<char*>(here.data()), bytes, char{1});
+    vendor.time = measure(run, 1, [&](int) {
+      baseline::copy(run.exec(), there.data(), here.data(), bytes);
+      baseline::copy(run.exec(), here.data(), there.data(), bytes);
+    });
+  }
+  vendor.verified = true;
+  run.results().add(vendor);
+  there_and_back<ferry::pinned_space>(run, vendor.time.device.median());
+  there_and_back<ferry::pageable_space>(run, vendor.time.device.median());
+}
+
+const registration all_spaces{"copy.spaces", spaces};
+const registration rows_apart{"copy.pitched", pitched};
+const registration turned_matrices{"copy.transposed", transposed};
+const registration images{"copy.round_trip", round_trip};
+
+}  // namespace
+}  // namespace ferry_bench

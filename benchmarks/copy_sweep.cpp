@@ -1,0 +1,122 @@
+#include "support/copy_case.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+/// The numbers of backends/*/tuning.hpp that decide the rate of a copy, over their range: which of them are best on
+/// this machine.
+namespace ferry_bench {
+namespace {
+
+using here_array = ferry::tensor<float, ferry::pageable_space>;
+using there_array = ferry::tensor<float, ferry::device_space>;
+
+std::string slots_text(const ferry::detail::slot_tuning& how) {
+  return std::to_string(how.slot_bytes >> 10) + "KiB." + std::to_string(how.workers) + "x" +
+         std::to_string(how.slots) + (how.fills_past_caches || how.drains_past_caches ? ".past" : ".cached");
+}
+
+void print_best(const std::string& what, std::vector<std::pair<double, std::string>> rates) {
+  std::sort(rates.rbegin(), rates.rend());
+  std::printf("%s:", what.c_str());
+  for (std::size_t i = 0; i < std::min<std::size_t>(5, rates.size()); ++i)
+    std::printf("  %s %.2f", rates[i].second.c_str(), rates[i].first);
+  std::printf(" GB/s\n");
+}
+
+/// Bytes of a slot x host threads x slots of a thread x kind of store, in both directions.
+void slots(session& run) {
+  const bool quick = run.chosen().quick;
+  run.limit_calls(3, 1);
+  constexpr std::int64_t width = 512;
+  const std::size_t bytes = quick ? std::size_t{1} << 23 : std::size_t{1} << 30;
+  const std::size_t rows = bytes / sizeof(float) / width;
+  const element_value formula{width};
+  here_array here("here", rows, width);
+  there_array there("there", rows, width);
+  ferry::init::custom(run.exec(), here, formula);
+  const int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
+  std::vector<std::pair<double, std::string>> to, from;
+  const auto near = ferry::make_ref(here);
+  const auto far = ferry::make_ref(there);
+  for (const std::int64_t kib : {512, 1024, 2048, 4096})
+    for (const int workers : {2, 4, 6, 8, 12, 16})
+      for (const int depth : {2, 3})
+        for (const bool past : {false, true}) {
+          if ((quick && (kib != 1024 || workers > 4)) || (workers > threads && workers != 2)) continue;
+          const ferry::detail::slot_tuning how{kib << 10, workers, depth, past, past};
+          const facts setting = {{"slot_kib", kib},
+                                 {"workers", std::int64_t{workers}},
+                                 {"slots", std::int64_t{depth}},
+                                 {"stores", std::string(past ? "past the caches" : "ordinary")}};
+          const auto made =
+              time_copy(run, "copy_sweep.to_device." + slots_text(how), setting, there,
+                        static_cast<double>(bytes), over_the_link(), formula, [&](int) {
+                          return ferry::detail::copy_array<ferry::path::staged>(run.exec(), near, far, how);
+                        });
+          to.emplace_back(made.gb_per_s(), slots_text(how));
+          const auto back =
+              time_copy(run, "copy_sweep.from_device." + slots_text(how), setting, here,
+                        static_cast<double>(bytes), back_over_the_link(), formula, [&](int) {
+                          return ferry::detail::copy_array<ferry::path::staged>(run.exec(), far, near, how);
+                        });
+          from.emplace_back(back.gb_per_s(), slots_text(how));
+        }
+  print_best("to the device", to);
+  print_best("from the device", from);
+}
+
+/// Rows of page-locked memory, two row lengths apart, by transfers and by kernels: from which length on do
+/// transfers win?
+void rows_apart(session& run) {
+  const bool quick = run.chosen().quick;
+  run.limit_calls(5, 1);
+  const std::size_t bytes = quick ? std::size_t{1} << 20 : std::size_t{1} << 28;
+  for (std::int64_t row_bytes = 32; row_bytes <= 16384; row_bytes *= 2) {
+    const auto width = row_bytes / static_cast<std::int64_t>(sizeof(float));
+    const auto rows = static_cast<std::int64_t>(bytes) / row_bytes;
+    ferry::tensor<float, ferry::pinned_space> wide("wide", rows, 2 * width);
+    there_array dense("dense", rows, width);
+    auto left = ferry::make_ref(wide);
+    left.extents[1] = width;
+    const auto to =
+        ferry::detail::box_of(left, ferry::make_ref(dense)).ordered(ferry::detail::copy_box::side::to);
+    const auto from =
+        ferry::detail::box_of(ferry::make_ref(dense), left).ordered(ferry::detail::copy_box::side::to);
+    ferry::init::zeros(run.exec(), wide);
+    ferry::init::zeros(run.exec(), dense);
+    const auto add = [&](const std::string& name, const char* ceiling, const auto& copy) {
+      figure made;
+      made.name = "copy_sweep.pitched." + name + "." + bytes_text(row_bytes);
+      made.setting = {{"row_bytes", row_bytes}};
+      made.bytes = static_cast<double>(bytes);
+      made.counts = "payload";
+      made.ceiling = run.ceiling(ceiling);
+      made.time = measure(run, 1, copy);
+      made.verified = true;  // copy.pitched checks both ways
+      run.results().add(made);
+    };
+    add("transfer.to_device", "ceiling.h2d", [&](int) {
+      ferry::detail::transfer_box<ferry_bench::exec_space, float>(run.exec(), "rows", dense.data(),
+                                                                  wide.data(), to);
+    });
+    add("kernel.to_device", "ceiling.h2d", [&](int) {
+      ferry::detail::launch_box<ferry_bench::exec_space, float, float>(run.exec(), "rows", dense.data(),
+                                                                       wide.data(), to);
+    });
+    add("transfer.from_device", "ceiling.d2h", [&](int) {
+      ferry::detail::transfer_box<ferry_bench::exec_space, float>(run.exec(), "rows", wide.data(),
+                                                                  dense.data(), from);
+    });
+    add("kernel.from_device", "ceiling.d2h", [&](int) {
+      ferry::detail::launch_box<ferry_bench::exec_space, float, float>(run.exec(), "rows", wide.data(),
+                                                                       dense.data(), from);
+    });
+  }
+}
+
+const registration of_slots{"copy_sweep.slots", slots};
+const registration of_rows{"copy_sweep.pitched", rows_apart};
+
+}  // namespace
+}  // namespace ferry_bench
