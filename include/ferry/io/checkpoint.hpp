@@ -5,11 +5,11 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_core.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/rule_options.hpp>
 #include <ferry/io/detail/state_entry.hpp>
-#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/optim/chain.hpp>
@@ -87,7 +87,7 @@ class checkpoint {
   template <class Number>
     requires(std::is_arithmetic_v<Number> && !std::is_const_v<Number>)
   void add(const std::string& name, Number& number) {
-    ferry::detail::stored_array one;
+    ferry::detail::checkpoint_array one;
     one.schema.dtype = ferry::detail::dtype_name<Number>();
     one.schema.element_bytes = sizeof(Number);
     one.label = name;

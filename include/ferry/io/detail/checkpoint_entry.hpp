@@ -1,11 +1,11 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/stored_array.hpp>
 
 #include <cstddef>
 #include <string>
@@ -17,7 +17,7 @@ namespace ferry::detail {
 /// An array of a checkpoint and the memory that it is loaded into.
 struct load_step {
   const manifest_array* from;
-  stored_array to;
+  checkpoint_array to;
   std::string what;  ///< for messages
 };
 
@@ -42,7 +42,7 @@ class checkpoint_entry {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   /// The object as it is now: facts and arrays, and the arrays' memory in the same order.
-  virtual void describe(manifest_entry& to, std::vector<stored_array>& arrays) const = 0;
+  virtual void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const = 0;
   /// Throws where the file's entry does not fit the object, which stays as it is. Takes the memory that
   /// commit() needs and lists the arrays to load.
   virtual void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) = 0;
@@ -55,7 +55,7 @@ class checkpoint_entry {
 
 /// Checks that an array of the file fits the memory, and lists it.
 inline void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
-                      const stored_array& to, std::vector<load_step>& steps) {
+                      const checkpoint_array& to, std::vector<load_step>& steps) {
   const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
   if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
   if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
@@ -81,13 +81,13 @@ inline void require_kind(const load_source& from, const manifest_entry& stored, 
 /// A table, an 8-bit table or a number: one array.
 class array_entry final : public checkpoint_entry {
  public:
-  array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, stored_array array)
+  array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, checkpoint_array array)
       : checkpoint_entry(std::move(name)),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
         array_(std::move(array)) {}
 
-  void describe(manifest_entry& to, std::vector<stored_array>& arrays) const override {
+  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
     to.kind = kind_;
     to.facts = facts_;
     to.arrays.push_back(array_.schema);
@@ -107,7 +107,7 @@ class array_entry final : public checkpoint_entry {
  private:
   std::string kind_;
   std::vector<manifest_fact> facts_;
-  stored_array array_;
+  checkpoint_array array_;
 };
 
 }  // namespace ferry::detail

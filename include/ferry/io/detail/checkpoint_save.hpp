@@ -1,11 +1,11 @@
 #pragma once
 
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -28,7 +28,7 @@ namespace ferry::detail {
 /// What is written: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
 struct checkpoint_content {
   std::vector<manifest_entry> entries;
-  std::vector<stored_array> arrays;
+  std::vector<checkpoint_array> arrays;
 };
 
 /// One save, from its content to the new manifest. The chunks may be written in several calls and from
@@ -129,7 +129,7 @@ class checkpoint_save {
   struct job {
     manifest_array* to;
     const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
-    const stored_array* from;
+    const checkpoint_array* from;
     std::size_t place;
     const std::byte* snapshot;
   };

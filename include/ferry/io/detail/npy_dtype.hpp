@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/read_array.hpp>
+#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/text_cursor.hpp>
 
 #include <cstddef>

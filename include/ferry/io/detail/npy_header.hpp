@@ -3,7 +3,7 @@
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/npy_dtype.hpp>
-#include <ferry/io/detail/read_array.hpp>
+#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/text_cursor.hpp>
 #include <ferry/tensor/extents.hpp>
 

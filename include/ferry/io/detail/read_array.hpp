@@ -3,7 +3,9 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
 #include <ferry/io/detail/dtype.hpp>
+#include <ferry/io/detail/dtype_of.hpp>
 #include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -15,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,33 +25,6 @@
 #include <utility>
 
 namespace ferry::detail {
-
-/// Where an array lies in a file, as its header says and the file's size allows.
-struct stored_array {
-  std::string name;  ///< in messages; empty where the file has one array only
-  dtype elements;
-  std::string type_text;  ///< the file's own name of the element type
-  std::size_t rank = 0;
-  std::array<std::size_t, max_rank> extents{};
-  bool column_major = false;
-  std::uint64_t offset = 0;  ///< of the first byte
-
-  [[nodiscard]] std::span<const std::size_t> sizes() const { return {extents.data(), rank}; }
-  [[nodiscard]] std::size_t size() const {
-    std::size_t product = 1;
-    for (const std::size_t each : sizes()) product *= each;
-    return product;
-  }
-};
-
-/// Multiplies `bytes` by an extent. Returns false where a later product of extents other than zero does not
-/// fit the address space.
-inline bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
-  if (extent == 0) return true;
-  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / extent) return false;
-  bytes *= extent;
-  return true;
-}
 
 /// Whether elements of type `wanted` have these bytes in the file. A record of two bytes may hold a bfloat16,
 /// and the other way round, because .npy has no name for it.

@@ -2,8 +2,8 @@
 
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/json_text.hpp>
-#include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/safetensors_dtype.hpp>
+#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/text_cursor.hpp>
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/history_bytes.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
-#include <ferry/io/detail/stored_array.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
@@ -41,14 +41,14 @@ class state_entry final : public checkpoint_entry {
   using clock_type = optim::step_counters<rule_type, Space>;
 
   /// `fields` are the arrays of the state. The optimizer is used where it is, unless `optimizer` owns it.
-  state_entry(std::string name, std::shared_ptr<Optimizer> optimizer, std::vector<stored_array> fields,
+  state_entry(std::string name, std::shared_ptr<Optimizer> optimizer, std::vector<checkpoint_array> fields,
               std::shared_ptr<clock_type> clock)
       : checkpoint_entry(std::move(name)),
         optimizer_(std::move(optimizer)),
         fields_(std::move(fields)),
         clock_(std::move(clock)) {}
 
-  void describe(manifest_entry& to, std::vector<stored_array>& arrays) const override {
+  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
     to.kind = "state";
     to.facts = optimizer_facts(*optimizer_);
     to.facts.push_back(number("steps", clock_->steps));
@@ -92,7 +92,7 @@ class state_entry final : public checkpoint_entry {
       for (const auto& each : stored.arrays)
         if (each.name != "row_steps" && each.name != "history" &&
             std::none_of(fields_.begin(), fields_.end(),
-                         [&](const stored_array& own) { return own.schema.name == each.name; }))
+                         [&](const checkpoint_array& own) { return own.schema.name == each.name; }))
           from.fail(name(), "the file has '" + each.name + "' " + each.describe() +
                                 ", which the state here lacks; make the state with the same options");
   }
@@ -127,14 +127,14 @@ class state_entry final : public checkpoint_entry {
   static manifest_fact number(const char* name, Number value) {
     return {name, kind_of_number<Number>(), {}, {fact_bits(value)}};
   }
-  static void add(const stored_array& array, manifest_entry& to, std::vector<stored_array>& arrays) {
+  static void add(const checkpoint_array& array, manifest_entry& to, std::vector<checkpoint_array>& arrays) {
     to.arrays.push_back(array.schema);
     arrays.push_back(array);
   }
   /// An array of numbers that belongs to the save.
-  static stored_array owned(const char* name, std::vector<std::uint64_t>&& numbers) {
+  static checkpoint_array owned(const char* name, std::vector<std::uint64_t>&& numbers) {
     const auto kept = std::make_shared<std::vector<std::uint64_t>>(std::move(numbers));
-    stored_array made;
+    checkpoint_array made;
     made.schema.name = name;
     made.schema.dtype = dtype_name<std::uint64_t>();
     made.schema.element_bytes = sizeof(std::uint64_t);
@@ -220,15 +220,15 @@ class state_entry final : public checkpoint_entry {
   }
 
   std::shared_ptr<Optimizer> optimizer_;
-  std::vector<stored_array> fields_;
+  std::vector<checkpoint_array> fields_;
   std::shared_ptr<clock_type> clock_;
   next_state next_;
 };
 
 /// The arrays of a state, or of records without the weights.
 template <class Rule, class State>
-std::vector<stored_array> fields_of_state(const Rule& rule, State& state, const std::string& owner) {
-  std::vector<stored_array> made;
+std::vector<checkpoint_array> fields_of_state(const Rule& rule, State& state, const std::string& owner) {
+  std::vector<checkpoint_array> made;
   for (int i = 0; i < state.fields(); ++i)
     made.push_back(as_stored(std::string(state.field_name(i)), state.field_ref(i), owner));
   int place = 0;

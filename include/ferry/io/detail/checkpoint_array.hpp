@@ -1,0 +1,193 @@
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/backend.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace ferry::detail {
+
+/// The name of an element type in files: f64, f32, f16, bf16, i8 to i64, u8 to u64, bool, or "struct" for
+/// everything else, of which the size alone is compared.
+template <class T>
+constexpr std::string_view dtype_name() {
+  if constexpr (std::is_same_v<T, double>) return "f64";
+  if constexpr (std::is_same_v<T, float>) return "f32";
+  if constexpr (std::is_same_v<T, half_t>) return "f16";
+  if constexpr (std::is_same_v<T, bhalf_t>) return "bf16";
+  if constexpr (std::is_same_v<T, bool>) return "bool";
+  if constexpr (std::is_integral_v<T> && sizeof(T) <= 8) {
+    constexpr std::string_view names[2][4] = {{"u8", "u16", "u32", "u64"}, {"i8", "i16", "i32", "i64"}};
+    return names[std::is_signed_v<T> ? 1 : 0][sizeof(T) == 1   ? 0
+                                              : sizeof(T) == 2 ? 1
+                                              : sizeof(T) == 4 ? 2
+                                                               : 3];
+  }
+  return "struct";
+}
+
+/// Whether a file's elements can be converted on load: floating-point numbers into each other.
+inline std::size_t floating_dtype_bytes(std::string_view dtype) {
+  return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
+}
+
+/// Converts `count` elements of a file's floating-point type to T, one after the other.
+template <class T>
+void convert_from_file(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) {
+  const auto each = [&]<class From>(From value) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::memcpy(static_cast<void*>(&value), from + i * sizeof(From), sizeof(From));
+      const T made = convert<T>(value);
+      std::memcpy(to + i * sizeof(T), static_cast<const void*>(&made), sizeof(T));
+    }
+  };
+  if (dtype == "f64") each(double{});
+  if (dtype == "f32") each(float{});
+  if (dtype == "f16") each(half_t{});
+  if (dtype == "bf16") each(bhalf_t{});
+}
+
+/// An array as a file sees it: bytes in row-major order, wherever they lie. Rows may be further apart than
+/// they are long.
+struct checkpoint_array {
+  manifest_array schema;  ///< without chunks
+  std::string label;      ///< of the tensor, for messages
+  std::byte* data = nullptr;
+  std::uint64_t row_bytes = 0;
+  std::uint64_t row_stride = 0;  ///< bytes
+  bool read_only = false;
+  /// Copies of a device's memory, which block; null where the host reaches the memory.
+  void (*read_device)(void* host, const void* device, std::size_t bytes) = nullptr;
+  void (*write_device)(void* device, const void* host, std::size_t bytes) = nullptr;
+  /// See convert_from_file; null for elements that are not floating-point numbers.
+  void (*convert)(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) = nullptr;
+  std::shared_ptr<access_tracker> accesses;
+  std::shared_ptr<void> owner;  ///< of memory that belongs to the file's part of the work
+
+  [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
+  /// The bytes themselves where the host may use them in place, else null.
+  [[nodiscard]] std::byte* in_place(std::uint64_t offset) const {
+    return is_dense() && read_device == nullptr ? data + offset : nullptr;
+  }
+
+  /// Calls visit(bytes in the array, bytes in the file's order, count) for the runs of adjacent bytes of
+  /// [offset, offset + bytes).
+  template <class Visit>
+  void for_each_run(std::uint64_t offset, std::size_t bytes, const Visit& visit) const {
+    if (is_dense()) return visit(offset, std::size_t{0}, bytes);
+    for (std::size_t done = 0; done < bytes;) {
+      const std::uint64_t row = (offset + done) / row_bytes;
+      const std::uint64_t within = (offset + done) % row_bytes;
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - within, bytes - done));
+      visit(row * row_stride + within, done, count);
+      done += count;
+    }
+  }
+  /// First byte and number of bytes of the memory that a range of the file's order spans.
+  [[nodiscard]] std::pair<std::uint64_t, std::size_t> span_of(std::uint64_t offset, std::size_t bytes) const {
+    const auto place = [this](std::uint64_t at) { return at / row_bytes * row_stride + at % row_bytes; };
+    const std::uint64_t first = place(offset);
+    return {first, static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first)};
+  }
+
+  /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks.
+  /// `scratch` is for strided rows in a device's memory: they travel with what lies between them.
+  /// @{
+  void read(std::uint64_t offset, std::size_t bytes, std::byte* to, std::vector<std::byte>& scratch) const {
+    if (bytes == 0) return;
+    if (read_device == nullptr) {
+      for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
+        std::memcpy(to + place, data + at, count);
+      });
+    } else if (is_dense()) {
+      read_device(to, data + offset, bytes);
+    } else {
+      const auto [first, length] = span_of(offset, bytes);
+      scratch.resize(length);
+      read_device(scratch.data(), data + first, length);
+      for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
+        std::memcpy(to + place, scratch.data() + (at - begin), count);
+      });
+    }
+  }
+  void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+             std::vector<std::byte>& scratch) const {
+    if (bytes == 0) return;
+    if (write_device == nullptr) {
+      for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
+        std::memcpy(data + at, from + place, count);
+      });
+    } else if (is_dense()) {
+      write_device(data + offset, from, bytes);
+    } else {
+      const auto [first, length] = span_of(offset, bytes);
+      scratch.resize(length);
+      read_device(scratch.data(), data + first, length);
+      for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
+        std::memcpy(scratch.data() + (at - begin), from + place, count);
+      });
+      write_device(data + first, scratch.data(), length);
+    }
+  }
+  /// @}
+};
+
+/// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
+inline void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
+  constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
+                          usual_unit = std::uint64_t{1} << 12;
+  std::uint64_t unit = row_bytes;
+  if (unit == 0 || unit > longest_row)
+    unit = std::max<std::uint64_t>(1, usual_unit / of.element_bytes) * of.element_bytes;
+  of.unit_bytes = static_cast<std::uint32_t>(unit);
+  of.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
+}
+
+/// An array as a file sees it. Throws invalid_argument for an empty handle and for rows whose elements are
+/// not adjacent.
+template <class T, class Space>
+checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, const std::string& owner) {
+  using plain = std::remove_const_t<T>;
+  static_assert(sizeof(plain) <= (std::size_t{1} << 22),
+                "ferry: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB.");
+  if (array.rank == 0 || !array.has_dense_rows())
+    throw invalid_argument("ferry::io::checkpoint: '" + owner + "': " + array.describe() +
+                           (array.rank == 0
+                                ? " is an empty handle without extents"
+                                : " has rows whose elements are not adjacent; ferry::copy it first"));
+  checkpoint_array made;
+  made.schema.name = std::move(name);
+  made.schema.dtype = dtype_name<plain>();
+  made.schema.element_bytes = sizeof(plain);
+  for (std::size_t i = 0; i < array.rank; ++i)
+    made.schema.extents.push_back(static_cast<std::uint64_t>(array.extents[i]));
+  made.label = std::string(array.label);
+  made.data = reinterpret_cast<std::byte*>(const_cast<plain*>(array.data));
+  made.row_bytes = static_cast<std::uint64_t>(array.width()) * sizeof(plain);
+  made.row_stride =
+      array.is_contiguous() ? made.row_bytes : static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
+  made.read_only = std::is_const_v<T>;
+  if constexpr (!Space::is_host_accessible && !device_is_host<Space>) {
+    made.read_device = &device_backend<Space>::read;
+    made.write_device = &device_backend<Space>::write;
+  }
+  if constexpr (FloatingElement<plain>) made.convert = &convert_from_file<plain>;
+  made.accesses = array.accesses;
+  choose_chunks(made.schema, made.row_bytes);
+  return made;
+}
+
+}  // namespace ferry::detail

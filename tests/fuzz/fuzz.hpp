@@ -1,0 +1,32 @@
+#pragma once
+
+#include <ferry/io/detail/file.hpp>
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace fuzz {
+
+/// A sanitizer reports the place.
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+/// A file in memory only.
+class memory_file {
+ public:
+  memory_file(const std::uint8_t* data, std::size_t size)
+      : content_(::memfd_create("fuzz", MFD_CLOEXEC), "fuzz", "input") {
+    require(content_.is_open());
+    content_.write_at(data, size, 0);
+  }
+  [[nodiscard]] const ferry::detail::file& content() const { return content_; }
+
+ private:
+  ferry::detail::file content_;
+};
+
+}  // namespace fuzz

@@ -1,0 +1,176 @@
+#include <ferry/io/detail/atomic_file.hpp>
+
+#include "io_kit.hpp"
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+namespace ferry_test {
+namespace {
+
+/// No file of the process grows beyond so many bytes: the same to a write as a full disk.
+class size_limit {
+ public:
+  explicit size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before_) == 0);
+    const rlimit now{bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &now) == 0);
+  }
+  ~size_limit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  size_limit(const size_limit&) = delete;
+  size_limit& operator=(const size_limit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("without room for the new file the old one survives", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w.npy";
+  const std::string other = folder.path() + "/w.safetensors";
+  const std::vector<float> small(10, 1.0f);
+  const std::vector<float> large(100000, 2.0f);
+  ferry::io::save_npy(path, small);
+  ferry::io::save_safetensors(other, {{"w", small}});
+  const std::string before = bytes_of(path);
+  const std::string before_other = bytes_of(other);
+  {
+    const size_limit limit(4096);
+    CHECK_THROWS_MATCHES(
+        ferry::io::save_npy(path, large), ferry::io_error,
+        MessageMatches(ContainsSubstring("save_npy: " + path) && ContainsSubstring("File too large")));
+    CHECK_THROWS_AS(ferry::io::save_safetensors(other, {{"w", large}}), ferry::io_error);
+    // Where nothing was reserved, the write fails.
+    ferry::detail::atomic_file to("save_npy", path);
+    CHECK_THROWS_MATCHES(ferry::detail::write_rows<false>(ferry::make_ref(large), to.content(), 0),
+                         ferry::io_error,
+                         MessageMatches(ContainsSubstring("write at byte 4096: File too large")));
+  }
+  CHECK(bytes_of(path) == before);
+  CHECK(bytes_of(other) == before_other);
+  CHECK(entries_of(folder.path()) == 2);
+}
+
+TEST_CASE("an exception between write and commit leaves the old file", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w";
+  write_bytes(path, "old");
+  try {
+    ferry::detail::atomic_file to("test", path);
+    to.content().write_at("new content", 11, 0);
+    CHECK(entries_of(folder.path()) == 2);
+    throw std::runtime_error("on the way");
+  } catch (const std::runtime_error&) {
+  }
+  CHECK(bytes_of(path) == "old");
+  CHECK(entries_of(folder.path()) == 1);
+  {
+    ferry::detail::atomic_file one("test", path);
+    ferry::detail::atomic_file two("test", path);
+    one.content().write_at("1", 1, 0);
+    two.content().write_at("22", 2, 0);
+    one.commit();
+    CHECK(bytes_of(path) == "1");
+    two.commit();
+    CHECK(bytes_of(path) == "22");
+  }
+  CHECK(entries_of(folder.path()) == 1);
+}
+
+TEST_CASE("symbolic links are followed and stay", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string real = folder.path() + "/real.npy";
+  const std::string link = folder.path() + "/link.npy";
+  REQUIRE(::mkdir((folder.path() + "/sub").c_str(), 0777) == 0);
+  REQUIRE(::symlink("sub/../second.npy", link.c_str()) == 0);
+  REQUIRE(::symlink("real.npy", (folder.path() + "/second.npy").c_str()) == 0);
+  ferry::io::save_npy(link, std::vector<float>{1, 2, 3});  // to a file that does not exist yet
+  REQUIRE(::chmod(real.c_str(), 0640) == 0);
+  ferry::io::save_npy(link, std::vector<float>{4, 5, 6});
+  struct stat found {};
+  REQUIRE(::lstat(link.c_str(), &found) == 0);
+  CHECK(S_ISLNK(found.st_mode));
+  REQUIRE(::lstat(real.c_str(), &found) == 0);
+  CHECK(S_ISREG(found.st_mode));
+  CHECK((found.st_mode & 0777) == 0640);
+  CHECK(ferry::io::load_npy<float>(link)(2) == 6.0f);
+  CHECK(entries_of(folder.path()) == 4);
+
+  const std::string loop = folder.path() + "/loop.npy";
+  REQUIRE(::symlink("loop.npy", loop.c_str()) == 0);
+  CHECK_THROWS_MATCHES(ferry::io::save_npy(loop, std::vector<float>(3)), ferry::io_error,
+                       MessageMatches(ContainsSubstring(loop)));
+  CHECK_THROWS_AS(ferry::io::load_npy<float>(loop), ferry::io_error);
+}
+
+TEST_CASE("places where no file can be written", "[io][failures]") {
+  const temporary_folder folder;
+  const std::vector<float> values(3);
+  CHECK_THROWS_MATCHES(ferry::io::save_npy(folder.path() + "/none/w.npy", values), ferry::io_error,
+                       MessageMatches(ContainsSubstring("none/w.npy") && ContainsSubstring("No such file")));
+  CHECK_THROWS_MATCHES(ferry::io::save_npy(folder.path(), values), ferry::io_error,
+                       MessageMatches(ContainsSubstring("folder")));
+  CHECK_THROWS_AS(ferry::io::save_npy(folder.path() + "/", values), ferry::io_error);
+  CHECK_THROWS_AS(ferry::io::save_npy("", values), ferry::io_error);
+  CHECK_THROWS_MATCHES(ferry::io::save_npy("/dev/null", values), ferry::io_error,
+                       MessageMatches(ContainsSubstring("no regular file")));
+  const std::string pipe = folder.path() + "/pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0666) == 0);
+  CHECK_THROWS_AS(ferry::io::save_npy(pipe, values), ferry::io_error);
+  CHECK_THROWS_AS(ferry::io::load_npy<float>(pipe), ferry::io_error);
+  CHECK(entries_of(folder.path()) == 1);
+  if (::geteuid() != 0) {  // root may write everywhere
+    const std::string locked = folder.path() + "/locked";
+    REQUIRE(::mkdir(locked.c_str(), 0777) == 0);
+    ferry::io::save_npy(locked + "/w.npy", values);
+    REQUIRE(::chmod(locked.c_str(), 0555) == 0);
+    CHECK_THROWS_MATCHES(ferry::io::save_npy(locked + "/w.npy", values), ferry::io_error,
+                         MessageMatches(ContainsSubstring("Permission denied")));
+    CHECK(ferry::io::load_npy<float>(locked + "/w.npy").rows() == 3);
+    REQUIRE(::chmod(locked.c_str(), 0777) == 0);
+  }
+  const std::string name(255, 'n');
+  ferry::io::save_npy(folder.path() + "/" + name, values);
+  CHECK(ferry::io::load_npy<float>(folder.path() + "/" + name).rows() == 3);
+}
+
+TEST_CASE("several threads save and load at once", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w.npy";
+  ferry::io::save_npy(path, std::vector<float>(1000, 0.0f));
+  std::vector<std::thread> threads;
+  std::vector<int> broken(4);
+  for (std::size_t who = 0; who < 4; ++who)
+    threads.emplace_back([&, who] {
+      for (int times = 0; times < 20; ++times) {
+        ferry::io::save_npy(path, std::vector<float>(1000 + who, static_cast<float>(who)));
+        const auto found = ferry::io::load_npy<float>(path);
+        for (std::size_t i = 1; i < found.rows(); ++i) broken[who] += found(i) == found(0) ? 0 : 1;
+        broken[who] += found.rows() == 1000 + static_cast<std::size_t>(found(0)) ? 0 : 1;
+      }
+    });
+  for (auto& each : threads) each.join();
+  CHECK(broken == std::vector<int>(4));
+  CHECK(entries_of(folder.path()) == 1);
+}
+
+}  // namespace ferry_test
