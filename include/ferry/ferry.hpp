@@ -11,6 +11,15 @@
 #include <ferry/int8/quantize.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/int8/scatter.hpp>
+#include <ferry/io/convert_dtype.hpp>
+#include <ferry/io/file_table.hpp>
+#include <ferry/io/load_npy.hpp>
+#include <ferry/io/map_npy.hpp>
+#include <ferry/io/named_array.hpp>
+#include <ferry/io/open_safetensors.hpp>
+#include <ferry/io/safetensors_file.hpp>
+#include <ferry/io/save_npy.hpp>
+#include <ferry/io/save_safetensors.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
 #include <ferry/memory/spaces.hpp>

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// What saves and loads require of their arrays.
+namespace ferry::detail {
+
+template <class Array>
+using file_element =
+    std::remove_const_t<std::remove_pointer_t<decltype(make_ref(std::declval<const Array&>()).data)>>;
+template <class Array>
+using file_space = typename array_traits<std::remove_cvref_t<Array>>::memory_space;
+
+/// Whether arrays of this type may have strides. Those that may not need no kernels for them.
+template <class Array>
+inline constexpr bool may_have_strides = !is_sequence_v<Array>;
+template <class T, class Space, class Extents>
+inline constexpr bool may_have_strides<tensor<T, Space, Extents>> = false;
+template <class T, class Space, class Extents>
+inline constexpr bool may_have_strides<tensor_slice<T, Space, Extents>> = false;
+template <class T, class Space, class Extents>
+inline constexpr bool may_have_strides<tensor_view<T, Space, Extents>> = false;
+
+template <class Array>
+consteval void require_file_elements() {
+  static_assert(
+      Element<file_element<Array>> && !std::is_pointer_v<file_element<Array>>,
+      "ferry: a file takes elements whose bytes are their value: numbers, or trivially copyable structs of numbers.");
+}
+
+/// An empty handle has no extents that a file could name.
+template <class T, class Space>
+void require_extents(const char* verb, const array_ref<T, Space>& array) {
+  if (array.rank == 0)
+    throw invalid_argument(std::string("ferry::io::") + verb + ": " +
+                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
+                           " is an empty handle without extents: it was moved from, or never given any");
+}
+
+/// Waits for the work enqueued on an instance.
+template <class Exec>
+void fence_for_file(const Exec& exec, const char* verb) {
+  const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
+  execution_backend<Exec>::fence(exec, std::string("ferry::io::") + verb);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <ferry/io/detail/file.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The path at the end of a chain of symbolic links, which need not exist.
+inline std::string behind_links(const std::string& verb, const std::string& path) {
+  std::string at = path;
+  for (int links = 0; links < 40; ++links) {
+    struct stat found {};
+    if (::lstat(at.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return at;
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
+    if (length < 0) throw_errno(verb, at, "readlink");
+    target.resize(static_cast<std::size_t>(length));
+    at = !target.empty() && target.front() == '/' ? target : folder_of(at) + "/" + target;
+  }
+  errno = ELOOP;
+  throw_errno(verb, path, "readlink");
+}
+
+/// A file that appears as a whole or not at all. The content is written to a temporary file in the same
+/// folder; commit() brings it to the disk, gives it its name, and brings the name to the disk. Without
+/// commit(), after an exception say, the temporary file is removed and an old file of that name is as it was.
+/// A process that is killed leaves the temporary file, "<name>.<process>-<number>.part".
+///
+/// A symbolic link is followed: the file that it names is replaced, and the link stays. The new file has the
+/// permissions of the old one, or those that the umask gives.
+class atomic_file {
+ public:
+  /// Throws io_error where the path names a folder, device or pipe, or where its folder takes no new file.
+  atomic_file(const std::string& verb, const std::string& path) : final_(behind_links(verb, path)) {
+    struct stat old {};
+    const bool exists = ::stat(final_.c_str(), &old) == 0;
+    if (exists && !S_ISREG(old.st_mode))
+      throw_io_error(verb, path,
+                     S_ISDIR(old.st_mode) ? "it is a folder, not a file" : "it is no regular file");
+    const std::string folder = folder_of(final_);
+    const std::size_t slash = final_.rfind('/');
+    // A name has at most 255 bytes.
+    const std::string name = final_.substr(slash == std::string::npos ? 0 : slash + 1).substr(0, 200);
+    if (name.empty()) throw_io_error(verb, path, "it names no file");
+    int descriptor = -1;
+    for (int number = 0; number < most_names; ++number) {
+      temporary_ = (slash == std::string::npos ? ""
+                    : folder == "/"            ? "/"
+                                               : folder + "/") +
+                   name + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".part";
+      descriptor =
+          file::open_again(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+      if (descriptor >= 0 || errno != EEXIST) break;
+    }
+    if (descriptor < 0) {
+      temporary_.clear();
+      throw_errno(verb, path, "create a temporary file in " + folder);
+    }
+    content_ = file(descriptor, verb, path);
+    if (exists) static_cast<void>(::fchmod(descriptor, old.st_mode & 07777u));
+  }
+  atomic_file(const atomic_file&) = delete;
+  atomic_file& operator=(const atomic_file&) = delete;
+  ~atomic_file() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  /// Where the content is written to.
+  [[nodiscard]] const file& content() const noexcept { return content_; }
+
+  /// Gives the file its name. Where it throws, the old file is as it was, unless only the folder's fsync
+  /// failed: then either file may be there after a loss of power.
+  void commit() {
+    const std::string verb = content_.verb();
+    const std::string path = content_.path();
+    content_.sync();
+    content_.close();
+    if (std::rename(temporary_.c_str(), final_.c_str()) != 0) throw_errno(verb, path, "rename");
+    temporary_.clear();
+    sync_folder(verb, folder_of(final_));
+  }
+
+ private:
+  static constexpr int most_names = 10000;
+
+  std::string final_;
+  std::string temporary_;  ///< empty once there is none
+  file content_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/error.hpp>
+#include <ferry/io/detail/dtype.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/half.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Where an array lies in a file, as its header says and the file's size allows.
+struct stored_array {
+  std::string name;  ///< in messages; empty where the file has one array only
+  dtype elements;
+  std::string type_text;  ///< the file's own name of the element type
+  std::size_t rank = 0;
+  std::array<std::size_t, max_rank> extents{};
+  bool column_major = false;
+  std::uint64_t offset = 0;  ///< of the first byte
+
+  [[nodiscard]] std::span<const std::size_t> sizes() const { return {extents.data(), rank}; }
+  [[nodiscard]] std::size_t size() const {
+    std::size_t product = 1;
+    for (const std::size_t each : sizes()) product *= each;
+    return product;
+  }
+};
+
+/// Multiplies `bytes` by an extent. Returns false where a later product of extents other than zero does not
+/// fit the address space.
+inline bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
+  if (extent == 0) return true;
+  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / extent) return false;
+  bytes *= extent;
+  return true;
+}
+
+/// Whether elements of type `wanted` have these bytes in the file. A record of two bytes may hold a bfloat16,
+/// and the other way round, because .npy has no name for it.
+inline bool is_stored_as(const dtype& stored, const dtype& wanted) {
+  const auto may_be_either = [](const dtype& type) {
+    return type.bytes == 2 && (type.kind == dtype_kind::brain || type.kind == dtype_kind::record);
+  };
+  return stored == wanted || (may_be_either(stored) && may_be_either(wanted));
+}
+
+/// Converts stored elements of type From.
+template <class From, class To>
+void convert_stored(const std::byte* from, To* to, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    to[i] = convert<To>(value);
+  }
+}
+
+template <class To>
+using stored_converter = void (*)(const std::byte*, To*, std::size_t);
+
+/// The function that converts elements of a file to T; null where one of the two is no number.
+template <class To>
+stored_converter<To> converter_of(const dtype& from) {
+  stored_converter<To> found = nullptr;
+  if constexpr (NumberElement<To>) {
+    const auto look = [&]<class... From>(std::type_identity<From>...) {
+      ((found = dtype_of<From>() == from ? &convert_stored<From, To> : found), ...);
+    };
+    look(std::type_identity<float>{}, std::type_identity<double>{}, std::type_identity<half_t>{},
+         std::type_identity<bhalf_t>{}, std::type_identity<std::int8_t>{}, std::type_identity<std::int16_t>{},
+         std::type_identity<std::int32_t>{}, std::type_identity<std::int64_t>{},
+         std::type_identity<std::uint8_t>{}, std::type_identity<std::uint16_t>{},
+         std::type_identity<std::uint32_t>{}, std::type_identity<std::uint64_t>{});
+  }
+  return found;
+}
+
+/// Throws invalid_argument where the elements of the file are not T's and are not converted to it.
+template <class T, bool Convert>
+void require_loadable(const file& from, const stored_array& stored) {
+  constexpr dtype wanted = dtype_of<T>();
+  if (is_stored_as(stored.elements, wanted)) return;
+  if constexpr (Convert)
+    if (converter_of<T>(stored.elements) != nullptr) return;
+  throw invalid_argument(
+      "ferry::io::" + from.verb() + ": " + from.path() + ": " +
+      (stored.name.empty() ? "its elements are " : "the elements of " + stored.name + " are ") +
+      stored.elements.name() + " (" + stored.type_text + "), not " + wanted.name() +
+      (Convert ? ", and there is no conversion between these"
+               : "; ferry::io::convert_dtype{} as the last argument of a load converts numbers"));
+}
+
+/// The view of a row-major array in the order of a column-major file: the extents from the last to the first.
+template <class T, class Space>
+array_ref<T, Space> transposed(const array_ref<T, Space>& array) {
+  array_ref<T, Space> made = array;
+  std::reverse(made.extents.begin(), made.extents.begin() + static_cast<std::ptrdiff_t>(made.rank));
+  std::reverse(made.strides.begin(), made.strides.begin() + static_cast<std::ptrdiff_t>(made.rank));
+  return made;
+}
+
+/// An uninitialised tensor of run-time rank.
+template <class T, class Space, class Extents, std::size_t Rank = 1>
+tensor<T, Space, Extents> tensor_of(const std::string& label, std::span<const std::size_t> sizes) {
+  if constexpr (Rank < max_rank)
+    if (sizes.size() > Rank) return tensor_of<T, Space, Extents, Rank + 1>(label, sizes);
+  std::array<std::size_t, Rank> all{};
+  all.fill(1);  // a single element without extents becomes an array of one
+  std::copy(sizes.begin(), sizes.end(), all.begin());
+  return tensor<T, Space, Extents>(label, all);
+}
+
+/// Reads the stored elements [first, first + count), converted.
+template <class To>
+void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_each,
+                    stored_converter<To> converter, To* to, std::size_t count) {
+  constexpr std::size_t at_once = std::size_t{1} << 16;
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(std::min(count, at_once) * bytes_each);
+  for (std::size_t done = 0; done < count; done += at_once) {
+    const std::size_t some = std::min(at_once, count - done);
+    from.read_at(buffer.get(), some * bytes_each, offset + done * bytes_each);
+    converter(buffer.get(), to + done, some);
+  }
+}
+
+/// Fills a dense array with the elements of a file.
+///
+///   Convert  whether numbers of another type are converted; see require_loadable
+///   Turns    whether the file may be column-major; false compiles less
+template <bool Convert, bool Turns, class Exec, class T, class Space>
+void read_array(const Exec& exec, const file& from, const stored_array& stored,
+                const array_ref<T, Space>& array) {
+  const auto converter = [&]() -> stored_converter<T> {
+    if constexpr (Convert) {
+      if (!is_stored_as(stored.elements, dtype_of<T>())) return converter_of<T>(stored.elements);
+    }
+    return nullptr;
+  }();
+  const auto fill = [&](T* to, std::int64_t first, std::int64_t count) {
+    const std::size_t each = stored.elements.bytes;
+    const std::uint64_t place = stored.offset + static_cast<std::uint64_t>(first) * each;
+    if constexpr (Convert)
+      if (converter != nullptr)
+        return read_converted<T>(from, place, each, converter, to, static_cast<std::size_t>(count));
+    from.read_at(to, static_cast<std::size_t>(count) * sizeof(T), place);
+  };
+  if constexpr (Turns) {
+    const auto turned = transposed(array);
+    if (stored.column_major && !turned.is_contiguous()) return stream_in<true>(exec, turned, fill);
+  }
+  stream_in<false>(exec, array, fill);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/error.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/mapping.hpp>
+#include <ferry/io/detail/read_ahead.hpp>
+#include <ferry/io/detail/read_array.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace ferry::io {
+
+/// A read-only table over the pages of a file, which may be larger than the memory: see map_npy and
+/// safetensors_file::map. Verbs take it where they take a table in pageable_space that they only read, gather
+/// above all. Move-only. It must outlive the work in flight that reads it.
+///
+/// Rows are read from the disk when they are first used, and then come from the system's page cache. A file
+/// that another program shortens meanwhile, and a disk that fails, end the process with SIGBUS, as for every
+/// mapped file.
+template <Element T>
+class file_table {
+ public:
+  using value_type = const T;           ///< elements
+  using memory_space = pageable_space;  ///< the page cache is ordinary host memory
+  using extents_type = dynamic_rank;    ///< extents are known at run time
+
+  /// For the functions that map files. The array lies inside of the pages and is aligned.
+  file_table(std::string label, const ferry::detail::stored_array& stored,
+             std::shared_ptr<const ferry::detail::mapping> pages)
+      : label_(std::make_shared<const std::string>(std::move(label))),
+        shape_(shape<dynamic_rank>::make(stored.sizes(), *label_, sizeof(T))),
+        pages_(std::move(pages)),
+        data_(reinterpret_cast<const T*>(pages_->data() + stored.offset)),
+        offset_(static_cast<std::size_t>(stored.offset)),
+        accesses_(std::make_shared<access_tracker>()) {
+    if (ferry::detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T)))
+      pages_->read_at_random();
+  }
+
+  /// Element (i, j, ...), one index per extent, for host code. assert() checks the indices.
+  template <class... Indices>
+  const T& operator()(Indices... indices) const {
+    return ferry::detail::host_element<pageable_space, const T>(data_, shape_, indices...);
+  }
+
+  /// The first `rows` rows, and rows [begin, end), as arguments of verbs: see tensor.
+  /// @{
+  template <std::integral Rows>
+  [[nodiscard]] auto first(Rows rows) const {
+    return ferry::detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
+  }
+  template <std::integral Begin, std::integral End>
+  [[nodiscard]] auto rows_between(Begin begin, End end) const {
+    return ferry::detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
+  }
+  /// @}
+
+  /// Starts to read the rows of a later gather from the disk, several at a time, and returns while the disk
+  /// works. `indices` is an array of integers in memory of the host; those outside of the table are ignored.
+  /// Rows in the page cache cost some time and gain nothing.
+  template <ArrayLike Indices>
+  void prefetch(const Indices& indices) const {
+    ferry::detail::read_rows_ahead(*pages_, offset_, shape_.rows(), shape_.width() * sizeof(T), indices);
+  }
+  /// Starts to read rows [begin, end) from the disk. Throws out_of_range as rows_between.
+  template <std::integral Begin, std::integral End>
+  void prefetch(Begin begin, End end) const {
+    const auto part = rows_between(begin, end);
+    const std::size_t at = offset_ + static_cast<std::size_t>(part.data() - data_) * sizeof(T);
+    pages_->read_ahead(at, at + part.size() * sizeof(T));
+  }
+
+  /// The first element.
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  /// The first extent.
+  [[nodiscard]] std::size_t rows() const noexcept { return shape_.rows(); }
+  /// Elements of a row: the product of the extents after the first.
+  [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
+  /// Extent i, 1 for i >= rank().
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  /// Number of extents.
+  [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
+  /// Number of elements, rows() * width().
+  [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  /// The name in messages.
+  [[nodiscard]] const std::string& label() const noexcept { return *label_; }
+  /// The label, shared.
+  [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
+  /// A view for kernels that reach pageable memory.
+  [[nodiscard]] tensor_view<const T, pageable_space> view() const noexcept { return {data_, shape_}; }
+  /// Reads in flight, which verbs record.
+  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
+
+ private:
+  std::shared_ptr<const std::string> label_;
+  shape<dynamic_rank> shape_;
+  std::shared_ptr<const ferry::detail::mapping> pages_;
+  const T* data_ = nullptr;
+  std::size_t offset_ = 0;  ///< in the file
+  std::shared_ptr<access_tracker> accesses_;
+};
+
+}  // namespace ferry::io
+
+namespace ferry {
+
+namespace detail {
+
+/// The table over an array of a file. Throws invalid_argument where kernels can't read the file's bytes.
+template <class T>
+io::file_table<T> map_stored(const file& from, const std::string& label, const stored_array& stored) {
+  require_loadable<T, false>(from, stored);
+  const auto refuse = [&](const std::string& why) {
+    throw invalid_argument("ferry::io::" + from.verb() + ": " + from.path() + ": " + stored.name +
+                           (stored.name.empty() ? "" : ": ") + why + "; load it instead");
+  };
+  std::size_t long_extents = 0;
+  for (const std::size_t each : stored.sizes()) long_extents += each == 1 ? 0 : 1;
+  if (stored.column_major && long_extents > 1) refuse("the array is column-major");
+  if (stored.offset % alignof(T) != 0)
+    refuse("the elements begin at byte " + std::to_string(stored.offset) + ", and need an address of " +
+           std::to_string(alignof(T)));
+  return io::file_table<T>(label, stored, std::make_shared<const mapping>(from));
+}
+
+}  // namespace detail
+
+/// A table over a file's pages, with its reads in flight.
+template <class T>
+struct array_traits<io::file_table<T>> {
+  /// See ferry::array_traits.
+  /// @{
+  using value_type = const T;
+  using memory_space = pageable_space;
+  static constexpr std::size_t static_width = dyn;
+  static array_ref<const T, pageable_space> ref(const io::file_table<T>& array) {
+    auto made = detail::dense_ref<const T, pageable_space>(array.data(), array);
+    made.accesses = array.accesses();
+    return made;
+  }
+  /// @}
+};
+
+}  // namespace ferry

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/io/convert_dtype.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/read_array.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <string>
+#include <type_traits>
+
+namespace ferry::io {
+
+/// A new tensor with the content of a .npy file: versions 1.0 to 3.0, little-endian, C or Fortran order; the
+/// tensor is row-major in both cases. A file of a single element gives a tensor [1]. Returns when the tensor
+/// is filled.
+///
+///   T        the element type, which must be the file's: half_t for 'float16', bhalf_t for the bfloat16 of
+///            ml_dtypes, a struct for records of as many bytes
+///   Space    the tensor's memory space
+///   Extents  the tensor's extents type; one that fixes an extent refuses files with another
+///   exec     the instance that copies to a device
+///   label    the tensor's name; without it, the path
+///   convert_dtype{}  as the last argument: numbers of another type are converted, as ferry::copy does
+///
+/// The file is read straight into memory of the host, by several threads; for a device through two
+/// page-locked buffers of 32 MiB. Header and file size are checked before anything is allocated. Throws
+/// io_error for a file that can't be read, is malformed or big-endian, or is longer or shorter than its
+/// header says; invalid_argument for elements or extents that are not those of the types; bad_alloc and
+/// budget_exceeded.
+/// @{
+template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, ExecutionSpace Exec,
+          class... Convert>
+[[nodiscard]] tensor<T, Space, Extents> load_npy(const Exec& exec, const std::string& path,
+                                                 const std::string& label, Convert...) {
+  static_assert((std::is_same_v<Convert, convert_dtype> && ...) && sizeof...(Convert) <= 1,
+                "ferry: after the label, a load takes nothing but ferry::io::convert_dtype{}.");
+  constexpr bool converts = sizeof...(Convert) == 1;
+  const auto from = ferry::detail::file::open_to_read("load_npy", path);
+  const auto stored = ferry::detail::read_npy_header(from);
+  ferry::detail::require_loadable<T, converts>(from, stored);
+  auto made = ferry::detail::tensor_of<T, Space, Extents>(label, stored.sizes());
+  ferry::detail::read_array<converts, true>(exec, from, stored, make_ref(made));
+  return made;
+}
+template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, class... Convert>
+[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, const std::string& label,
+                                                 Convert... convert) {
+  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, label, convert...);
+}
+template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
+[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path) {
+  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path);
+}
+template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
+[[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, convert_dtype convert) {
+  return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path, convert);
+}
+/// @}
+
+}  // namespace ferry::io

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ferry/io/detail/array_arguments.hpp>
+#include <ferry/io/detail/dtype.hpp>
+#include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/safetensors_header.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace ferry::io {
+
+/// An array of any type and memory space, with the name that it has in a file: what save_safetensors takes.
+/// It refers to the array, which must outlive it.
+class named_array {
+ public:
+  /// The name is UTF-8 text.
+  template <ArrayLike Array>
+  named_array(std::string name, const Array& array) {
+    ferry::detail::require_file_elements<Array>();
+    using element = ferry::detail::file_element<Array>;
+    static_assert(
+        ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
+            ferry::detail::safetensors_dtypes.size(),
+        "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double and complex floats only; save structs as .npy.");
+    const auto from = ferry::detail::read_only(make_ref(array));
+    ferry::detail::require_extents("save_safetensors", from);
+    entry_.name = std::move(name);
+    entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
+    for (std::size_t i = 0; i < from.rank; ++i)
+      entry_.shape.push_back(static_cast<std::size_t>(from.extents[i]));
+    entry_.end = static_cast<std::uint64_t>(from.size()) * sizeof(element);
+    using erased = content<decltype(from), ferry::detail::may_have_strides<Array>>;
+    content_ = std::make_shared<const erased>(from);
+  }
+
+  /// The description for a file's header; its place begins at 0.
+  [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
+  /// Writes the elements in row-major order.
+  void write(const ferry::detail::file& to, std::uint64_t offset) const { content_->write(to, offset); }
+
+ private:
+  struct any_content {
+    any_content() = default;
+    any_content(const any_content&) = delete;
+    any_content& operator=(const any_content&) = delete;
+    virtual ~any_content() = default;
+    virtual void write(const ferry::detail::file& to, std::uint64_t offset) const = 0;
+  };
+  template <class Ref, bool Strided>
+  struct content final : any_content {
+    explicit content(const Ref& array) : from(array) {}
+    void write(const ferry::detail::file& to, std::uint64_t offset) const override {
+      ferry::detail::write_rows<Strided>(from, to, offset);
+    }
+    Ref from;
+  };
+
+  ferry::detail::safetensors_entry entry_;
+  std::shared_ptr<const any_content> content_;
+};
+
+}  // namespace ferry::io

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/io/detail/array_arguments.hpp>
+#include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/io/detail/npy_header.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace ferry::io {
+
+/// Writes an array of any memory space to a .npy file, which np.load reads: version 1.0, C order,
+/// little-endian. Elements of half_t are 'float16', those of bhalf_t the 'bfloat16' of ml_dtypes ('<V2'), and
+/// structs records ('|V12'). Returns when the file is on the disk.
+///
+///   exec   the save comes after the work enqueued on this instance so far; without it, after the verbs in
+///          flight that write to a tensor
+///   path   the file; it appears as a whole or not at all, so after a failure an old file is as it was. A
+///          symbolic link is followed
+///   array  a tensor, slice, view, Kokkos::View of any layout, span or vector
+///
+/// Memory of the host is written in place by several threads. A device's, and strided arrays, go through two
+/// page-locked buffers of 32 MiB. Throws io_error, which names the path and
+/// what failed, and invalid_argument for an empty handle.
+/// @{
+template <ExecutionSpace Exec, ArrayLike Array>
+void save_npy(const Exec& exec, const std::string& path, const Array& array) {
+  ferry::detail::require_file_elements<Array>();
+  ferry::detail::require_reach<Exec, Array>();
+  ferry::detail::fence_for_file(exec, "save_npy");
+  const auto from = ferry::detail::read_only(make_ref(array));
+  ferry::detail::require_extents("save_npy", from);
+  const std::string header = ferry::detail::npy_header(
+      ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), {from.extents.data(), from.rank});
+  ferry::detail::atomic_file to("save_npy", path);
+  to.content().reserve(header.size() + static_cast<std::uint64_t>(from.size()) * sizeof(*from.data));
+  to.content().write_at(header.data(), header.size(), 0);
+  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, from, to.content(), header.size());
+  to.commit();
+}
+template <ArrayLike Array>
+void save_npy(const std::string& path, const Array& array) {
+  save_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array);
+}
+/// @}
+
+}  // namespace ferry::io

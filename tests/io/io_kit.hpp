@@ -1,0 +1,48 @@
+#pragma once
+
+#include "support/arrays.hpp"
+#include "support/folder.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ferry_test {
+
+inline std::string golden(const std::string& name) { return tests_folder() + "/io/golden/" + name; }
+
+/// Element i of the golden files, see golden/make_golden.py.
+template <class T>
+T golden_value(std::size_t i) {
+  const int value = static_cast<int>(i * 3 % 11);
+  if constexpr (std::is_unsigned_v<T>)
+    return static_cast<T>(value);
+  else
+    return static_cast<T>(value - 4);
+}
+template <class T>
+bool is_golden(const std::vector<T>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != golden_value<T>(i)) return false;
+  return true;
+}
+
+inline std::string bytes_of(const std::string& path) {
+  std::ifstream from(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(from), {}};
+}
+inline void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// Two arrays of floats have the same bits.
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,199 @@
+#include "io_kit.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <array>
+#include <complex>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+namespace ferry_test {
+namespace {
+
+struct point {
+  float x;
+  std::int64_t id;
+};
+
+/// A number in the header of a file that save_npy wrote.
+std::string dictionary_of(const std::string& path) {
+  const std::string bytes = bytes_of(path);
+  REQUIRE(bytes.size() >= 64);
+  REQUIRE(bytes.substr(0, 8) == std::string("\x93NUMPY\x01\x00", 8));
+  const std::size_t length =
+      static_cast<unsigned char>(bytes[8]) + 256u * static_cast<unsigned char>(bytes[9]);
+  CHECK((10 + length) % 64 == 0);
+  std::string text = bytes.substr(10, length);
+  REQUIRE(text.back() == '\n');
+  text.erase(text.find_last_not_of(" \n") + 1);
+  return text;
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("NumPy's golden files load", "[io][npy]", ferry::device_space, ferry::pageable_space) {
+  const auto load = [](const char* name, auto of) {
+    const auto table = ferry::io::load_npy<decltype(of), TestType>(golden(name), "weights");
+    CHECK(table.label() == "weights");
+    return table.size() >= 7 && is_golden(take(table));
+  };
+  CHECK(load("f4.npy", float{}));
+  CHECK(load("f4_fortran.npy", float{}));
+  CHECK(load("f8_fortran_3d.npy", double{}));
+  CHECK(load("f2.npy", ferry::half_t{}));
+  CHECK(load("bf16.npy", ferry::bhalf_t{}));
+  CHECK(load("i8.npy", std::int64_t{}));
+  CHECK(load("u1.npy", std::uint8_t{}));
+
+  const auto table = ferry::io::load_npy<float, TestType>(golden("f4_fortran.npy"));
+  CHECK(table.label() == golden("f4_fortran.npy"));
+  CHECK(table.rank() == 2);
+  CHECK(table.rows() == 5);
+  CHECK(table.width() == 3);
+  const auto cube = ferry::io::load_npy<double, TestType>(golden("f8_fortran_3d.npy"));
+  CHECK(cube.rank() == 3);
+  CHECK((cube.extent(0) == 4 && cube.extent(1) == 3 && cube.extent(2) == 5));
+}
+
+TEST_CASE("all number types load, and only as themselves", "[io][npy]") {
+  const auto load = [](const char* name, auto of) {
+    using T = decltype(of);
+    const auto table = ferry::io::load_npy<T>(golden(name));
+    return table.size() >= 7 && is_golden(take(table));
+  };
+  CHECK(load("i1.npy", std::int8_t{}));
+  CHECK(load("i2.npy", std::int16_t{}));
+  CHECK(load("i4.npy", std::int32_t{}));
+  CHECK(load("u2.npy", std::uint16_t{}));
+  CHECK(load("u4.npy", std::uint32_t{}));
+  CHECK(load("u8.npy", std::uint64_t{}));
+  CHECK(load("i8.npy", static_cast<long long>(0)));
+
+  CHECK_THROWS_MATCHES(
+      ferry::io::load_npy<float>(golden("f8_fortran_3d.npy")), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("f8_fortran_3d.npy") && ContainsSubstring("float64") &&
+                     ContainsSubstring("not float32") && ContainsSubstring("convert_dtype")));
+  CHECK_THROWS_AS(ferry::io::load_npy<std::uint32_t>(golden("i4.npy")), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::io::load_npy<std::uint16_t>(golden("bf16.npy")), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::io::load_npy<ferry::half_t>(golden("bf16.npy")), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::io::load_npy<bool>(golden("u1.npy")), ferry::invalid_argument);
+  CHECK_THROWS_MATCHES(ferry::io::load_npy<float>(golden("f4_big.npy")), ferry::io_error,
+                       MessageMatches(ContainsSubstring("big-endian")));
+  CHECK_THROWS_MATCHES(ferry::io::load_npy<float>(golden("objects.npy")), ferry::io_error,
+                       MessageMatches(ContainsSubstring("Python objects")));
+}
+
+TEST_CASE("booleans, single elements, no rows, structs", "[io][npy]") {
+  const auto flags = ferry::io::load_npy<bool>(golden("b1.npy"));
+  for (std::size_t i = 0; i < 15; ++i) CHECK(flags.data()[i] == (i * 3 % 11 != 0));
+  const auto one = ferry::io::load_npy<float>(golden("scalar.npy"));
+  CHECK((one.rank() == 1 && one.rows() == 1 && one(0) == 3.0f));
+  const auto none = ferry::io::load_npy<float>(golden("empty.npy"));
+  CHECK((none.rank() == 2 && none.rows() == 0 && none.width() == 3));
+
+  const auto points = ferry::io::load_npy<point>(golden("struct.npy"));
+  REQUIRE(points.rows() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(points(i).x == golden_value<float>(i));
+    CHECK(points(i).id == golden_value<std::int64_t>(i));
+  }
+  CHECK(ferry::io::load_npy<std::array<float, 3>>(golden("struct_v3.npy")).rows() == 2);
+  CHECK_THROWS_AS(ferry::io::load_npy<point>(golden("struct_v3.npy")), ferry::invalid_argument);
+}
+
+TEMPLATE_TEST_CASE("numbers convert where that is requested", "[io][npy]", ferry::device_space,
+                   ferry::pageable_space) {
+  constexpr ferry::io::convert_dtype converted;
+  const auto load = [&](const char* name, auto of) {
+    return is_golden(take(ferry::io::load_npy<decltype(of), TestType>(golden(name), "t", converted)));
+  };
+  CHECK(load("f4.npy", float{}));
+  CHECK(load("f2.npy", float{}));
+  CHECK(load("bf16.npy", float{}));
+  CHECK(load("f8_fortran_3d.npy", float{}));
+  CHECK(load("i8.npy", double{}));
+  CHECK(load("f4.npy", std::int32_t{}));
+  CHECK(load("f4.npy", ferry::bhalf_t{}));
+  CHECK_THROWS_MATCHES(
+      (ferry::io::load_npy<float, TestType>(golden("struct.npy"), "t", converted)), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("records of 16 bytes") && ContainsSubstring("no conversion")));
+  CHECK_THROWS_AS((ferry::io::load_npy<float, TestType>(golden("b1.npy"), "t", converted)),
+                  ferry::invalid_argument);
+}
+
+TEST_CASE("extents in the type must be the file's", "[io][npy]") {
+  using fixed = ferry::extents<ferry::dyn, 3>;
+  const auto table = ferry::io::load_npy<float, ferry::mapped_space, fixed>(golden("f4.npy"), "weights");
+  CHECK(table.rows() == 5);
+  CHECK_THROWS_AS((ferry::io::load_npy<float, ferry::mapped_space, ferry::extents<ferry::dyn, 4>>(
+                      golden("f4.npy"), "weights")),
+                  ferry::invalid_argument);
+  CHECK_THROWS_AS(
+      (ferry::io::load_npy<double, ferry::mapped_space, fixed>(golden("f8_fortran_3d.npy"), "cube")),
+      ferry::invalid_argument);
+}
+
+TEMPLATE_TEST_CASE("arrays of every space are saved and load again", "[io][npy]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  auto random = generator();
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w.npy";
+  const auto all = values<float>(random, 1031 * 17);
+  const auto table = make<TestType>("table", 1031, 17, all);
+  ferry::io::save_npy(path, table);
+  CHECK(dictionary_of(path) == "{'descr': '<f4', 'fortran_order': False, 'shape': (1031, 17), }");
+  CHECK(bytes_of(path).size() == 128 + all.size() * 4);
+  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(path, "again")), all));
+  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(exec_space{}, path, "again")), all));
+  // A slice, over the file of the whole.
+  ferry::io::save_npy(exec_space{}, path, table.rows_between(7, 9));
+  CHECK(same_bits(take(ferry::io::load_npy<float, TestType>(path, "again")),
+                  std::vector<float>(all.begin() + 7 * 17, all.begin() + 9 * 17)));
+  CHECK(entries_of(folder.path()) == 1);
+}
+
+TEST_CASE("what the header says of an array", "[io][npy]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w.npy";
+  const auto saved = [&](const auto& array) {
+    ferry::io::save_npy(path, array);
+    const std::string text = dictionary_of(path);
+    return text.substr(10, text.find(',') - 10) + text.substr(text.find("'shape': ") + 9);
+  };
+  CHECK(saved(std::vector<double>(7)) == "'<f8'(7,), }");
+  CHECK(saved(std::vector<ferry::half_t>(7)) == "'<f2'(7,), }");
+  CHECK(saved(std::vector<ferry::bhalf_t>(7)) == "'<V2'(7,), }");
+  CHECK(saved(std::vector<std::int8_t>(0)) == "'|i1'(0,), }");
+  CHECK(saved(std::vector<std::uint64_t>(7)) == "'<u8'(7,), }");
+  CHECK(saved(std::vector<std::complex<float>>(7)) == "'<c8'(7,), }");
+  CHECK(saved(std::array{true, false}) == "'|b1'(2,), }");
+  CHECK(saved(std::vector<point>(7)) == "'|V16'(7,), }");
+  CHECK(saved(std::vector<std::byte>(7)) == "'|u1'(7,), }");
+  const ferry::tensor<float, ferry::pageable_space> deep("deep", 1, 2, 3, 4, 5, 6, 7, 8);
+  CHECK(saved(deep) == "'<f4'(1, 2, 3, 4, 5, 6, 7, 8), }");
+  CHECK(ferry::io::load_npy<float>(path).rank() == 8);
+  CHECK_THROWS_MATCHES(ferry::io::save_npy(path, ferry::tensor<float, ferry::pageable_space>()),
+                       ferry::invalid_argument, MessageMatches(ContainsSubstring("empty handle")));
+}
+
+TEST_CASE("a strided View is saved in row-major order", "[io][npy]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w.npy";
+  const Kokkos::View<float**, Kokkos::LayoutLeft, exec_space> there("there", 5, 3);
+  const auto here = Kokkos::create_mirror_view(there);
+  for (std::size_t i = 0; i < 5; ++i)
+    for (std::size_t j = 0; j < 3; ++j) here(i, j) = golden_value<float>(i * 3 + j);
+  Kokkos::deep_copy(there, here);
+  ferry::io::save_npy(path, there);
+  CHECK(is_golden(take(ferry::io::load_npy<float>(path))));
+  CHECK(bytes_of(path) == bytes_of(golden("f4.npy")));
+}
+
+}  // namespace ferry_test
