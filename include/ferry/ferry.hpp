@@ -5,6 +5,7 @@
 /// that includes the backends.
 
 #include <ferry/bags/gather_bags.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/calibrate/calibrate.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/dequantize.hpp>
