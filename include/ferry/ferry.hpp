@@ -51,6 +51,7 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/plan_workspace_bytes.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/nonfinite.hpp>
@@ -68,6 +69,7 @@
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
+#include <ferry/rows/gather_unique.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter.hpp>
 #include <ferry/rows/scatter_add.hpp>
