@@ -5,6 +5,7 @@
 /// that includes the backends.
 
 #include <ferry/bags/gather_bags.hpp>
+#include <ferry/bags/step_bags.hpp>
 #include <ferry/calibrate/calibrate.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/dequantize.hpp>
@@ -67,6 +68,7 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/plan_workspace_bytes.hpp>
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/plan/unique.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/nonfinite.hpp>
@@ -85,6 +87,7 @@
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
+#include <ferry/rows/gather_unique.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/init_scaled.hpp>
 #include <ferry/rows/scatter.hpp>

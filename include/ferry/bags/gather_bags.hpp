@@ -3,7 +3,6 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -11,7 +10,6 @@
 #include <ferry/policy/pooling.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -19,24 +17,6 @@
 namespace ferry {
 
 namespace detail {
-
-/// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
-template <class Table>
-auto rows_to_pool(const Table& table) {
-  if constexpr (is_codes<Table>)
-    return codes_of(table);
-  else
-    return make_ref(table);
-}
-template <class Table>
-consteval auto checked_as() {
-  if constexpr (is_codes<std::remove_cvref_t<Table>>)
-    return std::type_identity<tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>>{};
-  else
-    return std::type_identity<std::remove_cvref_t<Table>>{};
-}
-template <class Table>
-using checked_table = typename decltype(checked_as<Table>())::type;
 
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
@@ -144,10 +124,10 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
   const auto more = make_ref(extra);
   using element = typename decltype(more)::value_type;
   if constexpr (bag::pooling::selects) {
-    detail::require_mutable<Extra>();
     static_assert(
         std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
         "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
+    detail::require_mutable<Extra>();
   } else {
     static_assert(NumberElement<std::remove_const_t<element>>,
                   "ferry: the weights of positions must be numbers.");

@@ -2,12 +2,14 @@
 
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/error.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/policies.hpp>
 #include <ferry/policy/pooling.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -18,6 +20,24 @@
 
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
+
+/// What the checks and the kernels take as a table: 8-bit rows are rows of bytes.
+template <class Table>
+auto rows_to_pool(Table& table) {
+  if constexpr (is_codes<std::remove_const_t<Table>>)
+    return codes_of(table);
+  else
+    return make_ref(table);
+}
+template <class Table>
+consteval auto checked_as() {
+  if constexpr (is_codes<std::remove_cvref_t<Table>>)
+    return std::type_identity<tensor<std::byte, typename std::remove_cvref_t<Table>::memory_space>>{};
+  else
+    return std::type_identity<std::remove_cvref_t<Table>>{};
+}
+template <class Table>
+using checked_table = typename decltype(checked_as<Table>())::type;
 
 template <class Done, class... Rest>
 struct drop_pooling;

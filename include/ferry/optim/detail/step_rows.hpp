@@ -95,8 +95,18 @@ void require_fields(const optim::detail::field_names& needed, const State& state
   }
 }
 
-template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Indices, class Value,
-          class ValueSpace>
+/// The gradients are rows of the indices: one for each.
+struct rows_of_indices {
+  static constexpr const char* verb = "step";
+  template <class Exec, class Chosen, class Named>
+  static void require(const auto& table, const Named& named, const auto& grads) {
+    require_batch<Exec, Chosen>(verb, table, named, grads);
+  }
+};
+
+/// `Batch` says how the gradients belong to the indices.
+template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class T, class Space,
+          class State, class Indices, class Value, class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
                  const Indices& indices, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
@@ -142,7 +152,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   const auto clock = state.clock();
   clock->require_policy(count_policy::name, table.label);
   const auto& named = rows_named_by(indices);
-  require_batch<Exec, Chosen>("step", table, named, grads);
+  Batch::template require<Exec, Chosen>(table, named, grads);
   // The state counts the step once it is enqueued. An exception before that leaves the state unchanged, and
   // nothing throws after it.
   const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
@@ -174,12 +184,12 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   ticket launched;
   if constexpr (only_staged)
     launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
-        exec, job, named, grads, ends);
+        exec, job, named, grads, ends, Batch::verb);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, job, named, grads, ends);
+    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, job, named, grads, ends, Batch::verb);
   else
-    launched =
-        update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(exec, job, named, grads, ends);
+    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(exec, job, named, grads,
+                                                                                     ends, Batch::verb);
   if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
   if constexpr (count_policy::catches_up)
     clock->updates.note(rule, job.step,

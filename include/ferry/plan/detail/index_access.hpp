@@ -67,16 +67,15 @@ const Index* indices_for_host(launch_context<Exec>& of, const array_ref<Index, S
 }
 
 /// An array of a plan, for host code.
-template <class Exec>
-const std::int64_t* plan_array_for_host(launch_context<Exec>& of, const std::int64_t* array,
-                                        std::int64_t count) {
+template <class Exec, class T>
+const T* plan_array_for_host(launch_context<Exec>& of, const T* array, std::int64_t count) {
   if constexpr (is_host_exec<Exec>) {
     execution_backend<Exec>::fence(of.exec(), "ferry::indices");
     return array;
   } else {
-    auto* copy = of.template pinned<std::int64_t>(count);
+    auto* copy = of.template pinned<T>(count);
     transfer(of.exec(), "ferry::indices", copy, pinned_space::name, array, device_space::name,
-             count * static_cast<std::int64_t>(sizeof(std::int64_t)));
+             count * static_cast<std::int64_t>(sizeof(T)));
     execution_backend<Exec>::fence(of.exec(), "ferry::indices");
     return copy;
   }

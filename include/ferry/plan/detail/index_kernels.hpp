@@ -131,6 +131,16 @@ struct list_heads {
   }
 };
 
+/// counts[i] = the number of positions of segment i.
+struct count_positions {
+  const std::int64_t* segment_begin;
+  std::int64_t* counts;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    counts[i] = segment_begin[i + 1] - segment_begin[i];
+  }
+};
+
 /// Reports each row that a plan's batch names more than once.
 struct find_duplicates {
   const std::int64_t* unique_rows;

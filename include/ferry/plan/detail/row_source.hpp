@@ -16,6 +16,8 @@
 ///   segment_within(i)
 ///                    segment(i) for an item that is known to exist
 ///   position(k)      the row of the values array at place k
+///   adjusts          declared if the values at a place are adjusted after they were loaded:
+///   adjust<Tile>(tile, k, column, count)
 ///   in_order         declared if the positions of item i + 1 follow those of item i
 namespace ferry::kernels {
 

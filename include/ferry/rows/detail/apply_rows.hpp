@@ -103,7 +103,8 @@ struct apply_rows {
         of.to.prefetch(rows.row, of.width);
       }
       row[item & (most - 1)] = rows.row;
-      value[item & (most - 1)] = rows.end - rows.begin == 1 ? first : nullptr;
+      const bool taken_as_it_is = rows.end - rows.begin == 1 && !requires { Source::adjusts; };
+      value[item & (most - 1)] = taken_as_it_is ? first : nullptr;
     }
   };
 

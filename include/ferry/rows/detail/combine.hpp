@@ -33,10 +33,19 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
                             long_segments::slot(rows.begin) * source.long_stride + column,
                         count);
     }
-    if (!summed) load_tile<Tile>(tile, value_of(rows.begin), count);
+    if (!summed) {
+      load_tile<Tile>(tile, value_of(rows.begin), count);
+      if constexpr (requires { Source::adjusts; })
+        source.template adjust<Tile>(tile, rows.begin, column, count);
+    }
     const std::int64_t end = summed ? rows.begin : rows.end;
     const auto add = [&](std::int64_t k) {
-      if constexpr (Tile::partial) {
+      if constexpr (requires { Source::adjusts; }) {
+        Compute next[Tile::elements];
+        load_tile<Tile>(next, value_of(k), count);
+        source.template adjust<Tile>(next, k, column, count);
+        for (int e = 0; e < live<Tile>(count); ++e) tile[e] += next[e];
+      } else if constexpr (Tile::partial) {
         const Value* next = value_of(k);
         for (int e = 0; e < live<Tile>(count); ++e) tile[e] += convert<Compute>(next[e]);
       } else {

@@ -7,6 +7,7 @@
 #include <ferry/rows/detail/apply_rows.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
 #include <ferry/rows/detail/schedule.hpp>
+#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/rows/detail/sum_long_segments.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -104,10 +105,10 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
   auto* sums = of.template scratch<Sum>(slots * width);
   const bool packed = in_packets<4>(values);
   const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  launch(
-      of.exec(), of.label_part(label, "sum_long"), slots * tiles,
-      kernels::sum_long_segments<Sum, plain>{from.order, from.inverse, from.segment_begin, values.data,
-                                             values.row_stride(), sums, width, fast_divisor(tiles), packed});
+  launch(of.exec(), of.label_part(label, "sum_long"), slots * tiles,
+         kernels::sum_long_segments<Sum, plain>{from.order, from.inverse, from.segment_begin,
+                                                from.value_rows(), values.data, values.row_stride(), sums,
+                                                width, fast_divisor(tiles), packed});
   source.long_sums = sums;
   source.long_stride = width;
 }
@@ -115,18 +116,22 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
 /// long segments on a device.
 template <class Duplicates, class Sum, class Exec, class Value, class Space>
-kernels::plan_rows plan_source(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
-                               [[maybe_unused]] const array_ref<Value, Space>& values) {
+auto plan_source(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
+                 [[maybe_unused]] const array_ref<Value, Space>& values) {
   const plan_storage& from = *plan.storage();
   kernels::plan_rows source{from.unique_rows,
                             from.segment_begin,
-                            from.order,
+                            from.value_rows(),
                             from.unique_count,
                             from.checked ? from.report->findings : nullptr,
                             nullptr};
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(of, label, plan).findings;
-  if constexpr (Duplicates::combines && !is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, source);
-  return source;
+  if constexpr (adjusts_values<Duplicates>) {
+    return Duplicates::source(source, from, values.width());
+  } else {
+    if constexpr (Duplicates::combines && !is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, source);
+    return source;
+  }
 }
 template <class Job, class Exec, class Value>
 using sum_of = typename Job::template sum_type<Exec, std::remove_const_t<Value>>;

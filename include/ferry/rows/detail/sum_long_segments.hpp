@@ -30,6 +30,7 @@ struct sum_long_segments {
   const std::int64_t* order;
   const std::int64_t* inverse;
   const std::int64_t* segment_begin;
+  const std::int64_t* value_rows;
   const Value* values;
   std::int64_t stride;
   Compute* sums;
@@ -72,7 +73,7 @@ struct sum_long_segments {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION const Value* at(std::int64_t place, std::int64_t column) const {
-    return values + order[place] * stride + column;
+    return values + value_rows[place] * stride + column;
   }
 };
 

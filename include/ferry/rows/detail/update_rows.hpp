@@ -138,18 +138,18 @@ ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named
 }
 
 /// Entry of the three verbs, after require_batch has checked their arguments. `named` comes from
-/// rows_named_by. path::automatic takes no path of `Without`.
+/// rows_named_by. path::automatic takes no path of `Without`. `verb` is what messages and labels call it.
 template <verb What, class Chosen, class Duplicates, path_kind... Without, class Exec, class Job, class Named,
           class Value, class Space>
 ticket update_rows(const Exec& exec, const Job& job, const Named& named,
-                   const array_ref<Value, Space>& values, const rollback& ends = {}) {
+                   const array_ref<Value, Space>& values, const rollback& ends = {},
+                   const char* verb = name(What).data()) {
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using table_space = typename decltype(job.table)::memory_space;
   constexpr bool planned = is_plan<Named> || Duplicates::needs_plan;
   constexpr path_set paths = paths_for<asked, What, Exec, table_space, Space, Without...>();
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
-  const char* const verb = name(What).data();
   if constexpr (paths.contains(path_kind::ordered))
     if (best == path_kind::ordered)
       return update_on<path::ordered, bounds_policy, Duplicates>(exec, verb, job, named, values, ends);

@@ -145,6 +145,15 @@ row_plan plan_for_host(launch_context<Exec>& of, const Host&, const row_plan& pl
     copy->unique_rows = const_cast<std::int64_t*>(plan_array_for_host(of, copy->unique_rows, count));
     copy->segment_begin = const_cast<std::int64_t*>(plan_array_for_host(of, copy->segment_begin, count + 1));
     copy->order = const_cast<std::int64_t*>(plan_array_for_host(of, copy->order, n));
+    shared_values& shared = copy->values;
+    const auto bring = [&](auto*& array, std::int64_t elements) {
+      if (array != nullptr)
+        array =
+            const_cast<std::remove_reference_t<decltype(array)>>(plan_array_for_host(of, array, elements));
+    };
+    bring(shared.rows, n);
+    bring(shared.factors, n);
+    bring(shared.chosen, shared.chosen_count);
     copy->report = std::make_shared<report_writer>(report_writer{report, nullptr});
     return row_plan(std::move(copy));
   }
@@ -160,8 +169,12 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
   const plan_storage& storage = *here.storage();
   const bool bad = storage.checked && storage.report->findings->out_of_range != 0;
   if (bad) return;
-  const kernels::plan_rows source{
-      storage.unique_rows, storage.segment_begin, storage.order, storage.unique_count, nullptr, nullptr};
+  const kernels::plan_rows rows{storage.unique_rows,
+                                storage.segment_begin,
+                                storage.value_rows(),
+                                storage.unique_count,
+                                nullptr,
+                                nullptr};
   if constexpr (Duplicates::forbids) {
     const report_writer report = of.host_report();
     launch(
@@ -170,7 +183,11 @@ void write_on_host(launch_context<Exec>& of, const std::string& label, const Job
     host.fence(label);
     if (of.host_found()) return;
   }
-  launch_update<Duplicates>(host, labels, job, source, here.positions(), values);
+  if constexpr (adjusts_values<Duplicates>)
+    launch_update<Duplicates>(host, labels, job, Duplicates::source(rows, storage, values.width()),
+                              here.positions(), values);
+  else
+    launch_update<Duplicates>(host, labels, job, rows, here.positions(), values);
   host.fence(label);
 }
 

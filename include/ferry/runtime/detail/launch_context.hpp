@@ -154,6 +154,8 @@ class launch_context {
     state_->sources.plan = store;
     state_->memory.push_back(store);
     if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
+    if (store->base != nullptr && store->base->memory != nullptr)
+      state_->keep_block(store->base->memory, !capturing_);
     hold(store->report);
     reads_from(store->accesses);
     if (!capturing_ && store->made != nullptr && store->made_by != id_)

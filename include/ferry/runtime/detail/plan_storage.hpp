@@ -10,6 +10,16 @@
 
 namespace ferry {
 
+/// Where the values of a plan's positions lie if several positions share them, as those of a bag do. In the
+/// memory of the plan's arrays.
+struct shared_values {
+  std::int64_t* rows = nullptr;  ///< [positions] row of the values for each place of `order`; null: `order`
+  double* factors = nullptr;     ///< [positions] what they are multiplied by at each place; null: 1
+  std::int64_t* chosen =
+      nullptr;  ///< [rows x width] the only position that gets an element; null: all get it
+  std::int64_t chosen_count = 0;
+};
+
 /// The arrays of a plan, in scratch memory of its execution space or in the caller's workspace. Shared by the
 /// plan and the verbs in flight that use it.
 struct plan_storage {
@@ -26,6 +36,8 @@ struct plan_storage {
   /// unique_rows[i + 1] == unique_rows[i] + 1, which one block transfer can move.
   std::int64_t* run_begin = nullptr;
   std::int64_t* run_count = nullptr;  ///< one number, in the memory of the arrays
+  shared_values values{};
+  std::shared_ptr<plan_storage> base;  ///< the plan whose arrays this one shares
   std::shared_ptr<report_writer> report;
   bool checked = true;
   bool signed_indices = true;
@@ -42,6 +54,10 @@ struct plan_storage {
   std::int64_t (*unique_count_of)(const plan_storage&) = nullptr;
   index_report (*report_of)(const plan_storage&) = nullptr;
 
+  /// The row of the values for each place.
+  [[nodiscard]] const std::int64_t* value_rows() const {
+    return values.rows != nullptr ? values.rows : order;
+  }
   [[nodiscard]] std::int64_t read_unique_count() const { return unique_count_of(*this); }
   [[nodiscard]] index_report read_report() const { return report_of(*this); }
 };

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/bags/detail/share_values.hpp>
+#include <ferry/bags/detail/weight_gradients.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/optim/detail/update_job.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/write_staged.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+/// The plan of a step on bags: the plan of its indices, and for each position where its gradient is.
+namespace ferry::detail {
+
+/// A plan whose positions share the rows of `gradients`: as given, or divided by the sizes of the bags.
+template <class Value, class Space>
+struct bag_plan {
+  row_plan plan;
+  array_ref<Value, Space> gradients;
+};
+
+/// Offsets of the arrays of such a plan in its block, in bytes.
+struct bag_plan_layout {
+  std::size_t bytes = 0;
+
+  template <class T>
+  std::size_t take(std::int64_t count) {
+    const std::size_t at = bytes;
+    bytes += (static_cast<std::size_t>(count) * sizeof(T) + 127) / 128 * 128;
+    return at;
+  }
+};
+
+/// The values for kernels of the verb's execution space.
+template <class Exec, class Value, class Space>
+auto values_for_kernels(launch_context<Exec>& of, const std::string& label,
+                        const array_ref<Value, Space>& values) {
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
+    return upload_values(of, label, values);
+  } else {
+    of.reads_from(values);
+    return read_only(values);
+  }
+}
+
+/// The position of each maximum, as the caller has it or found anew, into `to` (bags x width).
+template <class Exec, class T, class Space, class Bags, class Chosen>
+void choose_positions(launch_context<Exec>& of, const array_ref<T, Space>& table, const row_plan& plan,
+                      const Bags& bags, const Chosen& chosen,
+                      const array_ref<std::int64_t, near_space<Exec>>& to) {
+  if constexpr (std::is_same_v<Chosen, no_array>) {
+    using number = pooling_type<T, void, float>;
+    const auto maxima = near_rows<number>(of, to.rows(), to.width(), "maxima");
+    gather_bags_by<path::automatic, pooling::max, bounds::check>(of.exec(), read_only(table), plan, bags,
+                                                                 no_array{}, to, maxima)
+        .detach();
+  } else {
+    copy(of.exec(), chosen, to).detach();
+  }
+}
+
+/// Makes the plan of a step on bags. `Compute` is the type in which gradients are divided. `extra` are the
+/// weights of the positions or the positions of the maxima, `weight_grads` receives the weights' gradients.
+template <class Pooling, class Bounds, class Compute, class Exec, class T, class Space, class Bags,
+          class Extra, class WeightGrads, class Value, class ValueSpace>
+auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_plan& plan, const Bags& bags,
+               [[maybe_unused]] const Extra& extra, [[maybe_unused]] const WeightGrads& weight_grads,
+               const array_ref<Value, ValueSpace>& grads) {
+  using backend = execution_backend<Exec>;
+  constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
+  const auto home = engine<backend>::get();
+  launch_context<Exec> of(exec, "step_bags");
+  of.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
+  const std::string& label = of.label("bags");
+  of.use(plan.storage());
+  const plan_storage& from = *plan.storage();
+  const std::int64_t n = plan.positions(), count = grads.rows(), width = grads.width();
+
+  bag_plan_layout at;
+  const auto rows = at.take<std::int64_t>(n);
+  [[maybe_unused]] const auto factors = at.take<double>(weighs ? n : 0);
+  [[maybe_unused]] const auto chosen = at.take<std::int64_t>(Pooling::selects ? count * width : 0);
+  [[maybe_unused]] const auto scaled = at.take<Compute>(Pooling::divides ? count * width : 0);
+  auto made = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), from);
+  made->base = plan.storage();
+  made->memory = of.block(at.bytes);
+  auto* const block = static_cast<std::byte*>(made->memory.get());
+  made->values.rows = reinterpret_cast<std::int64_t*>(block + rows);
+  if constexpr (weighs) made->values.factors = reinterpret_cast<double*>(block + factors);
+  if constexpr (Pooling::selects) {
+    made->values.chosen = reinterpret_cast<std::int64_t*>(block + chosen);
+    made->values.chosen_count = count * width;
+  }
+  made->report = home->report();
+  of.hold(made->report);
+
+  constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
+  made->checked = from.checked || checks;
+  const offset_type<Bags>* offsets = nullptr;
+  if constexpr (!std::is_same_v<Bags, std::int64_t>) offsets = indices_for_kernels(of, bags);
+  const auto list = list_of_bags(bags, offsets, count, n, checks, *made->report);
+  if (made->checked)
+    launch(exec, of.label_part(label, "check"), count > 0 ? count : 1,
+           kernels::check_step_bags<offset_type<Bags>>{list, from.checked ? from.report->findings : nullptr});
+  if constexpr (weighs) {
+    const auto* weights = indices_for_kernels(of, extra);
+    launch(exec, of.label_part(label, "place"), n,
+           kernels::place_bags<offset_type<Bags>, std::remove_const_t<typename Extra::value_type>>{
+               list, from.order, weights, made->values.rows, made->values.factors});
+  } else {
+    launch(
+        exec, of.label_part(label, "place"), n,
+        kernels::place_bags<offset_type<Bags>, void>{list, from.order, nullptr, made->values.rows, nullptr});
+  }
+  if constexpr (Pooling::selects)
+    choose_positions(
+        of, table, plan, bags, extra,
+        dense_rows<std::int64_t, near_space<Exec>>(made->values.chosen, count, width, "positions"));
+  const auto finish = [&](const auto& gradients) {
+    if constexpr (!std::is_same_v<WeightGrads, no_array>) {
+      require_direct_reach("step_bags", exec, table);
+      require_direct_reach("step_bags", exec, weight_grads);
+      of.reads_from(table);
+      of.writes_to(weight_grads);
+      launch_weight_gradients(of, table, plan, made->checked ? made->report->findings : nullptr, list,
+                              values_for_kernels(of, label, gradients), weight_grads);
+    }
+    ticket ended = of.finish();
+    made->made = of.done();
+    made->made_by = of.id();
+    ended.detach();
+    return bag_plan<const typename std::remove_cvref_t<decltype(gradients)>::value_type,
+                    typename std::remove_cvref_t<decltype(gradients)>::memory_space>{
+        row_plan(std::move(made)), read_only(gradients)};
+  };
+  if constexpr (Pooling::divides) {
+    auto divided = dense_rows<Compute, near_space<Exec>>(reinterpret_cast<Compute*>(block + scaled), count,
+                                                         width, "divided gradients");
+    divided.label = grads.label;
+    const auto here = values_for_kernels(of, label, grads);
+    require_direct_reach("step_bags", exec, here);
+    using number = pooling_number<Exec, Compute>;
+    using kernel = kernels::divide_by_sizes<number, Compute, offset_type<Bags>, std::remove_const_t<Value>>;
+    const bool skips = from.bounds == bounds::skip::name;
+    launch(exec, of.label_part(label, "divide"), count * width,
+           kernel{list, skips ? from.row_of : nullptr, here.data, here.row_stride(), divided.data,
+                  fast_divisor(width)});
+    return finish(divided);
+  } else {
+    return finish(grads);
+  }
+}
+
+}  // namespace ferry::detail

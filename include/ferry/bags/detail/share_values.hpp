@@ -1,0 +1,78 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/report.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The kernels that hand the gradients of bags to positions, without a gradient for each of them.
+namespace ferry::kernels {
+
+/// Reports the bags of a step with bad offsets. Here every position must be in a bag, because its row gets a
+/// step. Takes over what the making of the plan found. One thread per bag.
+template <class Offset>
+struct check_step_bags {
+  bag_list<Offset> bags;
+  const index_report* earlier;  ///< null: indices were not checked
+
+  KOKKOS_FUNCTION void operator()(std::int64_t bag) const {
+    if (bag == 0 && earlier != nullptr && earlier->out_of_range != 0) {
+      bags.report.out_of_range(static_cast<std::int64_t>(earlier->first_position), earlier->first_index);
+      Kokkos::atomic_add(&bags.report.findings->out_of_range, earlier->out_of_range - 1);
+    }
+    if (bag >= bags.bags || !bags.checks || bags.offsets == nullptr) return;
+    if (!bags.range(bag, true).is_good) return;
+    if (bag == 0 && bags.begin(0) != 0)
+      bags.report.bad_bag(0, static_cast<std::uint64_t>(bags.begin(0)));
+    else if (bag + 1 == bags.bags && bags.end(bag) != bags.positions)
+      bags.report.bad_bag(bags.bags, static_cast<std::uint64_t>(bags.end(bag)));
+  }
+};
+
+/// For each place of a plan: the bag of its position, which is the row of its gradient, and the weight of the
+/// position. One thread per place. `Weight` is void where positions have no weights.
+template <class Offset, class Weight>
+struct place_bags {
+  bag_list<Offset> bags;
+  const std::int64_t* order;
+  const Weight* weights;
+  std::int64_t* rows;
+  double* factors;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t place) const {
+    const std::int64_t position = order[place];
+    rows[place] = bags.bag_of(position);
+    if constexpr (!std::is_void_v<Weight>) factors[place] = convert<double>(weights[position]);
+  }
+};
+
+/// scaled[b] = gradient of bag b divided by the number of its rows. One thread per element, row-major.
+template <class Compute, class Out, class Offset, class Value>
+struct divide_by_sizes {
+  bag_list<Offset> bags;
+  const std::int64_t* row_of;  ///< null: each position has a row
+  const Value* values;
+  std::int64_t stride;
+  Out* scaled;
+  detail::fast_divisor width;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const std::int64_t bag = width.quotient(i);
+    const std::int64_t column = i - bag * width.divisor();
+    const bag_range range = bags.range(bag, false);
+    std::int64_t rows = range.end - range.begin;
+    if (row_of != nullptr) {
+      rows = 0;
+      for (std::int64_t k = range.begin; k < range.end; ++k) rows += row_of[k] >= 0 ? 1 : 0;
+    }
+    const auto value = convert<Compute>(values[bag * stride + column]);
+    scaled[i] = convert<Out>(rows > 0 ? value / static_cast<Compute>(rows) : Compute(0));
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/bag_plan.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/rows/detail/shared_values.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// The path of step_bags from its arguments to step_rows.
+namespace ferry::detail {
+
+/// The gradients are rows of bags, and the plan says which row is whose.
+struct rows_of_bags {
+  static constexpr const char* verb = "step_bags";
+  template <class Exec, class Chosen, class Named>
+  static void require(const auto& table, const Named& named, const auto&) {
+    require_plan<Exec, Chosen>(verb, named, table);
+  }
+};
+
+/// The sum over the positions of a row.
+template <class Pooling, class Extra>
+using sum_of_positions =
+    std::conditional_t<Pooling::selects, chosen_sum,
+                       std::conditional_t<std::is_same_v<Extra, no_array>, duplicates::sum, weighted_sum>>;
+
+template <class Chosen, class Duplicates>
+struct with_duplicates;
+template <class... Ps, class Duplicates>
+struct with_duplicates<policies<Ps...>, Duplicates> {
+  using type = chosen_policies<Ps..., Duplicates>;
+};
+
+/// Checks the shapes, makes the plan and steps. `table` is an array_ref, of the records of 8-bit rows.
+template <class Bag, class Exec, class Rule, class T, class Space, class State, class Named, class Offsets,
+          class Value, class ValueSpace, class Extra, class WeightGrads>
+ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
+                    const Named& named, const Offsets& offsets, const array_ref<Value, ValueSpace>& grads,
+                    const Extra& extra, const WeightGrads& weight_grads) {
+  const char* verb = rows_of_bags::verb;
+  using pooling = typename Bag::pooling;
+  using chosen = typename Bag::chosen;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  using sum = sum_of_positions<pooling, Extra>;
+  using with_sum = typename with_duplicates<typename Bag::others, sum>::type;
+  using compute = step_type<T, typename State::value_type, Value>;
+  const auto bags = bags_named_by(offsets);
+  const std::int64_t positions = positions_of(named);
+  require_bags(verb, bags, positions, grads);
+  if (grads.rows() == 0 && positions != 0)
+    throw invalid_argument(std::string("ferry::step_bags: ") + std::to_string(positions) +
+                           " indices were given, but " + grads.describe() + " has no bags");
+  require_shapes(verb, table, grads.rows(), grads);
+  if constexpr (pooling::selects && !std::is_same_v<Extra, no_array>) require_chosen(verb, extra, grads);
+  if constexpr (!pooling::selects && !std::is_same_v<Extra, no_array>)
+    require_weights(verb, extra, positions);
+  if constexpr (!std::is_same_v<WeightGrads, no_array>) require_weights(verb, weight_grads, positions);
+  const auto step_by = [&](const row_plan& plan) {
+    const auto made =
+        plan_bags<pooling, bounds_policy, compute>(exec, table, plan, bags, extra, weight_grads, grads);
+    return step_rows<with_sum, rows_of_bags>(exec, rule, table, state, made.plan, made.gradients);
+  };
+  if constexpr (is_plan<Named>) {
+    require_plan<Exec, chosen>(verb, named, table);
+    return step_by(named);
+  } else {
+    require_rank_one(verb, named);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
+    return step_by(plan_rows_of<bounds_policy>(exec, named, table.rows()));
+  }
+}
+
+/// Checks the types of step_bags.
+template <class Exec, class Rule, class Table, class StateRule, class Indices, class Offsets, class Grads,
+          class Bag>
+consteval void require_bag_step() {
+  using chosen = typename Bag::chosen;
+  require_step_rule<Rule, StateRule>();
+  require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
+  require_offsets<Exec, Offsets>();
+  static_assert(!chosen::template names<duplicates_category>,
+                "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags "
+                "does, so it takes no duplicates policy.");
+  if constexpr (!is_codes<std::remove_cvref_t<Table>>) require_mutable<Table>();
+}
+
+/// Checks the types of the weights of positions or the positions of maxima.
+template <class Exec, class Pooling, class Extra>
+consteval void require_step_extra() {
+  require_rows<Extra>();
+  require_reach<Exec, Extra>();
+  using element = std::remove_const_t<typename traits_of<Extra>::value_type>;
+  static_assert(NumberElement<element>, "ferry: the weights of positions must be numbers.");
+  static_assert(
+      !Pooling::selects || std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
+      "ferry: pooling::max takes no weights; the further array has the positions of the maxima from gather_bags, so its elements must be int32 or int64.");
+}
+
+}  // namespace ferry::detail

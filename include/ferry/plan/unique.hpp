@@ -1,0 +1,81 @@
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+/// The different rows of a batch. For the indices {7, 2, 7, 5}: rows {2, 5, 7}, inverse {2, 0, 2, 1} and
+/// counts {1, 1, 2}. All are rank-1 arrays of std::int64_t, arguments of verbs like any others.
+template <class Space>
+struct unique_indices {
+  tensor_slice<const std::int64_t, Space> rows;     ///< the different rows, ascending
+  tensor_slice<const std::int64_t, Space> inverse;  ///< the place in `rows` of each position; -1 for no row
+  tensor<std::int64_t, Space> counts;               ///< how many positions name each row
+  row_plan plan;                                    ///< owns rows and inverse; for the verbs of the batch
+};
+
+namespace detail {
+
+/// The memory space of plans by this execution space.
+template <class Exec>
+using space_of_plans =
+    std::conditional_t<is_host_exec<Exec> && !device_is_host<Exec>, pageable_space, device_space>;
+
+}  // namespace detail
+
+/// The different rows among the indices of a batch, where each position finds its row, and how often each row
+/// comes: numpy.unique with return_inverse and return_counts, by the sort of make_plan.
+///
+///   exec      the execution space instance that sorts
+///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64
+///   rows      rows of the tables that the indices are for
+///   policies  bounds  default bounds::check; under bounds::skip bad indices have no row
+///
+/// Blocks until the rows are counted, because their number is the length of the arrays. These lie in
+/// device_space, for a host execution space of a program with a device in pageable_space. Throws out_of_range
+/// for an index outside of [0, rows) under bounds::check, and what make_plan throws.
+template <class Exec, class Indices, std::integral Rows, class... Policies>
+[[nodiscard]] auto unique(const Exec& exec, const Indices& indices, Rows rows, Policies... policies) {
+  using space = detail::space_of_plans<Exec>;
+  row_plan plan = make_plan(exec, indices, rows, policies...);
+  const std::int64_t count = plan.unique_count();
+  const plan_storage& from = *plan.storage();
+  if (from.checked)
+    if (const index_report found = from.read_report(); found.out_of_range != 0) {
+      array_note table;
+      table.label = "the table";
+      table.rank = 1;
+      table.extents = {from.rows};
+      table.space = "any space";
+      std::rethrow_exception(
+          detail::found_error(found, "unique", table, {}, 1, plan.positions(), from.signed_indices));
+    }
+  tensor<std::int64_t, space> counts("counts", count);
+  {
+    detail::launch_context<Exec> of(exec, "unique");
+    of.use(plan.storage());
+    of.writes_to(make_ref(counts));
+    detail::launch(exec, of.label("counts"), count,
+                   kernels::count_positions{from.segment_begin, counts.data()});
+    of.finish().wait();
+  }
+  auto named = plan.unique_rows<space>();
+  auto inverse = plan.inverse<space>();
+  return unique_indices<space>{std::move(named), std::move(inverse), std::move(counts), std::move(plan)};
+}
+
+}  // namespace ferry
