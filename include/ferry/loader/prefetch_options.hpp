@@ -16,7 +16,7 @@ enum class last_batch {
 struct prefetch_options {
   std::int64_t batch = 1;  ///< samples of a batch, >= 1; with `ranks`, of a batch of each rank
   /// Slots of the ring, >= 2: batches that are being made, travel, or are in use. 0: workers + 2, the fewest
-  /// that keep all stages busy. More even out stages whose times vary.
+  /// that keep all stages busy. More even out stages whose times vary. A row_prefetcher uses `ahead` more.
   int depth = 0;
   int workers = 1;  ///< threads that make batches, >= 1
   /// The seed of the order of the samples, see permutation; every epoch has another order. Without a seed the
@@ -27,6 +27,7 @@ struct prefetch_options {
   std::int64_t first_epoch = 0;        ///< number of the first epoch, to go on after a restart
   int rank = 0;                        ///< number of this process among `ranks`
   int ranks = 1;                       ///< processes that share the samples of each epoch
+  int ahead = 1;  ///< of a row_prefetcher: batches whose rows are read ahead, from 1 to 8
   /// How long next() waits for a batch before it throws; 0: without limit.
   std::chrono::milliseconds timeout{0};
   bool progress = false;  ///< whether next() shows a progress bar on stderr, if that is a terminal

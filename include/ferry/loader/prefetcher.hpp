@@ -2,7 +2,7 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/loader/batch_source.hpp>
-#include <ferry/loader/detail/living_pipelines.hpp>
+#include <ferry/loader/detail/closable.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
@@ -124,7 +124,7 @@ class prefetcher {
                                               layout, order, options, depth);
   }
 
-  detail::pipeline_owner pipeline_;
+  detail::closing<detail::pipeline> pipeline_;
 };
 
 }  // namespace ferry

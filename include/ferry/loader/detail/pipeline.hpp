@@ -3,6 +3,7 @@
 #include <ferry/error.hpp>
 #include <ferry/loader/batch_request.hpp>
 #include <ferry/loader/detail/batch_order.hpp>
+#include <ferry/loader/detail/closable.hpp>
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/loader/detail/mover.hpp>
 #include <ferry/loader/detail/progress_bar.hpp>
@@ -11,9 +12,6 @@
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
-
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
@@ -38,13 +36,23 @@ class batch_maker {
   virtual void make(const batch_request& request, std::byte* const* data) const = 0;
 };
 
+/// What pipeline::pull has found.
+enum class pulled {
+  batch,
+  end,     ///< of an epoch, or of the last one
+  nothing  ///< the next batch is not ready
+};
+
 /// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
-class pipeline {
+class pipeline final : public closable {
  public:
+  /// `held`: how many batches the user has at a time.
   pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
-           const batch_order& order, const prefetch_options& options, std::size_t depth)
+           const batch_order& order, const prefetch_options& options, std::size_t depth,
+           std::int64_t held = 1)
       : layout_(std::move(layout)),
         options_(options),
+        held_(held),
         maker_(std::move(maker)),
         lane_(std::move(way)),
         ring_(order, options.first_epoch, depth),
@@ -64,10 +72,11 @@ class pipeline {
   }
   pipeline(const pipeline&) = delete;
   pipeline& operator=(const pipeline&) = delete;
-  ~pipeline() { close(); }
+  ~pipeline() override { close(); }
 
-  /// The next batch; null at the end of an epoch, and after the last one.
-  slot* next() {
+  /// The next batch in `got`. Gives the oldest one back where the user has `held` of them. The work of no
+  /// instance is ordered after the batch's transfer yet.
+  pulled pull(bool may_block, slot*& got) {
     if (!in_own_process())
       throw invalid_argument(
           "ferry::prefetcher: this process was forked from the one that made the prefetcher and has none of its threads; make the prefetcher after the fork");
@@ -76,14 +85,25 @@ class pipeline {
           "ferry::prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
     const leaving back{in_next_};
     release();
-    slot* const got = wait_for_batch();
-    if (got != nullptr && got->arrived != nullptr) lane_->order(*got->arrived);
+    return take(may_block, got);
+  }
+  /// The next batch, with later work of the user's instance ordered after it; null at the end of an epoch,
+  /// and after the last one.
+  slot* next() {
+    slot* got = nullptr;
+    if (pull(true, got) != pulled::batch) return nullptr;
+    order_after(*got);
     return got;
   }
+  void order_after(const slot& batch) {
+    if (batch.arrived != nullptr) lane_->order(*batch.arrived);
+  }
+  /// Whether all batches were pulled.
+  [[nodiscard]] bool has_ended() const { return ring_.served == ring_.all; }
 
   /// Stops and frees everything. Waits for the source's calls in progress and for the work on the slots.
   /// Afterwards next() throws. Does nothing in a child process.
-  void close() noexcept {
+  void close() noexcept override {
     if (!in_own_process()) return;
     {
       const std::lock_guard lock(ring_.guard);
@@ -107,7 +127,6 @@ class pipeline {
     }
   }
 
-  [[nodiscard]] bool in_own_process() const { return ::getpid() == process_; }
   [[nodiscard]] const slot_layout& layout() const { return layout_; }
   [[nodiscard]] const batch_order& order() const { return ring_.order; }
   [[nodiscard]] std::size_t depth() const { return ring_.slots.size(); }
@@ -130,13 +149,13 @@ class pipeline {
     ~leaving() { flag = false; }
   };
 
-  /// Gives the served batch back.
+  /// Gives the oldest batch back.
   void release() {
     std::unique_lock lock(ring_.guard);
     if (ring_.closed)
       throw invalid_argument(
           "ferry::prefetcher: Kokkos was finalized, which stops its prefetchers; end the loop before Kokkos::finalize");
-    if (ring_.released == ring_.served) return;
+    if (ring_.served - ring_.released < held_) return;
     slot& of = ring_.of(ring_.released);
     lock.unlock();
     of.released = lane_->mark();
@@ -149,7 +168,7 @@ class pipeline {
       ring_.retire();
   }
 
-  slot* wait_for_batch() {
+  pulled take(bool may_block, slot*& to) {
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
@@ -161,9 +180,10 @@ class pipeline {
       }
       told_ = number;
       bar_.end();
-      return nullptr;
+      return pulled::end;
     }
     const auto is_there = [&] { return ring_.ready > number || ring_.broken != nullptr || ring_.closed; };
+    if (!may_block && !is_there()) return pulled::nothing;
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, options_.timeout, is_there))
@@ -183,7 +203,8 @@ class pipeline {
     now.times.wait += slot_ring::seconds(got.served - begin);
     now.times.wall = slot_ring::seconds(got.served - now.begin);
     bar_.show(now.times, order().batches());
-    return &got;
+    to = &got;
+    return pulled::batch;
   }
 
   /// The life of a worker.
@@ -231,7 +252,7 @@ class pipeline {
 
   slot_layout layout_;
   prefetch_options options_;
-  pid_t process_ = ::getpid();
+  std::int64_t held_;
   std::unique_ptr<batch_maker> maker_;
   std::unique_ptr<lane> lane_;
   slot_ring ring_;

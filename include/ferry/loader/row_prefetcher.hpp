@@ -1,0 +1,145 @@
+#pragma once
+
+#include <ferry/loader/detail/row_pipeline.hpp>
+#include <ferry/loader/epoch_times.hpp>
+#include <ferry/loader/prefetch_options.hpp>
+#include <ferry/loader/prefetched_batch.hpp>
+#include <ferry/loader/prefetcher.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// A batch of a row_prefetcher: the arrays of its source, the plan of its indices, and the rows that they
+/// name. Valid until the next call of next().
+template <class T, class Space, class... Values>
+class row_batch : public prefetched_batch<Space, Values...> {
+ public:
+  /// For row_prefetcher.
+  row_batch(const prefetched_batch<Space, Values...>& batch, row_plan plan, tensor<T, Space>& rows)
+      : prefetched_batch<Space, Values...>(batch),
+        plan_(std::move(plan)),
+        gathered_(rows.first(plan_.positions())) {}
+
+  /// The plan of the indices, for the step. Bad indices are reported by the verb that uses it.
+  [[nodiscard]] const row_plan& plan() const { return plan_; }
+  /// The rows of the table: positions x width, as gather(exec, table, plan(), ...) would give them now. The
+  /// rows of bad indices are not written. May be written to.
+  [[nodiscard]] const tensor_slice<T, Space>& gathered() const { return gathered_; }
+
+ private:
+  row_plan plan_;
+  tensor_slice<T, Space> gathered_;
+};
+
+namespace detail {
+
+template <class T, class Batch>
+struct row_batch_on;
+template <class T, class Space, class... Values>
+struct row_batch_on<T, prefetched_batch<Space, Values...>> {
+  using type = row_batch<T, Space, Values...>;
+};
+
+}  // namespace detail
+
+/// A prefetcher of the rows of a table that is being trained: while step k computes, the rows of batch k + 1
+/// are gathered. Rows that a step in between updates are read after that step, so all values have the bits of
+/// a loop that gathers and steps in turn.
+///
+///   ferry::row_prefetcher batches(exec, table, ferry::samples_of(pairs), {.batch = 4096, .shuffle = 1});
+///   while (auto batch = batches.next()) {
+///     loss(exec, batch->gathered(), grads);
+///     step(exec, adam, table, state, batch->plan(), grads).detach();
+///   }
+///
+/// Each batch is checked against the batches ahead of it: unique sorted rows against unique sorted rows, on
+/// the device. On a device the rows are read on a stream of their own; on a host backend by a thread.
+///
+/// Between two calls of next(), only rows that the batch names may be written, on `exec`, as a step with
+/// batch->plan() does. Else as prefetcher: one thread at a time, errors in order, a stop at any time.
+template <class Exec, class Table, class Source>
+class row_prefetcher {
+  using values = typename Source::values;
+  using lane = detail::lane_of<Exec>;
+  using layouts = detail::batch_of_values<typename lane::batch_space, values>;
+  using plain_batch = typename layouts::type;
+  using element = std::remove_const_t<typename array_traits<Table>::value_type>;
+  using table_space = typename array_traits<Table>::memory_space;
+  using inside = detail::row_pipeline<Exec, element, table_space, std::tuple_element_t<0, values>>;
+
+ public:
+  using batch_type = typename detail::row_batch_on<element, plain_batch>::type;  ///< a row_batch
+
+  /// Starts to make batches.
+  ///
+  ///   exec     the execution space instance that steps
+  ///   table    rows x width in memory that kernels of `exec` dereference; must outlive the prefetcher
+  ///   source   as for prefetcher; its first array holds indices of rows: int32, uint32, int64 or uint64, one
+  ///            or several for each sample
+  ///   options  see prefetch_options; `ahead` is the number of batches whose rows are read ahead. More find
+  ///            more rows that have to be read late
+  ///
+  /// Throws what the constructor of prefetcher throws.
+  row_prefetcher(const Exec& exec, const Table& table, Source source, const prefetch_options& options = {})
+      : inside_(start(exec, table, std::move(source), options)) {}
+
+  /// The next batch, see prefetcher::next.
+  [[nodiscard]] std::optional<batch_type> next() {
+    const detail::row_entry* const got = inside_->next();
+    if (got == nullptr) return std::nullopt;
+    const detail::pipeline& ring = inside_->ring();
+    const plain_batch batch(*got->of, ring.layout(), ring.order().epoch_of(got->of->number),
+                            got->of->number % ring.order().batches());
+    return batch_type(batch, got->plan, inside_->room_of(*got).rows);
+  }
+
+  /// Batches of an epoch of this rank.
+  [[nodiscard]] std::int64_t batches_per_epoch() const { return inside_->ring().order().batches(); }
+  /// Where the time of each epoch begun went, up to now. The step of a batch includes the time that it waited
+  /// with its rows read ahead.
+  [[nodiscard]] std::vector<epoch_times> times() const { return inside_->ring().times(); }
+  /// times() as a table, a line for each epoch.
+  [[nodiscard]] std::string report() const { return to_string(times()); }
+
+ private:
+  static std::shared_ptr<inside> start(const Exec& exec, const Table& table, Source source,
+                                       const prefetch_options& options) {
+    detail::require_execution_space<Exec>();
+    detail::require_rows<Table>();
+    detail::require_reach<Exec, Table>();
+    static_assert(
+        IndexElement<std::tuple_element_t<0, values>>,
+        "ferry: the first array of a row_prefetcher's source must hold indices: int32, uint32, int64 or uint64.");
+    const auto rows = detail::read_only(make_ref(table));
+    detail::require_dense_rows("row_prefetcher", rows);
+    detail::require_direct_reach("row_prefetcher", exec, rows);
+    if (options.ahead < 1 || options.ahead > kernels::most_ahead)
+      throw invalid_argument("ferry::row_prefetcher: ahead is " + std::to_string(options.ahead) +
+                             ", must be from 1 to " + std::to_string(kernels::most_ahead));
+    const detail::batch_order order(source.samples(), options);
+    const auto layout = layouts::layout(source.fields(), options.batch);
+    const auto depth =
+        static_cast<std::size_t>((options.depth == 0 ? options.workers + 2 : options.depth) + options.ahead);
+    auto ring =
+        std::make_unique<detail::pipeline>(std::make_unique<lane>(exec, layout, depth),
+                                           std::make_unique<detail::maker_of<Source>>(std::move(source)),
+                                           layout, order, options, depth, options.ahead + 1);
+    return std::make_shared<inside>(exec, rows, std::move(ring), options.batch, options.ahead);
+  }
+
+  detail::closing<inside> inside_;
+};
+
+}  // namespace ferry
