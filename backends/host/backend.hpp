@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "annotation.hpp"
 #include "arithmetic.hpp"
 #include "capture.hpp"
 #include "device.hpp"
@@ -10,6 +11,7 @@
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
+#include "timeline.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
 
@@ -28,6 +30,8 @@ struct host_backend : host::device_functions,
                       host::event_functions,
                       host::identity_functions,
                       host::capture_functions,
+                      host::timeline_functions,
+                      host::annotation_functions,
                       host::link_functions,
                       host::launch_functions,
                       host::sort_functions,

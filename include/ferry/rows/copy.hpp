@@ -9,6 +9,7 @@
 #include <ferry/rows/detail/serve_ring.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
@@ -87,6 +88,21 @@ void launch_copy(const Exec& exec, const std::string& label, To* to, const kerne
          kernels::copy_elements<To, From>{to, places_to, first_to, from, places_from, first_from});
 }
 
+/// Whether a kernel copies contiguous arrays of one type: DMA from mapped_space reaches a seventh of the rate
+/// of the link.
+template <class Exec, class FromSpace, class ToSpace>
+inline constexpr bool copies_by_kernel =
+    !is_host_exec<Exec> && (std::is_same_v<FromSpace, mapped_space> || std::is_same_v<ToSpace, mapped_space>);
+
+/// Counts a copy. Only a kernel that moves strided or converted elements is reported as a transfer here.
+template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
+[[nodiscard]] transfer_region count_copy(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                                         const array_ref<To, ToSpace>& to) {
+  const bool by_engine = std::is_same_v<std::remove_const_t<From>, To> && from.is_contiguous() &&
+                         to.is_contiguous() && !copies_by_kernel<Exec, FromSpace, ToSpace>;
+  return moves<Path>(of, from, to, from.size() * static_cast<std::int64_t>(sizeof(From)), !by_engine);
+}
+
 /// One kernel, or one transfer where both sides are contiguous and of one type.
 template <class Exec, class From, class FromSpace, class To, class ToSpace>
 void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
@@ -95,10 +111,7 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
   const auto label = label_of("copy", "direct");
   const std::int64_t all = from.size();
   if (std::is_same_v<plain, To> && from.is_contiguous() && to.is_contiguous()) {
-    // DMA from mapped_space reaches a seventh of the rate of the link, so a kernel moves it.
-    constexpr bool by_kernel = !is_host_exec<Exec> && (std::is_same_v<FromSpace, mapped_space> ||
-                                                       std::is_same_v<ToSpace, mapped_space>);
-    if constexpr (!by_kernel) {
+    if constexpr (!copies_by_kernel<Exec, FromSpace, ToSpace>) {
       transfer(of.exec(), label.c_str(), to.data, ToSpace::name, from.data, FromSpace::name,
                all * static_cast<std::int64_t>(sizeof(plain)));
     } else {
@@ -107,8 +120,6 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
       const auto whole = static_cast<std::int64_t>(sizeof(wide));
       const bool fits = reinterpret_cast<std::uintptr_t>(from.data) % sizeof(wide) == 0 &&
                         reinterpret_cast<std::uintptr_t>(to.data) % sizeof(wide) == 0 && bytes % whole == 0;
-      const transfer_region region(ToSpace::name, to.data, FromSpace::name, from.data,
-                                   static_cast<std::size_t>(bytes), label);
       if (fits)
         launch(of.exec(), label, bytes / whole,
                kernels::copy_units<wide>{reinterpret_cast<wide*>(to.data),
@@ -231,6 +242,7 @@ template <class Exec, class From, class To, class... Policies>
 
   detail::launch_context<Exec> of(exec, "copy");
   if (source.size() != 0) {
+    const auto moving = detail::count_copy<path_policy>(of, source, sink);
     if constexpr (detail::in_batch_order<path_policy>) {
       detail::require_direct_reach("copy", exec, source);
       detail::require_direct_reach("copy", exec, sink);

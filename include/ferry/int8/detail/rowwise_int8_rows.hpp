@@ -8,6 +8,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -98,6 +99,7 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
     const int threads = 256 / lanes;
     // The teams loop over the rows beyond that.
     const auto teams = static_cast<int>(std::min<std::int64_t>((rows + threads - 1) / threads, 1 << 20));
+    const device_span<Exec> span(exec, label, "kernel");
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
   }
 }
