@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "annotation.hpp"
 #include "arithmetic.hpp"
 #include "capture.hpp"
 #include "device.hpp"
@@ -11,6 +12,7 @@
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
+#include "timeline.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
 
@@ -30,6 +32,8 @@ struct cuda_backend : cuda::device_functions,
                       cuda::identity_functions,
                       cuda::interop_functions,
                       cuda::capture_functions,
+                      cuda::timeline_functions,
+                      cuda::annotation_functions,
                       cuda::link_functions,
                       cuda::launch_functions,
                       cuda::sort_functions,

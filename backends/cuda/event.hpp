@@ -5,6 +5,7 @@
 #include "error.hpp"
 
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -44,6 +45,7 @@ class stream_event final : public event {
     check(cudaEventRecord(event_, exec.cuda_stream()), "cudaEventRecord");
   }
   void wait() override {
+    const detail::trace_span waiting("ferry::wait::event", {}, "wait");
     const device_guard on(device_);
     const capture_pause pause(true);
     check(cudaEventSynchronize(event_), "cudaEventSynchronize");

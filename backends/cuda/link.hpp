@@ -3,6 +3,8 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include <ferry/runtime/detail/device_span.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
@@ -62,6 +64,7 @@ struct link_functions {
   /// kernel that waits for the host.
   template <class Functor>
   static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
+    const detail::device_span<Kokkos::Cuda> span(exec, "ferry::next_to_host", "kernel");
     const device_guard on(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "allocation.hpp"
+#include "annotation.hpp"
 #include "arithmetic.hpp"
 #include "capture.hpp"
 #include "device.hpp"
@@ -11,6 +12,7 @@
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"
+#include "timeline.hpp"
 #include "transfer.hpp"
 #include "tuning.hpp"
 
@@ -30,6 +32,8 @@ struct host_backend : host::device_functions,
                       host::identity_functions,
                       host::interop_functions,
                       host::capture_functions,
+                      host::timeline_functions,
+                      host::annotation_functions,
                       host::link_functions,
                       host::launch_functions,
                       host::sort_functions,

@@ -27,6 +27,7 @@
 #include <ferry/io/save_safetensors.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
+#include <ferry/memory/memory_report.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/memory/statistics.hpp>
 #include <ferry/memory/trim.hpp>
@@ -95,6 +96,8 @@
 #include <ferry/runtime/after.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
+#include <ferry/runtime/trace.hpp>
+#include <ferry/runtime/transfer_statistics.hpp>
 #include <ferry/tensor/adopt.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/half.hpp>

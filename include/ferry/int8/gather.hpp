@@ -7,6 +7,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/gather_to.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -56,6 +57,7 @@ void gather_records(launch_context<Exec>& of, const std::string& label,
     const auto stored = make_ref(table.records());
     require_direct_reach("gather", of.exec(), stored);
     of.reads_from(stored);
+    const auto moving = moves<path::direct>(of, stored, out, out.rows() * bytes);
     launch_dequantize(of.exec(), label, table.records().data(), bytes, out, kernels::listed_rows{rows});
   } else {
     const auto records = near_rows<std::byte>(of, out.rows(), bytes, "records");

@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/plan_workspace_bytes.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -79,6 +80,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
     const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
     launch(exec, of.label("resolve"), n,
            kernels::key_indices<plain, Bounds>{loader, plan->row_of, keys, at.position_bits});
+    const device_span<Exec> span(exec, "ferry::make_plan::sort", "kernel");
     backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
                        at.sort_bytes);
   }

@@ -7,9 +7,11 @@
 #include <ferry/rows/detail/copy_direct.hpp>
 #include <ferry/rows/detail/copy_slots.hpp>
 #include <ferry/rows/detail/copy_staged.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -50,6 +52,7 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
     copy_direct(of, source, sink);
   } else {
     wait_for_host_access(of, "ferry::copy::staged", source, sink);
+    const auto moving = moves<Path>(of, source, sink, sink.size() * static_cast<std::int64_t>(sizeof(To)));
     copy_staged(of, source, sink, how, meter);
   }
   ticket work = of.finish();

@@ -10,6 +10,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/sort_places.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -64,6 +65,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
   launch_context<Exec> of(exec, "gather");
   if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
+    const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
     if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
@@ -94,6 +96,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
   of.use(plan.storage());
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
+    const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
     if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 
@@ -48,6 +49,7 @@ class ticket {
   /// ended.
   void wait() {
     if (state_ == nullptr) return;
+    const detail::trace_span waiting("ferry::wait", {}, "wait");
     if (state_->mark) {
       if (const auto now = state_->mark()) now->wait();
       if (state_->find_error == nullptr) return;

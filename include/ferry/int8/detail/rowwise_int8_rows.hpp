@@ -8,6 +8,7 @@
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -98,6 +99,7 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
     const auto& tuning = execution_backend<Exec>::tuning(exec);
     const int threads = tuning.flat_team_size / lanes;
     const auto teams = static_cast<int>(std::min((rows + threads - 1) / threads, tuning.most_flat_teams));
+    const device_span<Exec> span(exec, label, "kernel");
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
   }
 }

@@ -31,6 +31,13 @@ class memory_registry {
     const std::lock_guard lock(guard_);
     return ledgers_.try_emplace(std::string(space), space).first->second;
   }
+  /// The accounts of all spaces by name. They live as long as the registry.
+  [[nodiscard]] std::vector<std::pair<std::string, const ledger*>> spaces() {
+    const std::lock_guard lock(guard_);
+    std::vector<std::pair<std::string, const ledger*>> all;
+    for (const auto& [space, books] : ledgers_) all.emplace_back(space, &books);
+    return all;
+  }
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
   /// Frees idle blocks of all spaces.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/memory/detail/trace_span.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstddef>
@@ -10,7 +12,7 @@
 namespace ferry::detail {
 
 /// ferry allocates and copies through its backends, which Kokkos Tools can't observe. These functions report
-/// both. Strings are made only while a tool is loaded.
+/// both. Strings are made only while a tool is loaded. Transfers and kernels of the host also go to the trace.
 inline Kokkos::Tools::SpaceHandle tools_space(std::string_view name) {
   return Kokkos::Tools::make_space_handle(std::string("ferry::").append(name).c_str());
 }
@@ -34,7 +36,7 @@ inline void report_deallocation(std::string_view space, std::string_view label, 
 /// Reports work of ferry's host threads as a kernel of the host, for its lifetime.
 class kernel_region {
  public:
-  explicit kernel_region(const std::string& label) : listened_(tools_listen()) {
+  explicit kernel_region(const std::string& label) : span_(label, {}, "kernel"), listened_(tools_listen()) {
     if (listened_)
       Kokkos::Tools::beginParallelFor(
           label, Kokkos::Tools::Experimental::device_id(Kokkos::DefaultHostExecutionSpace()), &id_);
@@ -46,16 +48,23 @@ class kernel_region {
   }
 
  private:
+  trace_span span_;
   bool listened_;
   std::uint64_t id_ = 0;
 };
 
-/// Reports one transfer between two spaces, for its lifetime.
+/// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, where it is
+/// enqueued. With `wanted` false it reports nothing.
 class transfer_region {
  public:
   transfer_region(std::string_view to, const void* to_data, std::string_view from, const void* from_data,
-                  std::size_t bytes, std::string_view label)
-      : listened_(tools_listen()) {
+                  std::size_t bytes, std::string_view label, bool wanted = true)
+      : span_(label, {}, "transfer", wanted), listened_(wanted && tools_listen()) {
+    if (span_.is_heard()) {
+      span_.note("from", from);
+      span_.note("to", to);
+      span_.note("bytes", static_cast<std::int64_t>(bytes));
+    }
     if (listened_)
       Kokkos::Tools::beginDeepCopy(tools_space(to), std::string(label), to_data, tools_space(from),
                                    std::string(label), from_data, static_cast<std::uint64_t>(bytes));
@@ -67,6 +76,7 @@ class transfer_region {
   }
 
  private:
+  trace_span span_;
   bool listened_;
 };
 

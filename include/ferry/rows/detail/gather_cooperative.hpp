@@ -1,10 +1,12 @@
 #pragma once
 
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/split_cursor.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <algorithm>
@@ -43,6 +45,7 @@ void gather_cooperative(launch_context<Exec>& of, const array_ref<T, TableSpace>
         const auto* of_piece = source.sorted_rows;
         return std::any_of(of_piece, of_piece + count, [&](std::uint64_t row) { return row >= places.rows; });
       });
+  moved_by_kernels<path::cooperative>(table, out, bytes_of_rows(table, split.left_to_device()));
   split.join(of);
 }
 

@@ -35,6 +35,12 @@ array_ref<T, Space> dense_rows(T* data, std::int64_t rows, std::int64_t width, c
   return made;
 }
 
+/// Bytes of `count` rows of an array.
+template <class T, class Space>
+std::int64_t bytes_of_rows(const array_ref<T, Space>& array, std::int64_t count) {
+  return count * array.width() * static_cast<std::int64_t>(sizeof(T));
+}
+
 /// Rows [first, first + count) of an array with dense rows, as a table.
 template <class T, class Space>
 array_ref<T, Space> rows_from(const array_ref<T, Space>& array, std::int64_t first, std::int64_t count) {

@@ -2,6 +2,7 @@
 
 #include <ferry/rows/detail/chunked.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -99,6 +100,7 @@ void launch(const Exec& exec, const std::string& label, [[maybe_unused]] const O
   } else {
     using order_there = std::conditional_t<is_host_exec<Exec>, schedule::flat, Order>;
     const auto kernel = order_there(order).kernel(exec, items, per_item, functor);
+    const device_span<Exec> span(exec, label, "kernel");
     Kokkos::parallel_for(label, kernel.policy, kernel.functor);
   }
 }

@@ -36,6 +36,8 @@ class split_cursor {
     std::fill_n(progress_, teams_, 0);
   }
 
+  /// Items that the device's teams take; final once the workers have taken theirs.
+  [[nodiscard]] std::int64_t left_to_device() const { return *limit_; }
   /// Items per chunk of a team.
   [[nodiscard]] std::int64_t chunk() const { return chunk_; }
   [[nodiscard]] kernels::split_state for_device() const { return {progress_, limit_}; }

@@ -9,6 +9,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstdint>
@@ -31,6 +32,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   } else if (job.table.width() == 0 && !Job::counts_rows) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
+    const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, plan.positions()));
     if constexpr (!by_host_alone<Path>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
@@ -89,6 +91,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
   } else if (n != 0) {
+    const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
     if constexpr (in_batch_order<Path>) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/rows/detail/split_cursor.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
 #include <cstddef>
@@ -50,6 +52,7 @@ void write_cooperative(launch_context<Exec>& of, const std::string& label, const
                       launch_update<unique>(here, labels, job, kernels::listed_rows{list.from(first, slots)},
                                             count, packed);
                     });
+  moved_by_kernels<path::cooperative>(values, job.table, bytes_of_rows(values, split.left_to_device()));
   split.join(of);
 }
 

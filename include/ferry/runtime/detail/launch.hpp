@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -101,6 +102,7 @@ template <class Exec, class Functor>
 void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
   if (count <= 0) return;
   const auto kernel = iterations(exec, count, functor);
+  const device_span<Exec> span(exec, label, "kernel");
   Kokkos::parallel_for(label, kernel.policy, kernel.functor);
 }
 

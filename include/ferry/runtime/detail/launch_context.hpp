@@ -2,6 +2,7 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/captured_instance.hpp>
 #include <ferry/runtime/detail/engine.hpp>
@@ -37,7 +38,8 @@ class launch_context {
   using backend = execution_backend<Exec>;
 
   launch_context(const Exec& exec, const char* verb)
-      : on_(exec),
+      : span_("ferry::", verb, "verb"),
+        on_(exec),
         exec_(exec),
         verb_(verb),
         capturing_(backend::capturing(exec)),
@@ -48,7 +50,6 @@ class launch_context {
     end_ = engine_->event_to_record(exec_);
     engine_->reap();
   }
-
   launch_context(const launch_context&) = delete;
   launch_context& operator=(const launch_context&) = delete;
   /// Without finish(), after an exception: waits for the enqueued work before its memory is reused.
@@ -73,7 +74,7 @@ class launch_context {
 
   [[nodiscard]] const Exec& exec() const { return exec_; }
   [[nodiscard]] const char* verb() const { return verb_; }
-
+  [[nodiscard]] trace_span& span() { return span_; }
   /// Whether a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
@@ -284,6 +285,7 @@ class launch_context {
     return static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T);
   }
 
+  trace_span span_;                    // of the whole call
   typename backend::device_guard on_;  // Kokkos leaves its own device current
   Exec exec_;
   const char* verb_;

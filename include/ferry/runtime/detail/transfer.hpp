@@ -2,6 +2,7 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@ void transfer(const Exec& exec, const char* label, void* to, std::string_view to
               std::string_view from_space, std::int64_t bytes) {
   if (bytes <= 0) return;
   const transfer_region region(to_space, to, from_space, from, static_cast<std::size_t>(bytes), label);
+  const device_span<Exec> span(exec, label, "transfer");
   execution_backend<Exec>::copy_async(exec, label, to, from, static_cast<std::size_t>(bytes));
 }
 

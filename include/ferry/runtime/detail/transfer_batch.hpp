@@ -2,6 +2,7 @@
 
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,6 +38,7 @@ class transfer_batch {
       const auto* sizes = bytes_.data() + begin;
       const transfer_region region(to_space_, to_[begin], from_space_, from_[begin],
                                    std::accumulate(sizes, sizes + count, std::size_t{0}), label_);
+      const device_span<Exec> span(exec_, label_, "transfer");
       execution_backend<Exec>::copy_batch_async(exec_, label_.c_str(), to_.data() + begin,
                                                 from_.data() + begin, bytes_.data() + begin, count);
     }

@@ -1,0 +1,8 @@
+#pragma once
+
+namespace ferry::host {
+
+/// No profiler of the host takes ranges from here.
+struct annotation_functions {};
+
+}  // namespace ferry::host

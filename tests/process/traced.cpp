@@ -1,0 +1,104 @@
+#include "check.hpp"
+
+#include <ferry/ferry.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// What a user's program does while FERRY_TRACE names a file. The argument says how it ends. check_trace.py runs it and
+/// reads the trace.
+namespace {
+
+using exec_space = Kokkos::DefaultExecutionSpace;
+
+constexpr std::int64_t rows = 2000, width = 16, positions = 300;
+
+void gather_some(int calls, const std::string& name) {
+  const exec_space exec = Kokkos::Experimental::partition_space(exec_space{}, 1).at(0);
+  const ferry::trace_region region(name);
+  ferry::tensor<float, ferry::mapped_space> table("table", rows, width);
+  ferry::tensor<float, ferry::device_space> batch("batch", positions, width);
+  ferry::init::zeros(exec, table);
+  std::vector<std::int64_t> indices(positions);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 37 % rows);
+  for (int i = 0; i < calls; ++i) {
+    const ferry::trace_region call("call");
+    ferry::gather(exec, table, indices, batch, ferry::path::direct{}).wait();
+  }
+}
+
+void every_verb() {
+  const exec_space exec;
+  ferry::tensor<float, ferry::pinned_space> table("table", rows, width);
+  ferry::tensor<float, ferry::device_space> batch("batch", positions, width);
+  ferry::tensor<float, ferry::pageable_space> large("large", 1 << 18);
+  ferry::tensor<float, ferry::device_space> there("there", 1 << 18);
+  ferry::init::zeros(exec, table);
+  ferry::init::zeros(exec, batch);
+  ferry::init::zeros(exec, large);
+  std::vector<std::int64_t> indices(positions);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * i % rows);
+  ferry::gather(exec, table, indices, batch, ferry::path::staged{}).wait();
+  ferry::gather(exec, table, indices, batch, ferry::path::ordered{}).wait();
+  ferry::gather(exec, table, indices, batch, ferry::path::cooperative{}).wait();
+  ferry::scatter(exec, table, indices, batch, ferry::path::direct{}).detach();
+  ferry::copy(exec, large, there).wait();
+  const ferry::optim::sgd sgd{.lr = 0.1};
+  auto state = ferry::optim::make_state(sgd, table);
+  ferry::step(exec, sgd, table, state, indices, batch, ferry::path::direct{}).wait();
+  try {
+    ferry::gather(exec, table, std::vector<std::int64_t>{rows},
+                  ferry::tensor<float, ferry::device_space>("one", 1, width), ferry::path::direct{})
+        .wait();
+    FERRY_TEST_CHECK(false);
+  } catch (const ferry::out_of_range&) {
+  }
+}
+
+}  // namespace
+
+int main(int argc, char* argv[]) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  const bool wanted = std::getenv("FERRY_TRACE") != nullptr;
+  FERRY_TEST_CHECK(ferry::is_tracing() == wanted);
+  { const ferry::trace_region early("before \"Kokkos\"\n\\ \xff"); }
+  Kokkos::initialize(argc, argv);
+  if (how == "threads") {
+    std::vector<std::thread> all;
+    for (int t = 0; t < 3; ++t) all.emplace_back([t] { gather_some(20, "thread " + std::to_string(t)); });
+    for (auto& each : all) each.join();
+  } else if (how == "verbs") {
+    every_verb();
+  } else if (how == "fork") {
+    gather_some(3, "parent");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      { const ferry::trace_region region("child"); }
+      std::exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    FERRY_TEST_CHECK(status == 0);
+  } else if (how == "exit") {
+    gather_some(3, "left");
+    std::exit(failures == 0 ? 0 : 1);
+  } else if (how == "kill") {
+    gather_some(2000, "killed");
+    std::raise(SIGKILL);
+  }
+  Kokkos::finalize();
+  // A trace ends with Kokkos; one that saw nothing of Kokkos ends with the program.
+  FERRY_TEST_CHECK(ferry::is_tracing() == (wanted && how == "nothing"));
+  { const ferry::trace_region late("after Kokkos"); }
+  return failures == 0 ? 0 : 1;
+}
