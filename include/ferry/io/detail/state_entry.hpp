@@ -54,7 +54,10 @@ class state_entry final : public checkpoint_entry {
     to.facts.push_back(number("steps", clock_->steps));
     to.facts.push_back(number("skipped", clock_->skipped));
     to.facts.push_back(number("seed", clock_->seed));
-    to.facts.push_back({"row_policy", manifest_fact::text, std::string(clock_->row_policy), {}});
+    manifest_fact policy;
+    policy.name = "row_policy";
+    policy.words = clock_->row_policy;
+    to.facts.push_back(std::move(policy));
     for (const auto& each : fields_) add(each, to, arrays);
     if (clock_->row_policy.empty()) return;
     add(as_stored("row_steps", make_ref(clock_->row_steps), name()), to, arrays);
