@@ -28,21 +28,6 @@ struct strided_places {
   }
 };
 
-/// to[places_to(first_to + i)] = from[places_from(first_from + i)], one thread per element.
-template <class To, class From>
-struct copy_elements {
-  To* to;
-  strided_places places_to;
-  std::int64_t first_to;
-  const From* from;
-  strided_places places_from;
-  std::int64_t first_from;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    to[places_to(first_to + i)] = convert<To>(from[places_from(first_from + i)]);
-  }
-};
-
 /// to[e] = from[e] for e in [0, count), converted; both sides are contiguous. One iteration per tile: a
 /// device's thread loads and stores 4 elements at once, and a host's compiler vectorises the loop. The last
 /// tile may be shorter.
