@@ -33,7 +33,7 @@ constexpr std::size_t rows = 30000, width = 48;  // 5.5 MiB, two chunks
 struct progress {
   std::atomic<std::int64_t> begun{0};
   std::atomic<std::int64_t> ended{0};            ///< saves that returned
-  std::atomic<std::int64_t> microseconds{2000};  ///< of the last of them
+  std::atomic<std::int64_t> microseconds{60000};  ///< of the last of them
 };
 
 /// The contents of save number `turn`: from one to the next a few rows change.
