@@ -63,11 +63,12 @@ inline bool processor_has_crc32c() { return false; }
 #endif
 
 /// CRC-32C (Castagnoli polynomial, reflected, initial and final value of all ones), as in iSCSI and ext4. The
-/// checksum of "123456789" is 0xe3069283. The tests compare it with Boost.CRC.
-inline std::uint32_t crc32c(const void* data, std::size_t bytes) {
+/// checksum of "123456789" is 0xe3069283. `before` is the checksum of bytes that come before these. The tests
+/// compare it with Boost.CRC.
+inline std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0) {
   const auto* at = static_cast<const unsigned char*>(data);
-  return ~(processor_has_crc32c() ? crc32c_by_processor(0xFFFFFFFFu, at, bytes)
-                                  : crc32c_by_tables(0xFFFFFFFFu, at, bytes));
+  return ~(processor_has_crc32c() ? crc32c_by_processor(~before, at, bytes)
+                                  : crc32c_by_tables(~before, at, bytes));
 }
 
 }  // namespace ferry::detail
