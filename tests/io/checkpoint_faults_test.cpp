@@ -72,6 +72,10 @@ TEST_CASE("checksums are those of Boost.CRC", "[io][checkpoint]") {
     boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> sum;
     sum.process_bytes(bytes.data(), bytes.size());
     CHECK(ferry::detail::crc32c(bytes.data(), bytes.size()) == sum.checksum());
+    const std::size_t part = bytes.size() / 3;
+    CHECK(ferry::detail::crc32c(bytes.data() + part, bytes.size() - part,
+                                ferry::detail::crc32c(bytes.data(), part)) == sum.checksum());
+    CHECK(~ferry::detail::crc32c_by_tables(~0u, bytes.data(), bytes.size()) == sum.checksum());
   }
   CHECK(ferry::detail::crc32c("123456789", 9) == 0xe3069283u);
 }

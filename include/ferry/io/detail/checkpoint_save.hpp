@@ -125,6 +125,7 @@ class checkpoint_save {
  private:
   static constexpr std::uint32_t fresh = 0xFFFFFFFFu;  ///< stands for the new file
   static constexpr std::uint64_t alignment = 64;
+  static constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
   struct job {
     manifest_array* to;
@@ -167,9 +168,14 @@ class checkpoint_save {
   manifest_piece append(const std::byte* from, std::size_t bytes) {
     manifest_piece made;
     made.file = fresh;
-    made.checksum = crc32c(from, bytes);
     made.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
-    data_->content().write_at(from, bytes, made.offset);
+    // Small pieces are still in the cache when they are written.
+    for (std::size_t done = 0; done < bytes;) {
+      const std::size_t count = std::min(piece_bytes, bytes - done);
+      made.checksum = crc32c(from + done, count, made.checksum);
+      data_->content().write_at(from + done, count, made.offset + done);
+      done += count;
+    }
     data_->content().start_write_back(made.offset, bytes);
     return made;
   }

@@ -25,13 +25,10 @@ constexpr crc_table_set make_crc_tables() {
 }
 inline constexpr crc_table_set crc_tables = make_crc_tables();
 
-/// CRC-32C (Castagnoli polynomial, reflected, initial and final value of all ones), as in iSCSI and ext4. The
-/// checksum of "123456789" is 0xe3069283. Takes 8 bytes at a time (Kounavis and Berry 2005), which is three
-/// times as fast as Boost.CRC's loop over bytes; the tests compare the two.
-inline std::uint32_t crc32c(const void* data, std::size_t bytes) {
-  const auto* at = static_cast<const unsigned char*>(data);
+/// Continues a checksum by 8 bytes at a time (Kounavis and Berry 2005), three times as fast as a loop over
+/// bytes.
+inline std::uint32_t crc32c_by_tables(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
   const auto& t = crc_tables;
-  std::uint32_t sum = 0xFFFFFFFFu;
   for (; bytes >= 8; bytes -= 8, at += 8) {
     std::uint64_t next = 0;
     std::memcpy(&next, at, 8);
@@ -40,7 +37,38 @@ inline std::uint32_t crc32c(const void* data, std::size_t bytes) {
           t[3][next >> 32 & 0xFFu] ^ t[2][next >> 40 & 0xFFu] ^ t[1][next >> 48 & 0xFFu] ^ t[0][next >> 56];
   }
   for (; bytes != 0; --bytes, ++at) sum = (sum >> 8) ^ t[0][(sum ^ *at) & 0xFFu];
-  return ~sum;
+  return sum;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+/// The same by the processor's instruction. Compiled whatever the compiler's flags allow, called where the
+/// processor has it.
+__attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_processor(std::uint32_t sum,
+                                                                           const unsigned char* at,
+                                                                           std::size_t bytes) {
+  std::uint64_t wide = sum;
+  for (; bytes >= 8; bytes -= 8, at += 8) {
+    unsigned long long next = 0;
+    std::memcpy(&next, at, 8);
+    wide = __builtin_ia32_crc32di(wide, next);
+  }
+  return crc32c_by_tables(static_cast<std::uint32_t>(wide), at, bytes);
+}
+inline bool processor_has_crc32c() { return __builtin_cpu_supports("sse4.2") != 0; }
+#else
+inline std::uint32_t crc32c_by_processor(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
+  return crc32c_by_tables(sum, at, bytes);
+}
+inline bool processor_has_crc32c() { return false; }
+#endif
+
+/// CRC-32C (Castagnoli polynomial, reflected, initial and final value of all ones), as in iSCSI and ext4. The
+/// checksum of "123456789" is 0xe3069283. `before` is the checksum of bytes that come before these. The tests
+/// compare it with Boost.CRC.
+inline std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0) {
+  const auto* at = static_cast<const unsigned char*>(data);
+  return ~(processor_has_crc32c() ? crc32c_by_processor(~before, at, bytes)
+                                  : crc32c_by_tables(~before, at, bytes));
 }
 
 }  // namespace ferry::detail

@@ -81,6 +81,8 @@ class state_entry final : public checkpoint_entry {
                                   "of others are loaded"
                                 : ""));
     next_ = {};
+    // commit() frees the counters.
+    if (const auto& accesses = clock_->row_steps.accesses(); accesses != nullptr) accesses->wait_for_all();
     if constexpr (!is_const) prepare_options(from, stored);
     next_.steps = whole(from, stored, "steps", 0);
     next_.skipped = whole(from, stored, "skipped", 0);
