@@ -102,10 +102,11 @@ template <Element T, MemorySpace Space, class Extents = dynamic_rank, class Mana
   });
   std::string what = "ferry::from_dlpack: '" + label + "'";
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
-    if (managed->version.major != DLPACK_MAJOR_VERSION)
-      throw invalid_argument(what + " is of DLPack " + std::to_string(managed->version.major) + "." +
-                             std::to_string(managed->version.minor) +
-                             ", whose layout ferry does not know: it reads " +
+    // Without the names of the members, which are macros of some systems.
+    const auto& [generation, revision] = managed->version;
+    if (generation != DLPACK_MAJOR_VERSION)
+      throw invalid_argument(what + " is of DLPack " + std::to_string(generation) + "." +
+                             std::to_string(revision) + ", whose layout ferry does not know: it reads " +
                              std::to_string(DLPACK_MAJOR_VERSION) + ".x");
   }
   const DLTensor& from = managed->dl_tensor;

@@ -26,6 +26,12 @@
 #define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
 #define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED (1UL << 2UL)
 
+// <sys/sysmacros.h> has macros of these names.
+#pragma push_macro("major")
+#pragma push_macro("minor")
+#undef major
+#undef minor
+
 extern "C" {
 
 /// Version of the layout (major) and of the codes (minor).
@@ -117,6 +123,9 @@ struct DLManagedTensorVersioned {
 };
 
 }  // extern "C"
+
+#pragma pop_macro("minor")
+#pragma pop_macro("major")
 
 #endif
 
