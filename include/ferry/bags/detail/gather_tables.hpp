@@ -31,9 +31,9 @@ consteval void require_table_list() {
   static_assert(
       !is_plan<Indices>,
       "ferry: a plan is for tables of one number of rows; give gather_bags on several tables the indices.");
-  static_assert(path_policy::chosen_at_run_time || in_batch_order<path_policy>,
-                "ferry: gather_bags on several tables is one launch of the execution space, so it takes "
-                "path::direct only.");
+  static_assert(
+      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
+      "ferry: gather_bags on several tables is one launch of the execution space, so it takes path::direct only.");
   static_assert(
       NumberElement<std::remove_const_t<T>> && NumberElement<typename traits_of<Pooled>::value_type>,
       "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
