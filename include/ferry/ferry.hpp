@@ -4,6 +4,7 @@
 /// The umbrella header: includes all public headers of ferry except the opt-in ones. It is the only header
 /// that includes the backends.
 
+#include <ferry/bags/for_each_table.hpp>
 #include <ferry/bags/gather_bags.hpp>
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/calibrate/calibrate.hpp>

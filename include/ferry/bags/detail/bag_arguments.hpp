@@ -80,8 +80,7 @@ consteval void require_offsets() {
     constexpr bool fits = !is_plan<Offsets> && is_index_argument<Offsets>();
     static_assert(
         fits,
-        "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the "
-        "number of positions that every bag has.");
+        "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
     if constexpr (fits) require_reach<Exec, Offsets>();
   }
 }

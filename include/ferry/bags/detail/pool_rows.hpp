@@ -63,16 +63,26 @@ struct pool_rows {
 
   void operator()(const detail::host_run& run) const {
     const std::int64_t end = run.end(bags.bags);
-    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) {
-      const bag_range range = bags.range(bag, true);
-      constexpr int most = host_tile::elements;
-      bool kept = false;
-      std::int64_t column = 0;
-      for (; column + most <= width; column += most)
-        kept = pool<whole_host_tile<most>>(bag, range, column, most);
-      if (column < width) kept = pool<host_tile>(bag, range, column, static_cast<int>(width - column));
-      finish_bag(bag, range, kept);
-    }
+    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) all_of(bag, bags.range(bag, true));
+  }
+
+  /// A whole bag, on a host.
+  void all_of(std::int64_t bag, const bag_range& range) const {
+    constexpr int most = host_tile::elements;
+    bool kept = false;
+    std::int64_t column = 0;
+    for (; column + most <= width; column += most)
+      kept = pool<whole_host_tile<most>>(bag, range, column, most);
+    if (column < width) kept = pool<host_tile>(bag, range, column, static_cast<int>(width - column));
+    finish_bag(bag, range, kept);
+  }
+
+  /// A tile of a bag, on a device.
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void part_of(std::int64_t bag, const bag_range& range,
+                                           std::int64_t column) const {
+    const bool kept = pool<Tile>(bag, range, column, Tile::elements);
+    if (column == 0) finish_bag(bag, range, kept);
   }
 
  private:
@@ -80,9 +90,7 @@ struct pool_rows {
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);
     const std::int64_t column = (i - bag * tiles.divisor()) * Tile::elements;
-    const bag_range range = bags.range(bag, column == 0);
-    const bool kept = pool<Tile>(bag, range, column, Tile::elements);
-    if (column == 0) finish_bag(bag, range, kept);
+    part_of<Tile>(bag, bags.range(bag, column == 0), column);
   }
 
   /// Once per bag: says whether it keeps its contents, and reports its bad indices, in a walk of its own that

@@ -20,6 +20,8 @@ struct pooled_table {
 
   static constexpr std::int64_t element_bytes = sizeof(T);
 
+  KOKKOS_FUNCTION static pooled_table of(const T* data, std::int64_t stride) { return {{data, stride}}; }
+
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t at, std::int64_t width) const {
     return rows.row(at, width);
   }
@@ -32,6 +34,10 @@ struct pooled_table<std::byte> {
   rowwise_int8_weights<false> rows;
 
   static constexpr std::int64_t element_bytes = 1;
+
+  KOKKOS_FUNCTION static pooled_table of(const std::byte* data, std::int64_t stride) {
+    return {{const_cast<std::byte*>(data), stride, {0, 0}}};
+  }
 
   KOKKOS_FORCEINLINE_FUNCTION auto row(std::int64_t at, std::int64_t width) const {
     return rows.row(at, width);
@@ -47,11 +53,7 @@ namespace ferry::detail {
 
 template <class T, class Space>
 auto pooled_table_of(const array_ref<T, Space>& table) {
-  using plain = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<plain, std::byte>)
-    return kernels::pooled_table<plain>{{const_cast<plain*>(table.data), table.row_stride(), {0, 0}}};
-  else
-    return kernels::pooled_table<plain>{{table.data, table.row_stride()}};
+  return kernels::pooled_table<std::remove_const_t<T>>::of(table.data, table.row_stride());
 }
 
 }  // namespace ferry::detail

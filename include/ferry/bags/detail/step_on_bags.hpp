@@ -89,9 +89,9 @@ consteval void require_bag_step() {
   require_step_rule<Rule, StateRule>();
   require_row_verb<Exec, checked_table<Table>, Indices, Grads, chosen, true, true>();
   require_offsets<Exec, Offsets>();
-  static_assert(!chosen::template names<duplicates_category>,
-                "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags "
-                "does, so it takes no duplicates policy.");
+  static_assert(
+      !chosen::template names<duplicates_category>,
+      "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
   if constexpr (!is_codes<std::remove_cvref_t<Table>>) require_mutable<Table>();
 }
 

@@ -1,0 +1,183 @@
+#include "baseline/baseline.hpp"
+#include "support/gather_case.hpp"
+#include "support/step_case.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Bags of ten random rows: pooled, and stepped on. Peers: peers/bags.py, of the same sizes.
+namespace ferry_bench {
+namespace {
+
+constexpr std::int64_t hotness = 10;
+
+/// Elements that are not the sum of a bag's rows in their order, divided by their number.
+struct wrong_pooled {
+  const float* out;
+  const std::int64_t* rows;
+  element_value expected;
+  float divisor;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    const std::int64_t bag = i / expected.width, column = i % expected.width;
+    float sum = 0.0F;
+    for (std::int64_t k = bag * hotness; k < (bag + 1) * hotness; ++k) sum += expected(rows[k], column);
+    if (out[i] != sum / divisor) ++wrong;
+  }
+};
+
+struct different_elements {
+  const float* one;
+  const float* other;
+  KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
+    if (one[i] != other[i]) ++wrong;
+  }
+};
+
+/// The gradient of each position, from those of the bags.
+struct expanded_gradient {
+  gradient_value of_bag;
+  float divisor;
+  KOKKOS_FUNCTION float operator()(std::int64_t position, std::int64_t column) const {
+    return of_bag(position / hotness, column) / divisor;
+  }
+};
+
+row_indices offsets_of(const session& run, std::int64_t bags) {
+  std::vector<std::int64_t> here;
+  for (std::int64_t b = 0; b <= bags; ++b) here.push_back(b * hotness);
+  row_indices made("offsets", here.size());
+  ferry::copy(run.exec(), here, made).wait();
+  return made;
+}
+
+template <class Table, class Offsets, class... Policies>
+void time_bags(session& run, const std::string& name, const facts& setting, const Table& table,
+               const index_sets& sets, const Offsets& offsets, batch_tensor& pooled, const traffic& moved,
+               bool counts_output, int burst, float divisor, Policies... policies) {
+  const auto bags = static_cast<std::int64_t>(pooled.rows()),
+             width = static_cast<std::int64_t>(pooled.width());
+  figure made = figure_of(run, name, setting, pooled, burst, moved);
+  made.setting.emplace_back("hotness", hotness);
+  made.bytes = 4.0 * static_cast<double>(width * bags * (hotness + (counts_output ? 1 : 0)));
+  made.time = measure(run, burst, [&](int call) {
+    return ferry::gather_bags(run.exec(), table, sets[call], offsets, pooled, policies...);
+  });
+  ferry::init::custom(run.exec(), pooled, poison_value{});
+  ferry::gather_bags(run.exec(), table, sets[1], offsets, pooled, policies...).wait();
+  conclude(run, made,
+           count_of(run.exec(), "ferry_bench::check", bags * width,
+                    wrong_pooled{pooled.data(), sets[1].data(), element_value{width}, divisor}));
+}
+
+std::int64_t bags_of(const session& run) { return run.chosen().step_n / 2; }
+
+void pool_device(session& run) {
+  constexpr int burst = 8;
+  const std::int64_t bags = bags_of(run), width = run.chosen().width;
+  filled_table<ferry::device_space> table(run, static_cast<std::size_t>(run.chosen().step_rows * width * 4));
+  const auto view = table.rows_of(width * 4);
+  const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
+  const auto offsets = offsets_of(run, bags);
+  batch_tensor pooled("pooled", bags, width);
+  const auto time = [&](const std::string& variant, const auto& by, float divisor, auto... policies) {
+    time_bags(run, "bags.device." + variant, table.setting(), view, sets, by, pooled, inside_the_device(),
+              true, burst, divisor, policies...);
+  };
+  using namespace ferry;
+  time("sum", offsets, 1.0F, pooling::sum{});
+  time("mean", offsets, static_cast<float>(hotness), pooling::mean{});
+  time("sum.unchecked", offsets, 1.0F, pooling::sum{}, bounds::unchecked{});
+  time("sum.fixed", hotness, 1.0F, pooling::sum{});
+}
+
+/// Against a plain gather of as many positions from the same table.
+void pool_mapped(session& run) {
+  filled_table<ferry::mapped_space> table(run, run.host_table_bytes());
+  for (const std::int64_t row_bytes : run.chosen().rows_bytes) {
+    const auto view = table.rows_of(row_bytes);
+    const std::int64_t bags = std::max<std::int64_t>(1, run.chosen().n / hotness);
+    const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
+    const auto offsets = offsets_of(run, bags);
+    const std::string name = "bags.mapped." + bytes_text(row_bytes);
+    {
+      batch_tensor batch("batch", bags * hotness, row_bytes / 4);
+      time_gather(run, name + ".gather", table.setting(), view, sets, batch, 1, over_the_link());
+    }
+    batch_tensor pooled("pooled", bags, row_bytes / 4);
+    time_bags(run, name, table.setting(), view, sets, offsets, pooled, over_the_link(), false, 1, 1.0F,
+              ferry::pooling::sum{});
+    const figure* mine = run.results().find(name);
+    const figure* plain = run.results().find(name + ".gather");
+    if (mine != nullptr && plain != nullptr && plain->gb_per_s() > 0)
+      run.results().ratio(name, name + ".gather", mine->gb_per_s() / plain->gb_per_s());
+  }
+}
+
+constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
+
+template <class Pooling, class Which>
+void time_step(session& run, const std::string& name, const std::string& ceiling, const index_sets& sets,
+               const Which& which, const row_indices& offsets, const batch_tensor& grads) {
+  const auto& exec = run.exec();
+  const std::int64_t rows = run.chosen().step_rows, width = run.chosen().width;
+  const named_rows named(run, sets[1]);
+  figure made;
+  made.name = name;
+  made.setting = {{"rows", rows},       {"bags", static_cast<std::int64_t>(grads.rows())},
+                  {"hotness", hotness}, {"distinct", named.count()},
+                  {"width", width},     {"burst", std::int64_t{4}}};
+  made.counts = "read + write";
+  made.ceiling = ceiling;
+  ferry::tensor<float, ferry::device_space> table("weights", rows, width), other("weights", rows, width);
+  ferry::init::custom(exec, table, element_value{width});
+  {
+    auto state = ferry::optim::make_state(rule, table);
+    made.bytes = 4.0 * static_cast<double>(6 * width * named.count() +
+                                           width * static_cast<std::int64_t>(grads.rows()));
+    made.time = measure(run, 4, [&](int call) {
+      return ferry::step_bags(exec, rule, table, state, which[call], offsets, grads, Pooling{});
+    });
+  }
+  // Once more by a step on gradients of positions.
+  ferry::init::custom(exec, table, element_value{width});
+  ferry::init::custom(exec, other, element_value{width});
+  {
+    auto state = ferry::optim::make_state(rule, table);
+    ferry::step_bags(exec, rule, table, state, which[1], offsets, grads, Pooling{}).wait();
+  }
+  {
+    auto state = ferry::optim::make_state(rule, other);
+    batch_tensor of_positions("grads", static_cast<std::int64_t>(grads.rows()) * hotness, width);
+    ferry::init::custom(exec, of_positions,
+                        expanded_gradient{{width}, Pooling::divides ? static_cast<float>(hotness) : 1.0F});
+    ferry::step(exec, rule, other, state, sets[1], of_positions).wait();
+  }
+  conclude(
+      run, made,
+      count_of(exec, "ferry_bench::check", rows * width, different_elements{table.data(), other.data()}));
+}
+
+void step_bags(session& run) {
+  const auto ceiling = run.ceiling(in_memory().ceiling);
+  const std::int64_t bags = bags_of(run), rows = run.chosen().step_rows, width = run.chosen().width;
+  const auto sets = index_sets::make<any_row>(run, bags * hotness, static_cast<std::size_t>(rows));
+  const auto offsets = offsets_of(run, bags);
+  batch_tensor grads("grads", bags, width);
+  ferry::init::custom(run.exec(), grads, gradient_value{width});
+  using namespace ferry;
+  time_step<pooling::sum>(run, "bags.step.sum", ceiling, sets, sets, offsets, grads);
+  time_step<pooling::mean>(run, "bags.step.mean", ceiling, sets, sets, offsets, grads);
+  const plan_sets plans(run, sets, static_cast<std::size_t>(rows));
+  time_step<pooling::sum>(run, "bags.step.sum.plan_ready", ceiling, sets, plans, offsets, grads);
+}
+
+const registration device{"bags.device", pool_device};
+const registration mapped{"bags.mapped", pool_mapped};
+const registration stepped{"bags.step", step_bags};
+
+}  // namespace
+}  // namespace ferry_bench

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/bags/detail/pool_tables.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+/// The path of gather_bags on several tables, from its arguments to pool_tables.
+namespace ferry::detail {
+
+template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class Bag>
+consteval void require_table_list() {
+  using chosen = typename Bag::chosen;
+  require_row_verb<Exec, tensor<std::remove_const_t<T>, Space>, Indices, Pooled, chosen, false>();
+  require_offsets<Exec, Offsets>();
+  using path_policy = typename chosen::template get<path_category, path::automatic>;
+  static_assert(
+      !is_plan<Indices>,
+      "ferry: a plan is for tables of one number of rows; give gather_bags on several tables the indices.");
+  static_assert(
+      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
+      "ferry: gather_bags on several tables is one launch of the execution space, so it takes path::direct only.");
+  static_assert(
+      NumberElement<std::remove_const_t<T>> && NumberElement<typename traits_of<Pooled>::value_type>,
+      "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+}
+
+template <class Bag, class Exec, class T, class Space, class Index, class IndexSpace, class Bags,
+          class Weights, class Out, class OutSpace>
+ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& tables,
+                     const array_ref<Index, IndexSpace>& indices, const Bags& bags, const Weights& weights,
+                     const array_ref<Out, OutSpace>& out) {
+  const char* verb = "gather_bags";
+  using table_type = std::remove_const_t<T>;
+  using plain = std::remove_const_t<Index>;
+  using entry = kernels::table_entry<table_type>;
+  using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  if (tables.empty()) throw invalid_argument("ferry::gather_bags: for_each_table has no tables");
+  const auto count = static_cast<std::int64_t>(tables.size());
+  const std::int64_t batch = out.rows(), positions = indices.rows();
+  require_rank_one(verb, indices);
+  require_dense_rows(verb, out);
+  std::vector<entry> entries;
+  std::int64_t width = 0;
+  bool packed = in_packets<kernels::packed_tile::elements>(out);
+  for (const auto& table : tables) {
+    require_dense_rows(verb, table);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
+    if (overlap(table, out))
+      throw invalid_argument("ferry::gather_bags: " + out.describe() + " and " + table.describe() +
+                             " overlap in memory");
+    if (table.width() != 0)  // rows without elements have no column
+      entries.push_back({table.data, table.row_stride(), table.rows(), table.width(), width});
+    else
+      throw invalid_argument("ferry::gather_bags: the rows of " + table.describe() + " have no elements");
+    width += table.width();
+    packed = packed && in_packets<kernels::packed_tile::elements>(table);
+  }
+  if (out.width() != width)
+    throw invalid_argument("ferry::gather_bags: the rows of " + std::to_string(count) + " tables have " +
+                           std::to_string(width) + " elements together, rows of " + out.describe() +
+                           " have " + std::to_string(out.width()));
+  auto all = out;
+  all.extents[0] = batch * count;
+  require_bags(verb, bags, positions, all);
+  if constexpr (!std::is_same_v<Weights, no_array>) require_weights(verb, weights, positions);
+
+  launch_context<Exec> of(exec, verb);
+  const std::string& label = of.label("tables");
+  if (batch != 0) {
+    require_direct_reach(verb, exec, out);
+    for (const auto& table : tables) {
+      require_direct_reach(verb, exec, table);
+      of.reads_from(table);
+    }
+    of.writes_to(out);
+    auto listed = dense_rows<const entry, pageable_space>(entries.data(), count, 1, "tables");
+    listed.rank = 1;
+    const entry* there = indices_for_kernels(of, listed);
+    const auto source = rows_for_kernels<bounds_policy>(of, indices, 0);
+    const auto list = bags_for_kernels(of, bags, batch * count, positions,
+                                       !std::is_same_v<bounds_policy, bounds::unchecked>);
+    const auto* scale = weights_for_kernels(of, weights);
+    using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
+    using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
+    using table_rows = kernels::pooled_table<table_type>;
+    using pool =
+        kernels::pool_rows<number, typename Bag::pooling, table_rows,
+                           kernels::index_rows<plain, bounds_policy>, offset_type<Bags>, weight, Out, void>;
+    const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
+    const pool one{table_rows::of(nullptr, 0),
+                   source,
+                   list,
+                   scale,
+                   out.data,
+                   out.row_stride(),
+                   nullptr,
+                   0,
+                   width,
+                   fast_divisor(tiles),
+                   packed,
+                   bounds_policy::reports,
+                   true,
+                   nullptr};
+    launch(exec, label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
+           kernels::pool_tables<pool, table_type>{one, there, count, batch});
+  }
+  return of.finish(tables.front(), positions, std::is_signed_v<plain>);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/gather_tables.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <ranges>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Tables of one element type and one memory space, of any numbers and widths of rows; made by
+/// for_each_table. The tables must outlive it and the work on it.
+template <class T, class Space>
+struct table_list {
+  using value_type = T;                     ///< const elements
+  using memory_space = Space;               ///< of all tables
+  std::vector<array_ref<T, Space>> tables;  ///< in the order in which they were given
+};
+
+/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch.
+template <class First, class... More>
+  requires(detail::holds_elements<First>() && (detail::holds_elements<More>() && ...))
+[[nodiscard]] auto for_each_table(const First& first, const More&... more) {
+  using element = typename decltype(make_ref(first))::value_type;
+  using space = typename decltype(make_ref(first))::memory_space;
+  static_assert((std::is_same_v<element, typename decltype(make_ref(more))::value_type> && ...) &&
+                    (std::is_same_v<space, typename decltype(make_ref(more))::memory_space> && ...),
+                "ferry: for_each_table takes tables of one element type in one memory space.");
+  return table_list<element, space>{{make_ref(first), make_ref(more)...}};
+}
+
+/// As above, of the tables of a range, for example a std::vector of tensors.
+template <std::ranges::input_range Tables>
+  requires(!detail::holds_elements<Tables>() && detail::AnArray<std::ranges::range_value_t<Tables>>)
+[[nodiscard]] auto for_each_table(const Tables& tables) {
+  using reference = decltype(make_ref(*std::ranges::begin(tables)));
+  table_list<typename reference::value_type, typename reference::memory_space> made;
+  for (const auto& table : tables) made.tables.push_back(make_ref(table));
+  return made;
+}
+
+/// Pools bags of many tables in one launch, as FBGEMM's batched tables do.
+///
+///   tables    for_each_table of T tables, each with a width of its own
+///   indices   rank-1 array of int32, uint32, int64 or uint64: those of the first table, then those of the
+///             next one, and so on
+///   offsets   as in gather_bags, of T * B bags: bag t * B + b is bag b of table t. Or one integer.
+///   pooled    B rows of numbers, whose width is the sum of the widths of the tables: row b has the pooled
+///             rows of bag b of every table, side by side
+///   policies  pooling, bounds, and path::direct: the tables must be in memory that kernels of `exec` reach
+///
+/// The rest is as in gather_bags. Under bounds::check a part of a row that belongs to a bad bag keeps its
+/// contents. Messages about bad indices name the first table.
+template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class... Policies>
+  requires(!detail::AnArray<Policies> && ...)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
+    Pooled&& pooled, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
+  detail::require_mutable<Pooled>();
+  return detail::gather_tables<bag>(exec, tables.tables, make_ref(indices), detail::bags_named_by(offsets),
+                                    detail::no_array{}, make_ref(pooled));
+}
+
+/// As above, with the weights of the positions, for pooling::sum and pooling::mean.
+template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class Weights,
+          class... Policies>
+  requires(detail::AnArray<Weights> && (!detail::AnArray<Policies> && ...))
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
+    Pooled&& pooled, const Weights& weights, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
+  detail::require_mutable<Pooled>();
+  detail::require_rows<Weights>();
+  detail::require_reach<Exec, Weights>();
+  static_assert(!bag::pooling::selects, "ferry: pooling::max takes no weights.");
+  static_assert(NumberElement<std::remove_const_t<typename detail::traits_of<Weights>::value_type>>,
+                "ferry: the weights of positions must be numbers.");
+  return detail::gather_tables<bag>(exec, tables.tables, make_ref(indices), detail::bags_named_by(offsets),
+                                    make_ref(weights), make_ref(pooled));
+}
+
+}  // namespace ferry

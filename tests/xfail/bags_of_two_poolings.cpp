@@ -1,0 +1,18 @@
+// A bag is pooled in one way.
+// expected-error: at most one pooling policy may be given
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
+#ifdef FERRY_XFAIL_FIXED
+  ferry::gather_bags(exec, table, indices, offsets, pooled, ferry::pooling::sum{}).wait();
+#else
+  ferry::gather_bags(exec, table, indices, offsets, pooled, ferry::pooling::sum{}, ferry::pooling::max{})
+      .wait();
+#endif
+}

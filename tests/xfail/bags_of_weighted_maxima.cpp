@@ -1,0 +1,18 @@
+// A maximum has no weights.
+// expected-error: pooling::max takes no weights; the further array receives the positions
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
+  std::vector<float> weights{1, 2, 3};
+#ifdef FERRY_XFAIL_FIXED
+  ferry::gather_bags(exec, table, indices, offsets, pooled, weights, ferry::pooling::sum{}).wait();
+#else
+  ferry::gather_bags(exec, table, indices, offsets, pooled, weights, ferry::pooling::max{}).wait();
+#endif
+}

@@ -1,0 +1,22 @@
+// Without weights there are no gradients of weights.
+// expected-error: so there are no gradients of weights
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
+  const ferry::optim::adam rule;
+  auto state = ferry::optim::make_state(rule, table);
+  ferry::tensor<std::int32_t, ferry::device_space> maxima("maxima", 2, 4);
+  ferry::tensor<float, ferry::device_space> weights("weights", 3);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::step_bags(exec, rule, table, state, indices, offsets, pooled, maxima, ferry::pooling::max{}).wait();
+#else
+  ferry::step_bags(exec, rule, table, state, indices, offsets, pooled, maxima, weights, ferry::pooling::max{})
+      .wait();
+#endif
+}

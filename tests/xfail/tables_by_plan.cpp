@@ -1,0 +1,21 @@
+// A plan knows the rows of one table.
+// expected-error: a plan is for tables of one number of rows
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::tensor<float, ferry::device_space> pooled("pooled", 2, 4);
+  const std::vector<std::int64_t> indices{1, 2, 3}, offsets{0, 2, 3};
+  const ferry::tensor<float, ferry::mapped_space> other("other", 9, 4);
+  ferry::tensor<float, ferry::device_space> both("pooled", 1, 8);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::gather_bags(exec, ferry::for_each_table(table, other), indices, offsets, both).wait();
+#else
+  ferry::gather_bags(exec, ferry::for_each_table(table, other), ferry::make_plan(exec, indices, 9), offsets,
+                     both)
+      .wait();
+#endif
+}
