@@ -11,6 +11,14 @@
 #include <ferry/int8/quantize.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/int8/scatter.hpp>
+#include <ferry/loader/batch_request.hpp>
+#include <ferry/loader/batch_source.hpp>
+#include <ferry/loader/epoch_times.hpp>
+#include <ferry/loader/permutation.hpp>
+#include <ferry/loader/prefetch_options.hpp>
+#include <ferry/loader/prefetched_batch.hpp>
+#include <ferry/loader/prefetcher.hpp>
+#include <ferry/loader/row_prefetcher.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
 #include <ferry/memory/spaces.hpp>
