@@ -26,6 +26,14 @@
 #include <ferry/io/save_npy.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/io/save_safetensors.hpp>
+#include <ferry/loader/batch_request.hpp>
+#include <ferry/loader/batch_source.hpp>
+#include <ferry/loader/epoch_times.hpp>
+#include <ferry/loader/permutation.hpp>
+#include <ferry/loader/prefetch_options.hpp>
+#include <ferry/loader/prefetched_batch.hpp>
+#include <ferry/loader/prefetcher.hpp>
+#include <ferry/loader/row_prefetcher.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
 #include <ferry/memory/memory_report.hpp>

@@ -72,8 +72,7 @@ class early_rows {
     of.use(plan.storage());
     for (const row_plan& each : window) {
       of.use(each.storage());
-      split.window[static_cast<std::size_t>(split.steps++)] = {each.storage()->unique_rows,
-                                                               each.storage()->unique_count};
+      split.window[split.steps++] = {each.storage()->unique_rows, each.storage()->unique_count};
     }
     launch(*side_, of.label("split"), n, split);
     of.finish().detach();
@@ -138,8 +137,7 @@ class early_rows_of_host {
     void operator()() const noexcept {
       kernels::split_hazards split{plan.storage()->row_of, {}, 0, to->early.data(), to->late.data()};
       for (const row_plan& each : window)
-        split.window[static_cast<std::size_t>(split.steps++)] = {each.storage()->unique_rows,
-                                                                 each.storage()->unique_count};
+        split.window[split.steps++] = {each.storage()->unique_rows, each.storage()->unique_count};
       const auto bytes = static_cast<std::size_t>(table.width()) * sizeof(T);
       const std::int64_t stride = table.row_stride();
       for (std::int64_t position = 0; position < plan.positions(); ++position) {

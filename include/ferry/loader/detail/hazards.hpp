@@ -2,7 +2,6 @@
 
 #include <Kokkos_Macros.hpp>
 
-#include <array>
 #include <cstdint>
 
 namespace ferry::kernels {
@@ -32,7 +31,7 @@ inline constexpr int most_ahead = 8;
 /// thread per position; -1 in a list leaves the position to the other one.
 struct split_hazards {
   const std::int64_t* row_of;  ///< of each position; -1 for none
-  std::array<sorted_rows, most_ahead> window;
+  sorted_rows window[most_ahead];
   int steps;
   std::int64_t* early;
   std::int64_t* late;
@@ -40,7 +39,7 @@ struct split_hazards {
   KOKKOS_FUNCTION void operator()(std::int64_t position) const {
     const std::int64_t row = row_of[position];
     bool hit = false;
-    for (int i = 0; i < steps && !hit; ++i) hit = window[static_cast<std::size_t>(i)].contains(row);
+    for (int i = 0; i < steps && !hit; ++i) hit = window[i].contains(row);
     early[position] = hit ? -1 : row;
     late[position] = hit ? row : -1;
   }
