@@ -96,8 +96,8 @@ inline constexpr bool copies_by_kernel =
 
 /// Counts a copy. Only a kernel that moves strided or converted elements is reported as a transfer here.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
-[[nodiscard]] transfer_region count_copy(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
-                                         const array_ref<To, ToSpace>& to) {
+[[nodiscard]] auto count_copy(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                              const array_ref<To, ToSpace>& to) {
   const bool by_engine = std::is_same_v<std::remove_const_t<From>, To> && from.is_contiguous() &&
                          to.is_contiguous() && !copies_by_kernel<Exec, FromSpace, ToSpace>;
   return moves<Path>(of, from, to, from.size() * static_cast<std::int64_t>(sizeof(From)), !by_engine);
@@ -242,7 +242,7 @@ template <class Exec, class From, class To, class... Policies>
 
   detail::launch_context<Exec> of(exec, "copy");
   if (source.size() != 0) {
-    const auto moving = detail::count_copy<path_policy>(of, source, sink);
+    [[maybe_unused]] const auto moving = detail::count_copy<path_policy>(of, source, sink);
     if constexpr (detail::in_batch_order<path_policy>) {
       detail::require_direct_reach("copy", exec, source);
       detail::require_direct_reach("copy", exec, sink);
