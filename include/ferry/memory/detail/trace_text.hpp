@@ -16,39 +16,43 @@ struct trace_text {
 
   /// Appends text as the inside of a JSON string. Bytes that are not printable ASCII become "?", so that a
   /// label in another encoding can't break the file.
-  void append_escaped(std::string_view text) {
+  [[gnu::cold, gnu::noinline]] void append_escaped(std::string_view text) {
     for (const char letter : text) {
-      const bool marked = letter == '"' || letter == '\\';
-      if (length + 3 > Size) return;
-      if (marked) data[length++] = '\\';
-      data[length++] = letter >= 0x20 && letter < 0x7f ? letter : '?';
-      data[length] = '\0';
+      if (room() < 2) return;
+      if (letter == '"' || letter == '\\') put('\\');
+      put(letter >= 0x20 && letter < 0x7f ? letter : '?');
     }
   }
-  void append_member(std::string_view key, std::string_view value) {
+  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::string_view value) {
     constexpr std::size_t around = 8;
-    if (length + around + key.size() + 2 * value.size() > Size) return;
+    if (room() / 2 < around + key.size() + value.size()) return;
     open_member(key);
-    data[length++] = '"';
+    put('"');
     append_escaped(value);
-    data[length++] = '"';
-    data[length] = '\0';
+    put('"');
   }
-  void append_member(std::string_view key, std::int64_t value) {
-    constexpr std::size_t around = 32;
-    if (length + around + key.size() > Size) return;
+  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::int64_t value) {
+    constexpr std::size_t around = 16;
+    if (room() / 2 < around + key.size()) return;
     open_member(key);
-    length += static_cast<std::size_t>(
-        std::snprintf(data + length, Size - length, "%lld", static_cast<long long>(value)));
+    char number[24];
+    std::snprintf(number, sizeof number, "%lld", static_cast<long long>(value));
+    append_escaped(number);
   }
 
  private:
+  [[nodiscard]] std::size_t room() const { return length < Size ? Size - 1 - length : 0; }
+  void put(char letter) {
+    if (length >= Size - 1) return;
+    data[length++] = letter;
+    data[length] = '\0';
+  }
   void open_member(std::string_view key) {
-    if (length != 0) data[length++] = ',';
-    data[length++] = '"';
+    if (length != 0) put(',');
+    put('"');
     append_escaped(key);
-    data[length++] = '"';
-    data[length++] = ':';
+    put('"');
+    put(':');
   }
 };
 
