@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ferry/memory/detail/trace_log.hpp>
+#include <ferry/memory/detail/trace_home.hpp>
 
 #if defined(FERRY_NVTX)
 #include <nvtx3/nvToolsExt.h>

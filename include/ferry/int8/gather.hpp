@@ -57,7 +57,7 @@ void gather_records(launch_context<Exec>& of, const std::string& label,
     const auto stored = make_ref(table.records());
     require_direct_reach("gather", of.exec(), stored);
     of.reads_from(stored);
-    const auto moving = moves<path::direct>(of, stored, out, out.rows() * bytes);
+    [[maybe_unused]] const auto moving = moves<path::direct>(of, stored, out, out.rows() * bytes);
     launch_dequantize(of.exec(), label, table.records().data(), bytes, out, kernels::listed_rows{rows});
   } else {
     const auto records = near_rows<std::byte>(of, out.rows(), bytes, "records");

@@ -72,11 +72,12 @@ inline std::string memory_holdings::text() const {
 }
 
 /// What ferry holds in each memory space and for each label, from the first allocation until
-/// Kokkos::finalize; also spaces of the user. Thread-safe; the numbers of one space belong together, but other
-/// threads may allocate while the next space is read.
+/// Kokkos::finalize; also spaces of the user. Thread-safe; the numbers of one space belong together, but
+/// other threads may allocate while the next space is read.
 ///
 ///   std::puts(ferry::memory_report().text().c_str());
-[[nodiscard]] inline memory_holdings memory_report() {
+template <class...>  // compiled only where it is called
+[[nodiscard]] memory_holdings memory_report() {
   const auto registry = detail::memory_registry::get();
   memory_holdings made;
   for (const auto& [name, books] : registry->spaces()) {

@@ -65,7 +65,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table,
   launch_context<Exec> of(exec, "gather");
   if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   if (out.size() != 0) {
-    const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
+    [[maybe_unused]] const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
     if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       auto* rows = of.template pinned<std::int64_t>(n);
@@ -96,7 +96,7 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
   of.use(plan.storage());
   if (out.size() != 0) {
     const plan_storage& store = *plan.storage();
-    const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
+    [[maybe_unused]] const auto moving = moves<Path>(of, table, out, bytes_of_rows(table, n));
     if constexpr (by_host_alone<Path>) {
       wait_for_staged_gather(of, table, out);
       gather_staged(of, table, plan_array_for_host(of, store.row_of, n), out);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/memory/detail/trace_home.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 
 #include <string_view>

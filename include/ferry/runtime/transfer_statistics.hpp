@@ -30,7 +30,8 @@ struct transfer_count {
 /// of spaces that nothing moved between. Calls count when they return, also those that are still in flight;
 /// a verb that was captured into a graph counts once. Counting costs a call three additions and is always
 /// on. Thread-safe.
-[[nodiscard]] inline std::vector<transfer_count> transfer_statistics() {
+template <class...>  // compiled only where it is called
+[[nodiscard]] std::vector<transfer_count> transfer_statistics() {
   using counters = detail::transfer_counters;
   std::vector<transfer_count> made;
   for (std::size_t from = 0; from < counters::places; ++from)

@@ -12,7 +12,8 @@
 namespace ferry::detail {
 
 /// ferry allocates and copies through its backends, which Kokkos Tools can't observe. These functions report
-/// both. Strings are made only while a tool is loaded. Transfers and kernels of the host also go to the trace.
+/// both. Strings are made only while a tool is loaded. Transfers and kernels of the host also go to the
+/// trace.
 inline Kokkos::Tools::SpaceHandle tools_space(std::string_view name) {
   return Kokkos::Tools::make_space_handle(std::string("ferry::").append(name).c_str());
 }

@@ -1,24 +1,21 @@
 #pragma once
 
 #include <ferry/memory/detail/trace_text.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 
-#include <Kokkos_Core.hpp>
-
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <cerrno>
 #include <chrono>
+#include <cstdarg>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -43,21 +40,26 @@ class timed_work {
 
 /// A file in the Trace Event Format, an array of events, which Perfetto and Chrome read. Written in pieces,
 /// so that a program that is killed leaves all but the latest events; readers do not need the closing
-/// bracket. A child process made by fork writes nothing. Thread-safe.
+/// bracket. A child process made by fork writes nothing. Thread-safe. Plain text and lists: every program
+/// compiles this, and few use it.
 class trace_log {
  public:
   /// Replaces "%p" in the path by the number of the process.
-  explicit trace_log(std::string path) : path_(std::move(path)), process_(::getpid()), begin_(trace_now()) {
-    if (const auto at = path_.find("%p"); at != std::string::npos)
-      path_.replace(at, 2, std::to_string(process_));
+  [[gnu::cold]] explicit trace_log(const char* path) : process_(::getpid()), begin_(trace_now()) {
+    const char* const mark = std::strstr(path, "%p");
+    if (mark == nullptr)
+      std::snprintf(path_, sizeof path_, "%s", path);
+    else
+      std::snprintf(path_, sizeof path_, "%.*s%lld%s", static_cast<int>(mark - path), path, process_,
+                    mark + 2);
   }
   trace_log(const trace_log&) = delete;
   trace_log& operator=(const trace_log&) = delete;
   ~trace_log() = default;
 
-  /// An event of the calling thread. `arguments` are members of a JSON object.
-  void add(std::string_view name, const char* category, std::int64_t begin, std::int64_t end,
-           std::string_view arguments) {
+  /// An event of the calling thread.
+  [[gnu::cold, gnu::noinline]] void add(const trace_name& name, const char* category, std::int64_t begin,
+                                        std::int64_t end, const trace_arguments& arguments) {
     if (!is_mine()) return;
     const std::lock_guard lock(guard_);
     if (closed_) return;
@@ -67,199 +69,178 @@ class trace_log {
   }
 
   /// An event of a stream of a device, written once the work has ended.
-  void add(std::unique_ptr<timed_work> work, std::string_view name, const char* category, int device,
-           std::uint64_t stream, std::string_view arguments) {
+  [[gnu::cold, gnu::noinline]] void add(std::unique_ptr<timed_work> work, const trace_name& name,
+                                        const char* category, int device, std::uint64_t stream) {
     if (!is_mine()) return;
     const std::lock_guard lock(guard_);
     if (closed_) return;
     listen_for_finalize();
-    pending_.push_back(
-        {std::move(work), std::string(name), category, track_of(device, stream), std::string(arguments)});
-    if (pending_.size() >= many) write_ended(false);
+    auto* const added = new pending_event{std::move(work), name, category, track_of(device, stream), nullptr};
+    *last_ = added;
+    last_ = &added->next;
+    if (++pending_ >= many) write_ended(false);
   }
 
   /// Writes what is left. Later events are dropped. With `wait`, waits for the work in flight; without, its
   /// events are dropped.
-  void close(bool wait) {
+  [[gnu::cold, gnu::noinline]] void close(bool wait) {
     if (!is_mine()) return;
     const std::lock_guard lock(guard_);
-    if (std::exchange(closed_, true)) return;
+    if (closed_) return;
     write_ended(wait);
-    pending_.clear();
-    text_ += text_.empty() && file_ == nullptr ? "[]\n" : "\n]\n";
+    while (first_ != nullptr) delete std::exchange(first_, first_->next);
+    reserve();
+    print(any_ ? "\n]\n" : "[]\n");
     flush();
-    if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
+    closed_ = true;
+    if (file_ >= 0) ::close(std::exchange(file_, -1));
   }
 
  private:
-  struct pending_event {
-    std::unique_ptr<timed_work> work;
-    std::string name;
-    const char* category;
-    std::size_t track;
-    std::string arguments;
-  };
   /// The events of one stream, in a row of their own. Linux has no thread numbers above 2^22.
   struct stream_track {
     int device;
     std::uint64_t stream;
-    std::int64_t last_end = 0;
-    bool blocked = false;
+    long long row;
+    std::int64_t last_end;
+    bool blocked;
+    stream_track* next;
   };
-  static constexpr std::int64_t first_track = std::int64_t{1} << 23;
-  static constexpr std::size_t many = 256;
-  static constexpr std::size_t buffer = std::size_t{1} << 16;
+  struct pending_event {
+    std::unique_ptr<timed_work> work;
+    trace_name name;
+    const char* category;
+    stream_track* track;
+    pending_event* next;
+  };
+  static constexpr long long first_row = 1ll << 23;
+  static constexpr int many = 256;
+  static constexpr std::size_t longest = 1024;  ///< of an event's text
 
   [[nodiscard]] bool is_mine() const { return ::getpid() == process_; }
-  static std::int64_t this_thread() {
-    thread_local const std::int64_t number = ::gettid();
+  static long long this_thread() {
+    thread_local const long long number = ::gettid();
     return number;
   }
 
-  void listen_for_finalize();
+  void listen_for_finalize();  // of trace_home.hpp
 
   void name_thread() {
     thread_local const trace_log* named = nullptr;
     if (std::exchange(named, this) == this) return;
-    char name[32] = "";
-    if (this_thread() == process_ || ::pthread_getname_np(::pthread_self(), name, sizeof name) != 0)
-      std::snprintf(name, sizeof name, "main");
-    write_name("thread_name", this_thread(), name);
+    char text[32] = "main";
+    if (this_thread() != process_) ::pthread_getname_np(::pthread_self(), text, sizeof text);
+    write_row_name(this_thread(), text);
   }
 
-  std::size_t track_of(int device, std::uint64_t stream) {
-    for (std::size_t i = 0; i < tracks_.size(); ++i)
-      if (tracks_[i].device == device && tracks_[i].stream == stream) return i;
-    tracks_.push_back({device, stream});
-    write_name("thread_name", first_track + static_cast<std::int64_t>(tracks_.size()) - 1,
-               "device " + std::to_string(device) + ", stream " + std::to_string(stream));
-    return tracks_.size() - 1;
+  stream_track* track_of(int device, std::uint64_t stream) {
+    long long count = 0;
+    for (stream_track* each = tracks_; each != nullptr; each = each->next, ++count)
+      if (each->device == device && each->stream == stream) return each;
+    tracks_ = new stream_track{device, stream, first_row + count, 0, false, tracks_};
+    char text[64];
+    std::snprintf(text, sizeof text, "device %d, stream %llu", device,
+                  static_cast<unsigned long long>(stream));
+    write_row_name(tracks_->row, text);
+    return tracks_;
   }
 
   /// The work of a stream ends in order. Where two threads share a stream, the second event begins after the
   /// first, because events of a row must not overlap.
-  void write_ended(bool wait) {
-    for (auto& each : tracks_) each.blocked = false;
-    for (auto& each : pending_) {
-      stream_track& track = tracks_[each.track];
+  [[gnu::cold, gnu::noinline]] void write_ended(bool wait) {
+    for (stream_track* each = tracks_; each != nullptr; each = each->next) each->blocked = false;
+    pending_event** at = &first_;
+    while (*at != nullptr) {
+      pending_event& each = **at;
+      stream_track& track = *each.track;
       track.blocked = track.blocked || (!wait && !each.work->ended());
+      if (track.blocked) {
+        at = &each.next;
+        continue;
+      }
       std::int64_t begin = 0, end = 0;
-      if (track.blocked) continue;
       if (each.work->times(begin, end)) {
         begin = begin < track.last_end ? track.last_end : begin;
         end = end < begin ? begin : end;
         track.last_end = end;
-        std::string arguments =
-            "\"device\":" + std::to_string(track.device) + ",\"stream\":" + std::to_string(track.stream);
-        if (!each.arguments.empty()) arguments.append(",").append(each.arguments);
-        write(each.name, each.category, begin, end, first_track + static_cast<std::int64_t>(each.track),
-              arguments);
+        trace_arguments arguments;
+        arguments.append_member("device", std::int64_t{track.device});
+        arguments.append_member("stream", static_cast<std::int64_t>(track.stream));
+        write(each.name, each.category, begin, end, track.row, arguments);
       }
-      each.work = nullptr;
+      *at = each.next;
+      delete &each;
+      --pending_;
     }
-    std::erase_if(pending_, [](const pending_event& each) { return each.work == nullptr; });
+    last_ = at;
   }
 
-  void write(std::string_view name, const char* category, std::int64_t begin, std::int64_t end,
-             std::int64_t thread, std::string_view arguments) {
-    open_event("X", name, thread);
-    text_.append(",\"cat\":\"").append(category).append("\",\"ts\":");
-    append_microseconds(text_, begin - begin_);
-    text_.append(",\"dur\":");
-    append_microseconds(text_, end - begin);
-    text_.append(",\"args\":{").append(arguments).append("}}");
-    if (text_.size() >= buffer) flush();
+  void write(const trace_name& name, const char* category, std::int64_t begin, std::int64_t end,
+             long long row, const trace_arguments& arguments) {
+    // Earlier than the log: begun by a thread that waited for its making.
+    const std::int64_t from = begin < begin_ ? 0 : begin - begin_;
+    const std::int64_t length = end < begin ? 0 : end - begin;
+    reserve();
+    print(
+        "%s{\"ph\":\"X\",\"pid\":%lld,\"tid\":%lld,\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%lld.%03d,\"dur\":%lld."
+        "%03d,\"args\":{%s}}",
+        any_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(from / 1000),
+        static_cast<int>(from % 1000), static_cast<long long>(length / 1000), static_cast<int>(length % 1000),
+        arguments.data);
+    any_ = true;
   }
-  void write_name(const char* what, std::int64_t thread, std::string_view name) {
-    open_event("M", what, thread);
-    text_.append(",\"args\":{\"name\":\"");
-    append_escaped(text_, name);
-    text_.append("\"}}");
-  }
-  void open_event(const char* phase, std::string_view name, std::int64_t thread) {
-    text_.append(file_ == nullptr && text_.empty() ? "[\n" : ",\n");
-    text_.append("{\"ph\":\"").append(phase).append("\",\"pid\":").append(std::to_string(process_));
-    text_.append(",\"tid\":").append(std::to_string(thread)).append(",\"name\":\"");
-    append_escaped(text_, name);
-    text_.append("\"");
-  }
-  void flush() {
-    if (file_ == nullptr && !broken_) {
-      file_ = std::fopen(path_.c_str(), "we");
-      if (file_ == nullptr) std::fprintf(stderr, "ferry: FERRY_TRACE: can't write %s\n", path_.c_str());
-      broken_ = file_ == nullptr;
-    }
-    if (file_ != nullptr &&
-        (std::fwrite(text_.data(), 1, text_.size(), file_) != text_.size() || std::fflush(file_) != 0) &&
-        !std::exchange(broken_, true))
-      std::fprintf(stderr, "ferry: FERRY_TRACE: %s is incomplete\n", path_.c_str());
-    text_.clear();
-    if (file_ == nullptr) closed_ = true;
+  void write_row_name(long long row, const char* name) {
+    trace_name text;
+    text.append_escaped(name);
+    reserve();
+    print("%s{\"ph\":\"M\",\"pid\":%lld,\"tid\":%lld,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+          any_ ? ",\n" : "[\n", process_, row, text.data);
+    any_ = true;
   }
 
-  std::string path_;
-  std::int64_t process_;
+  /// Appends to the buffer, which reserve() has made room in.
+  [[gnu::format(printf, 2, 3)]] void print(const char* format, ...) {
+    va_list values;
+    va_start(values, format);
+    const int length = std::vsnprintf(text_ + used_, longest, format, values);
+    va_end(values);
+    if (length > 0)
+      used_ += static_cast<std::size_t>(length) < longest ? static_cast<std::size_t>(length) : 0;
+  }
+  void reserve() {
+    if (used_ + longest > sizeof text_) flush();
+  }
+  [[gnu::cold, gnu::noinline]] void flush() {
+    if (file_ < 0) file_ = ::open(path_, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    std::size_t written = 0;
+    while (file_ >= 0 && written < used_) {
+      const auto count = ::write(file_, text_ + written, used_ - written);
+      if (count > 0)
+        written += static_cast<std::size_t>(count);
+      else if (count == 0 || errno != EINTR)
+        break;
+    }
+    if (written < used_) {
+      std::fprintf(stderr, "ferry: FERRY_TRACE: can't write %s: %s\n", path_, std::strerror(errno));
+      closed_ = true;
+    }
+    used_ = 0;
+  }
+
+  char path_[1024];
+  long long process_;
   std::int64_t begin_;
   std::mutex guard_;
-  std::FILE* file_ = nullptr;
-  bool broken_ = false;
+  int file_ = -1;
+  bool any_ = false;
   bool closed_ = false;
   bool listens_ = false;
-  std::string text_;
-  std::vector<stream_track> tracks_;
-  std::vector<pending_event> pending_;
+  stream_track* tracks_ = nullptr;  ///< never freed, like the log
+  pending_event* first_ = nullptr;
+  pending_event** last_ = &first_;
+  int pending_ = 0;
+  std::size_t used_ = 0;
+  char text_[std::size_t{1} << 16];
 };
-
-/// What a profiler offers for ranges of host code: begin and end nest in a thread.
-struct range_annotator {
-  void (*begin)(const char* name);
-  void (*end)();
-};
-
-/// Who wants to know what ferry does besides Kokkos Tools: a trace where the variable FERRY_TRACE names a
-/// file, and the annotator of a profiler where a backend has one. Without either, `listeners` is 0 and
-/// everything that would be reported costs one load.
-struct trace_home {
-  static constexpr unsigned to_log = 1, to_ranges = 2;
-
-  std::atomic<unsigned> listeners{0};
-  std::atomic<trace_log*> log{nullptr};  ///< never destroyed: other threads may be using it
-  std::atomic<const range_annotator*> ranges{nullptr};
-
-  trace_home() {
-    const char* path = std::getenv("FERRY_TRACE");
-    if (path == nullptr || *path == '\0') return;
-    log = new trace_log(path);
-    listeners = to_log;
-    std::atexit([] { finish(false); });
-  }
-
-  static trace_home& get() {
-    static trace_home& one = process_wide<trace_home>();
-    return one;
-  }
-  void annotate_by(const range_annotator* annotator) {
-    ranges = annotator;
-    listeners.fetch_or(to_ranges);
-  }
-  /// Ends the trace: by Kokkos::finalize, or else at exit, where the device may be gone.
-  static void finish(bool wait) {
-    trace_home& home = get();
-    home.listeners.fetch_and(~to_log);
-    if (trace_log* const log = home.log) log->close(wait);
-  }
-};
-
-inline void trace_log::listen_for_finalize() {
-  if (listens_ || !Kokkos::is_initialized()) return;
-  listens_ = true;
-  finalize_list::get().add([] { trace_home::finish(true); });
-}
-
-/// Who listens; a mask of trace_home's.
-inline unsigned trace_listeners() noexcept {
-  static const std::atomic<unsigned>& now = trace_home::get().listeners;
-  return now.load(std::memory_order_acquire);
-}
 
 }  // namespace ferry::detail

@@ -1,10 +1,11 @@
 #pragma once
 
+#include <ferry/memory/detail/trace_home.hpp>
 #include <ferry/memory/detail/trace_log.hpp>
 #include <ferry/memory/detail/trace_text.hpp>
 
 #include <cstdint>
-#include <string>
+#include <new>
 #include <string_view>
 
 namespace ferry::detail {
@@ -28,46 +29,33 @@ class trace_span {
   /// Notes a fact about the event. Callers with several facts ask is_heard() first.
   template <class Value>
   void note(std::string_view key, const Value& value) {
-    if (on_ != nullptr) note_text(key, value);
+    if (on_ != nullptr) on_->arguments.append_member(key, value);
   }
 
  private:
   struct heard {
-    unsigned who = 0;
-    const char* category = "";
+    unsigned who;
+    const char* category;
     std::int64_t begin = 0;
-    std::string name, arguments;
+    trace_name name{};
+    trace_arguments arguments{};
   };
 
-  void begin(unsigned who, std::string_view first, std::string_view second, const char* category) noexcept {
-    try {
-      on_ = new heard{who, category, 0, std::string(first).append(second), {}};
-      if ((who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->begin(on_->name.c_str());
-      on_->begin = trace_now();
-    } catch (...) {  // no memory for the event: the work matters more
-    }
+  [[gnu::cold, gnu::noinline]] void begin(unsigned who, std::string_view first, std::string_view second,
+                                          const char* category) noexcept {
+    on_ = new (std::nothrow) heard{who, category};
+    if (on_ == nullptr) return;  // no memory for the event: the work matters more
+    on_->name.append_escaped(first);
+    on_->name.append_escaped(second);
+    if ((who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->begin(on_->name.data);
+    on_->begin = trace_now();
   }
-  void end() noexcept {
+  [[gnu::cold, gnu::noinline]] void end() noexcept {
     const std::int64_t now = trace_now();
     if ((on_->who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->end();
-    try {
-      if ((on_->who & trace_home::to_log) != 0)
-        trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
-    } catch (...) {
-    }
+    if ((on_->who & trace_home::to_log) != 0)
+      trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
     delete on_;
-  }
-  void note_text(std::string_view key, std::string_view value) noexcept {
-    try {
-      append_member(on_->arguments, key, value);
-    } catch (...) {
-    }
-  }
-  void note_text(std::string_view key, std::int64_t value) noexcept {
-    try {
-      append_member(on_->arguments, key, value);
-    } catch (...) {
-    }
   }
 
   heard* on_ = nullptr;

@@ -1,46 +1,62 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <string_view>
 
 namespace ferry::detail {
 
-/// Appends text as the inside of a JSON string. Bytes that are not ASCII become "?", so that a label in
-/// another encoding can't break the file.
-inline void append_escaped(std::string& to, std::string_view text) {
-  for (const char letter : text) {
-    const auto code = static_cast<unsigned char>(letter);
-    if (letter == '"' || letter == '\\')
-      to.append(1, '\\').append(1, letter);
-    else if (code < 0x20 || code >= 0x7f)
-      to.append(1, '?');
-    else
-      to.append(1, letter);
-  }
-}
+/// A short text of fixed size in a JSON file: the inside of a string, or members of an object. What does not
+/// fit is left out.
+template <std::size_t Size>
+struct trace_text {
+  char data[Size] = "";
+  std::size_t length = 0;
 
-/// Appends nanoseconds as microseconds, in the same way for every locale.
-inline void append_microseconds(std::string& to, std::int64_t nanoseconds) {
-  if (nanoseconds < 0) {
-    to.append(1, '-');
-    nanoseconds = -nanoseconds;
+  /// Appends text as the inside of a JSON string. Bytes that are not printable ASCII become "?", so that a
+  /// label in another encoding can't break the file.
+  [[gnu::cold, gnu::noinline]] void append_escaped(std::string_view text) {
+    for (const char letter : text) {
+      if (room() < 2) return;
+      if (letter == '"' || letter == '\\') put('\\');
+      put(letter >= 0x20 && letter < 0x7f ? letter : '?');
+    }
   }
-  char text[32];
-  std::snprintf(text, sizeof text, "%lld.%03d", static_cast<long long>(nanoseconds / 1000),
-                static_cast<int>(nanoseconds % 1000));
-  to.append(text);
-}
+  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::string_view value) {
+    constexpr std::size_t around = 8;
+    if (room() / 2 < around + key.size() + value.size()) return;
+    open_member(key);
+    put('"');
+    append_escaped(value);
+    put('"');
+  }
+  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::int64_t value) {
+    constexpr std::size_t around = 16;
+    if (room() / 2 < around + key.size()) return;
+    open_member(key);
+    char number[24];
+    std::snprintf(number, sizeof number, "%lld", static_cast<long long>(value));
+    append_escaped(number);
+  }
 
-/// Appends a member of a JSON object, with a comma where it is not the first.
-inline void append_member(std::string& to, std::string_view key, std::string_view value) {
-  to.append(to.empty() ? "\"" : ",\"").append(key).append("\":\"");
-  append_escaped(to, value);
-  to.append("\"");
-}
-inline void append_member(std::string& to, std::string_view key, std::int64_t value) {
-  to.append(to.empty() ? "\"" : ",\"").append(key).append("\":").append(std::to_string(value));
-}
+ private:
+  [[nodiscard]] std::size_t room() const { return length < Size ? Size - 1 - length : 0; }
+  void put(char letter) {
+    if (length >= Size - 1) return;
+    data[length++] = letter;
+    data[length] = '\0';
+  }
+  void open_member(std::string_view key) {
+    if (length != 0) put(',');
+    put('"');
+    append_escaped(key);
+    put('"');
+    put(':');
+  }
+};
+
+using trace_name = trace_text<160>;
+using trace_arguments = trace_text<320>;
 
 }  // namespace ferry::detail

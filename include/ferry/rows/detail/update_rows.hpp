@@ -32,7 +32,8 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   } else if (job.table.width() == 0 && !Job::counts_rows) {
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
-    const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, plan.positions()));
+    [[maybe_unused]] const auto moving =
+        moves<Path>(of, values, job.table, bytes_of_rows(values, plan.positions()));
     if constexpr (!by_host_alone<Path>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);
@@ -91,7 +92,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
   } else if (n != 0) {
-    const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+    [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
     if constexpr (in_batch_order<Path>) {
       require_direct_reach(verb, exec, values);
       of.reads_from(values);

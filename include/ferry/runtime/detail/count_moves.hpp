@@ -28,21 +28,24 @@ inline void count_move(trace_span& event, transfer_counter& counter, std::int64_
   event.note("bytes", bytes);
 }
 
+struct nothing_over_link {};
+
 /// Counts the bytes of rows that a call moves from one array to another, for transfer_statistics and the
 /// trace. Keep the result until the work is enqueued: it reports kernels that move rows over the link as one
 /// transfer. Without `by_kernel` copy engines move them, and transfer() reports that.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
-[[nodiscard]] transfer_region moves(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
-                                    const array_ref<To, ToSpace>& to, std::int64_t bytes,
-                                    bool by_kernel = true) {
+[[nodiscard]] auto moves(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                         const array_ref<To, ToSpace>& to, std::int64_t bytes,
+                         [[maybe_unused]] bool by_kernel = true) {
   constexpr bool over_link = !is_host_exec<Exec> && Path::reaches_table && !Path::occupies_host_threads &&
                              (FromSpace::is_host_accessible || ToSpace::is_host_accessible);
-  const bool zero_copy = over_link && by_kernel;
-  count_move(of.span(), transfer_counters::get().template of<FromSpace, ToSpace, Path>(), bytes, zero_copy,
-             Path::name, FromSpace::name, ToSpace::name);
-  const std::string_view label = zero_copy ? std::string_view(of.label(Path::name)) : std::string_view();
-  return {ToSpace::name, to.data,  FromSpace::name, from.data, static_cast<std::size_t>(bytes),
-          label,         zero_copy};
+  count_move(of.span(), transfer_counters::get().template of<FromSpace, ToSpace, Path>(), bytes,
+             over_link && by_kernel, Path::name, FromSpace::name, ToSpace::name);
+  if constexpr (over_link)
+    return transfer_region(ToSpace::name, to.data, FromSpace::name, from.data,
+                           static_cast<std::size_t>(bytes), of.label(Path::name), by_kernel);
+  else
+    return nothing_over_link{};
 }
 
 /// Of the bytes counted by moves(), those that kernels moved where they share the rows with host threads.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/memory/detail/trace_home.hpp>
 #include <ferry/memory/detail/trace_log.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -39,7 +40,8 @@ class device_span {
     std::unique_ptr<timed_work> timer;
   };
 
-  void begin(const Exec& exec, std::string_view label, const char* category) noexcept {
+  [[gnu::cold, gnu::noinline]] void begin(const Exec& exec, std::string_view label,
+                                          const char* category) noexcept {
     try {
       on_ = new heard(exec, label, category);
       if constexpr (has_timer)
@@ -48,13 +50,16 @@ class device_span {
     } catch (...) {  // no memory, or a failing device, which the work itself will report
     }
   }
-  void end() noexcept {
+  [[gnu::cold, gnu::noinline]] void end() noexcept {
     try {
       if constexpr (has_timer) {
-        if (on_->timer != nullptr && execution_backend<Exec>::stop_timer(on_->exec, *on_->timer))
-          trace_home::get().log.load()->add(std::move(on_->timer), on_->label, on_->category,
+        if (on_->timer != nullptr && execution_backend<Exec>::stop_timer(on_->exec, *on_->timer)) {
+          trace_name name;
+          name.append_escaped(on_->label);
+          trace_home::get().log.load()->add(std::move(on_->timer), name, on_->category,
                                             execution_backend<Exec>::device_of(on_->exec),
-                                            execution_backend<Exec>::id_of(on_->exec), {});
+                                            execution_backend<Exec>::id_of(on_->exec));
+        }
       }
     } catch (...) {
     }
