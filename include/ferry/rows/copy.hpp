@@ -52,7 +52,8 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
     copy_direct(of, source, sink);
   } else {
     wait_for_host_access(of, "ferry::copy::staged", source, sink);
-    const auto moving = moves<Path>(of, source, sink, sink.size() * static_cast<std::int64_t>(sizeof(To)));
+    [[maybe_unused]] const auto moving =
+        moves<Path>(of, source, sink, sink.size() * static_cast<std::int64_t>(sizeof(To)));
     copy_staged(of, source, sink, how, meter);
   }
   ticket work = of.finish();

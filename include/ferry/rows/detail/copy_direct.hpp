@@ -36,19 +36,19 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
     constexpr bool inside = std::is_same_v<FromSpace, device_space> && std::is_same_v<ToSpace, device_space>;
     if constexpr (by_kernel) {
       if (box.is_one_run()) {
-        const auto moving = moves<path::direct>(of, from, to, bytes);
+        [[maybe_unused]] const auto moving = moves<path::direct>(of, from, to, bytes);
         return launch_box<Exec, To, plain>(of.exec(), label, to.data, from.data, box);
       }
     } else {
       if (box.is_one_run()) {
-        const auto moving = moves<path::direct>(of, from, to, bytes, false);
+        [[maybe_unused]] const auto moving = moves<path::direct>(of, from, to, bytes, false);
         return transfer(of.exec(), label.c_str(), to.data, ToSpace::name, from.data, FromSpace::name, bytes);
       }
       // Kernels move rows between two places in the device faster than its DMA engines, and need none of
       // them.
       if constexpr (!is_host_exec<Exec> && !inside) {
         if (suits_transfer(of.exec(), box, sizeof(To))) {
-          const auto moving = moves<path::direct>(of, from, to, bytes, false);
+          [[maybe_unused]] const auto moving = moves<path::direct>(of, from, to, bytes, false);
           const transfer_region region(ToSpace::name, to.data, FromSpace::name, from.data,
                                        static_cast<std::size_t>(bytes), label);
           return transfer_box<Exec, To>(of.exec(), label.c_str(), to.data, from.data, box);
@@ -56,7 +56,7 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
       }
     }
   }
-  const auto moving = moves<path::direct>(of, from, to, bytes);
+  [[maybe_unused]] const auto moving = moves<path::direct>(of, from, to, bytes);
   launch_box<Exec, To, plain>(of.exec(), label, to.data, from.data, box);
 }
 
