@@ -205,8 +205,6 @@ TEST_CASE("counters of rows follow the checkpoint", "[io][checkpoint]") {
   counted.require_same(taker);
 }
 
-namespace {
-
 /// A rule of a user, whose options are no aggregate of numbers.
 struct decaying {
   static constexpr std::string_view name = "decaying";
@@ -244,8 +242,6 @@ struct decaying {
     visit(of.lr), visit(of.keep), visit(every);
   }
 };
-
-}  // namespace
 
 TEST_CASE("a user's rule is saved by its visit_options", "[io][checkpoint]") {
   const temporary_folder at;

@@ -52,6 +52,7 @@ namespace ferry::io {
 class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.
+  template <class Dependent = void>
   explicit checkpoint(std::string path)
       : core_(std::make_unique<ferry::detail::checkpoint_core>(std::move(path))) {}
   checkpoint(checkpoint&&) noexcept = default;
@@ -131,7 +132,10 @@ class checkpoint {
   ///
   /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
   /// taken back is taken back by its wait().
-  void save(const save_options& options = {}) { core_->save(options); }
+  template <class Dependent = void>
+  void save(const save_options& options = {}) {
+    core_->save(options);
+  }
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
   /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
@@ -157,7 +161,10 @@ class checkpoint {
   /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options
   /// and all checksums are checked first. Throws io_error, which names the entry and both values, and leaves
   /// all objects as they were. Waits for work in flight on the tensors; blocks.
-  void load(const load_options& options = {}) { core_->load(options); }
+  template <class Dependent = void>
+  void load(const load_options& options = {}) {
+    core_->load(options);
+  }
 
  private:
   template <class StateRule, class Rule, class State>

@@ -20,11 +20,12 @@
 namespace ferry::detail {
 
 /// Writes the rest of a save in a thread of its own. Others may wait for its end.
-class background_save final : public event {
+template <class Dependent>
+class basic_background_save final : public event {
  public:
   /// Chunks from `first` on have been copied; `snapshot` is the memory of the copies.
-  background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
-                  std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
+  basic_background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
+                        std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
       : save_(std::move(save)), snapshot_(std::move(snapshot)) {
     const signals_elsewhere quiet;
     thread_ = std::thread([this, first, threads, where = processor_set::of_process()] {
@@ -44,7 +45,7 @@ class background_save final : public event {
       end_.notify_all();
     });
   }
-  ~background_save() override { thread_.join(); }
+  ~basic_background_save() override { thread_.join(); }
 
   void wait() override {
     std::unique_lock lock(guard_);
@@ -68,6 +69,7 @@ class background_save final : public event {
   std::exception_ptr error_;
   std::thread thread_;
 };
+using background_save = basic_background_save<void>;
 
 /// A ticket of a save: wait() throws its error.
 inline ticket ticket_of(const std::shared_ptr<background_save>& save,

@@ -22,16 +22,17 @@
 namespace ferry::detail {
 
 /// The part of a checkpoint that knows no types. Thread-safe: calls are served one after the other.
-class checkpoint_core {
+template <class Dependent>
+class basic_checkpoint_core {
  public:
-  explicit checkpoint_core(std::string path) : path_(std::move(path)) {
+  explicit basic_checkpoint_core(std::string path) : path_(std::move(path)) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
   }
-  checkpoint_core(const checkpoint_core&) = delete;
-  checkpoint_core& operator=(const checkpoint_core&) = delete;
+  basic_checkpoint_core(const basic_checkpoint_core&) = delete;
+  basic_checkpoint_core& operator=(const basic_checkpoint_core&) = delete;
   /// Waits for a save in the background, which its ticket may keep alive.
-  ~checkpoint_core() {
+  ~basic_checkpoint_core() {
     if (background_ != nullptr) background_->wait();
   }
 
@@ -110,5 +111,6 @@ class checkpoint_core {
   checkpoint_entries entries_;
   std::shared_ptr<background_save> background_;
 };
+using checkpoint_core = basic_checkpoint_core<void>;
 
 }  // namespace ferry::detail

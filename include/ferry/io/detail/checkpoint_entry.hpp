@@ -54,8 +54,9 @@ class checkpoint_entry {
 };
 
 /// Checks that an array of the file fits the memory, and lists it.
-inline void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
-                      const checkpoint_array& to, std::vector<load_step>& steps) {
+template <class Dependent = void>
+void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
+               const checkpoint_array& to, std::vector<load_step>& steps) {
   const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
   if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
   if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
@@ -72,16 +73,19 @@ inline void load_into(const load_source& from, const std::string& entry, const m
 }
 
 /// Throws unless the file's entry is of this kind.
-inline void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind) {
+template <class Dependent = void>
+void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind) {
   if (stored.kind != kind)
     from.fail(stored.name,
               "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
 }
 
 /// A table, an 8-bit table or a number: one array.
-class array_entry final : public checkpoint_entry {
+template <class Dependent>
+class basic_array_entry final : public checkpoint_entry {
  public:
-  array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, checkpoint_array array)
+  basic_array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts,
+                    checkpoint_array array)
       : checkpoint_entry(std::move(name)),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
@@ -109,5 +113,6 @@ class array_entry final : public checkpoint_entry {
   std::vector<manifest_fact> facts_;
   checkpoint_array array_;
 };
+using array_entry = basic_array_entry<void>;
 
 }  // namespace ferry::detail

@@ -17,11 +17,12 @@
 namespace ferry::detail {
 
 /// The open data files of a manifest. Reads check checksums. Thread-safe: several threads may read.
-class checkpoint_files {
+template <class Dependent>
+class basic_checkpoint_files {
  public:
   /// Opens the files and checks their sizes. Throws io_error; `gone`, where given, is set instead of an error
   /// if a file is missing.
-  checkpoint_files(const std::string& folder, const manifest& of, bool* gone = nullptr) {
+  basic_checkpoint_files(const std::string& folder, const manifest& of, bool* gone = nullptr) {
     for (const auto& each : of.files) {
       const std::string path = data_path(folder, each.number);
       const int opened = file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -82,5 +83,6 @@ class checkpoint_files {
 
   std::vector<file> files_;
 };
+using checkpoint_files = basic_checkpoint_files<void>;
 
 }  // namespace ferry::detail

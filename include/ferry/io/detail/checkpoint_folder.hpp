@@ -35,7 +35,8 @@ inline std::string data_path(const std::string& folder, std::uint64_t number) {
 }
 
 /// Names of the files in a folder; none where it can't be listed.
-inline std::vector<std::string> names_in(const std::string& folder) {
+template <class Dependent = void>
+std::vector<std::string> names_in(const std::string& folder) {
   struct closer {
     void operator()(DIR* open) const { closedir(open); }
   };
@@ -56,7 +57,8 @@ inline std::uint64_t data_number(const std::string& name) {
 }
 
 /// Makes the folder where it is missing. Throws io_error where the path names something else.
-inline void make_folder(const std::string& path) {
+template <class Dependent = void>
+void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) {
     sync_folder("checkpoint", folder_of(path));
     return;
@@ -73,9 +75,10 @@ inline void make_folder(const std::string& path) {
 
 /// Keeps other objects and processes from saving into the same folder. Released by the destructor, and by the
 /// system if the process ends.
-class folder_lock {
+template <class Dependent>
+class basic_folder_lock {
  public:
-  explicit folder_lock(const std::string& folder)
+  explicit basic_folder_lock(const std::string& folder)
       : file_(file::open_again((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666),
               "checkpoint", folder) {
     if (!file_.is_open()) throw_errno("checkpoint", folder, "open its lock");
@@ -92,9 +95,11 @@ class folder_lock {
  private:
   file file_;
 };
+using folder_lock = basic_folder_lock<void>;
 
 /// The manifest of a folder. `missing`, where given, is set instead of an error if there is none.
-inline manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
+template <class Dependent = void>
+manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
   const std::string path = manifest_path(folder);
   if (missing != nullptr) {
     struct stat found {};
@@ -115,7 +120,8 @@ inline manifest read_manifest(const std::string& folder, bool* missing = nullptr
 }
 
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
-inline void write_manifest(const std::string& folder, const manifest& of) {
+template <class Dependent = void>
+void write_manifest(const std::string& folder, const manifest& of) {
   const std::string bytes = encode(of);
   atomic_file to("checkpoint", manifest_path(folder));
   to.content().write_at(bytes.data(), bytes.size(), 0);
@@ -124,7 +130,8 @@ inline void write_manifest(const std::string& folder, const manifest& of) {
 
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
 /// that can't be removed are left.
-inline void remove_leftovers(const std::string& folder, const manifest& current) {
+template <class Dependent = void>
+void remove_leftovers(const std::string& folder, const manifest& current) {
   for (const auto& name : names_in(folder)) {
     bool needed = true;
     if (const std::uint64_t number = data_number(name); number != 0)
@@ -137,7 +144,8 @@ inline void remove_leftovers(const std::string& folder, const manifest& current)
 }
 
 /// The number of the next save: above those of all files that any save has left.
-inline std::uint64_t next_number(const std::string& folder, const manifest& current) {
+template <class Dependent = void>
+std::uint64_t next_number(const std::string& folder, const manifest& current) {
   std::uint64_t last = current.number;
   for (const auto& name : names_in(folder)) last = std::max(last, data_number(name));
   if (last >= largest_number)
@@ -146,7 +154,8 @@ inline std::uint64_t next_number(const std::string& folder, const manifest& curr
 }
 
 /// The first bytes of a data file.
-inline std::vector<std::byte> data_header(std::uint64_t number) {
+template <class Dependent = void>
+std::vector<std::byte> data_header(std::uint64_t number) {
   std::vector<std::byte> made(data_header_bytes);
   const std::uint32_t version = manifest::version;
   std::memcpy(made.data(), data_magic.data(), data_magic.size());
@@ -156,9 +165,10 @@ inline std::vector<std::byte> data_header(std::uint64_t number) {
 }
 
 /// A data file without its name in the manifest yet; removed unless it is kept.
-class new_data_file {
+template <class Dependent>
+class basic_new_data_file {
  public:
-  new_data_file(const std::string& folder, std::uint64_t number) : path_(data_path(folder, number)) {
+  basic_new_data_file(const std::string& folder, std::uint64_t number) : path_(data_path(folder, number)) {
     const int made =
         file::open_again(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (made < 0) throw_errno("checkpoint", path_, "create the file");
@@ -172,9 +182,9 @@ class new_data_file {
       throw;
     }
   }
-  new_data_file(const new_data_file&) = delete;
-  new_data_file& operator=(const new_data_file&) = delete;
-  ~new_data_file() { drop(); }
+  basic_new_data_file(const basic_new_data_file&) = delete;
+  basic_new_data_file& operator=(const basic_new_data_file&) = delete;
+  ~basic_new_data_file() { drop(); }
 
   [[nodiscard]] const file& content() const { return content_; }
   /// Brings the content to the disk.
@@ -194,5 +204,6 @@ class new_data_file {
   file content_;
   bool created_ = false;
 };
+using new_data_file = basic_new_data_file<void>;
 
 }  // namespace ferry::detail

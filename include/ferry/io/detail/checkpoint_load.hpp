@@ -27,7 +27,8 @@ struct opened_checkpoint {
 
 /// Opens the current checkpoint. A save by another process may remove files between the two looks; then the
 /// new manifest is read.
-inline opened_checkpoint open_checkpoint(const std::string& folder) {
+template <class Dependent = void>
+opened_checkpoint open_checkpoint(const std::string& folder) {
   opened_checkpoint made;
   for (int tries = 0; tries < 8; ++tries) {
     bool gone = false;
@@ -53,8 +54,9 @@ void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
 }
 
 /// Loads the current checkpoint into the entries: checks all of it, then changes them.
-inline void load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
-                            const io::load_options& options) {
+template <class Dependent = void>
+void load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+                     const io::load_options& options) {
   const opened_checkpoint from = open_checkpoint(folder);
   const load_source source{folder, *from.files, options.convert};
   std::vector<load_step> steps;

@@ -33,10 +33,11 @@ struct checkpoint_content {
 
 /// One save, from its content to the new manifest. The chunks may be written in several calls and from
 /// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
-class checkpoint_save {
+template <class Dependent>
+class basic_checkpoint_save {
  public:
   /// `changes`: writes only what differs from the current checkpoint.
-  checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes)
+  basic_checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes)
       : folder_(folder), content_(std::move(content)) {
     make_folder(folder);
     lock_.emplace(folder);
@@ -269,5 +270,6 @@ class checkpoint_save {
   std::vector<job> jobs_;
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
+using checkpoint_save = basic_checkpoint_save<void>;
 
 }  // namespace ferry::detail

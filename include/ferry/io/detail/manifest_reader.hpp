@@ -20,10 +20,11 @@ namespace ferry::detail {
 /// Reads a manifest strictly: whatever the bytes are, it throws io_error or returns a manifest whose pieces
 /// lie within the named sizes of the data files. It never takes more memory than a small multiple of the
 /// bytes that it was given.
-class manifest_reader {
+template <class Dependent>
+class basic_manifest_reader {
  public:
   /// `path` is for messages.
-  manifest_reader(std::string_view bytes, std::string path) : rest_(bytes), path_(std::move(path)) {}
+  basic_manifest_reader(std::string_view bytes, std::string path) : rest_(bytes), path_(std::move(path)) {}
 
   [[nodiscard]] manifest read() {
     const std::string_view all = rest_;
@@ -211,5 +212,6 @@ class manifest_reader {
   std::string path_;
   std::uint64_t room_ = 0;  ///< bytes of the data files that no array has taken
 };
+using manifest_reader = basic_manifest_reader<void>;
 
 }  // namespace ferry::detail

@@ -45,7 +45,8 @@ class manifest_writer {
 };
 
 /// The file's bytes. Texts are at most 65535 bytes long, see require_name.
-inline std::string encode(const manifest& of) {
+template <class Dependent = void>
+std::string encode(const manifest& of) {
   manifest_writer to;
   to.bytes.append(manifest_magic);
   to.put(manifest::version);

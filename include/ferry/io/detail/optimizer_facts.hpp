@@ -63,8 +63,9 @@ inline bool is_optimizer_fact(const manifest_fact& of) {
 
 /// Why the facts of the file are not those of the optimizer; empty where they are. Numbers are compared where
 /// `values` is set; their types and names always are.
-inline std::string optimizer_difference(const std::vector<manifest_fact>& file,
-                                        const std::vector<manifest_fact>& here, bool values) {
+template <class Dependent = void>
+std::string optimizer_difference(const std::vector<manifest_fact>& file,
+                                 const std::vector<manifest_fact>& here, bool values) {
   std::size_t place = 0;
   const auto next = [&]() -> const manifest_fact* {
     while (place < file.size() && !is_optimizer_fact(file[place])) ++place;

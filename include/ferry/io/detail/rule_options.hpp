@@ -47,7 +47,8 @@ inline constexpr std::string_view option_names(std::string_view rule) {
 }
 
 /// Name number `place` of a list of option_names; "option <place>" where the list has other than `count`.
-inline std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
+template <class Dependent = void>
+std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
   std::size_t found = names.empty() ? 0 : 1;
   for (const char each : names) found += each == ' ' ? 1 : 0;
   if (found != count) return "option " + std::to_string(place);
