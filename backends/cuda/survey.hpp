@@ -78,11 +78,13 @@ struct survey_functions {
       made.name = about.name;
       made.memory_bytes = about.totalGlobalMem;
       made.cache_bytes = static_cast<std::size_t>(about.l2CacheSize);
-      made.architecture =
-          "compute capability " + std::to_string(about.major) + "." + std::to_string(about.minor);
     } else {
       cudaGetLastError();
     }
+    made.architecture = std::string("compute capability ")
+                            .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMajor, device)))
+                            .append(".")
+                            .append(std::to_string(value_of(cudaDevAttrComputeCapabilityMinor, device)));
     made.processors = value_of(cudaDevAttrMultiProcessorCount, device);
     made.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
     made.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
