@@ -15,10 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-PROGRAMS = ["umbrella", "gather", "step"]
+# A plus: as a user of ferry::instances compiles the program.
+PROGRAMS = ["umbrella", "gather", "step", "gather+", "step+"]
+INSTANCES = "-DFERRY_USE_INSTANCES"
 # What they may cost: some 15 % above what was measured, see docs/performance.md.
-RATIOS = {"GNU": {"umbrella": 2.6, "gather": 6.0, "step": 8.6}, "NVIDIA": {"umbrella": 2.9, "gather": 4.2, "step": 4.5}}
-KERNELS = {"umbrella": 1, "gather": 10, "step": 18}
+RATIOS = {"GNU": {"umbrella": 2.6, "gather": 6.0, "step": 8.6, "gather+": 3.0, "step+": 3.0},
+          "NVIDIA": {"umbrella": 2.9, "gather": 4.2, "step": 4.5, "gather+": 3.3, "step+": 3.3}}
+KERNELS = {"umbrella": 1, "gather": 10, "step": 18, "gather+": 1, "step+": 1}
 
 
 def user_seconds(command):
@@ -32,7 +35,8 @@ def user_seconds(command):
 def measure(folder, name, runs, command, ptx):
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "out")
-        words = command + ["-ptx" if ptx else "-c", str(folder / f"{name}.cpp"), "-o", out]
+        words = command + ([INSTANCES] if name.endswith("+") else [])
+        words += ["-ptx" if ptx else "-c", str(folder / f"{name.rstrip('+')}.cpp"), "-o", out]
         seconds = min(user_seconds(words) for _ in range(runs))
         kernels = Path(out).read_text(encoding="utf-8").count(".entry") if ptx else 0
     return seconds, kernels

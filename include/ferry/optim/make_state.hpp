@@ -3,6 +3,7 @@
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
@@ -99,8 +100,12 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   const auto filled = [&](const char* name, std::int64_t width, double initial) {
     const std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
                                              static_cast<std::size_t>(width)};
-    return detail::filled<StateType, Space>(like.label + "::" + name, extents,
-                                            static_cast<StateType>(initial));
+    if constexpr (detail::is_prebuilt_filled<StateType, Space>)
+      return detail::prebuilt_filled<StateType, Space>(like.label + "::" + name, extents,
+                                                       static_cast<StateType>(initial));
+    else
+      return detail::filled<StateType, Space>(like.label + "::" + name, extents,
+                                              static_cast<StateType>(initial));
   };
   int row_fields = 0;
   boost::hana::for_each(plain.fields(), [&](const auto& described) {
