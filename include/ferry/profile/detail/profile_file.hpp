@@ -33,7 +33,43 @@ struct machine_identity {
                       std::to_string(FERRY_VERSION_PATCH) + " model 2";
 };
 
-inline std::string to_text(const machine_profile& profile, const machine_identity& of) {
+FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of);
+
+/// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
+/// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
+/// machine.
+FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                   bool& malformed);
+
+/// $FERRY_PROFILE; null where it is unset or empty.
+inline const char* named_profile() {
+  const char* named = std::getenv("FERRY_PROFILE");
+  return named != nullptr && *named != '\0' ? named : nullptr;
+}
+
+/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty where none is
+/// set.
+FERRY_INLINE std::string profile_path(std::string_view backend);
+
+/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
+/// profile has about 2000 bytes.
+FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing);
+
+/// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
+/// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
+FERRY_INLINE void require_replaceable(const std::string& path);
+
+/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
+/// process of the same number.
+FERRY_INLINE std::FILE* open_new(const std::string& path);
+
+/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
+/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
+FERRY_INLINE void write_text(const std::string& path, const std::string& text);
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of) {
   std::string made;
   add_line(made, "ferry", of.ferry);
   add_line(made, "device", of.device);
@@ -48,11 +84,8 @@ inline std::string to_text(const machine_profile& profile, const machine_identit
   return made;
 }
 
-/// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
-/// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
-/// machine.
-inline std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
-                             bool& malformed) {
+FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                   bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);
@@ -90,15 +123,7 @@ inline std::string from_text(std::string_view text, const machine_identity& of, 
   return {};
 }
 
-/// $FERRY_PROFILE; null where it is unset or empty.
-inline const char* named_profile() {
-  const char* named = std::getenv("FERRY_PROFILE");
-  return named != nullptr && *named != '\0' ? named : nullptr;
-}
-
-/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty where none is
-/// set.
-inline std::string profile_path(std::string_view backend) {
+FERRY_INLINE std::string profile_path(std::string_view backend) {
   if (const char* named = named_profile()) return named;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -112,9 +137,7 @@ inline std::string profile_path(std::string_view backend) {
   return folder.append("/ferry/profile-").append(backend).append(".txt");
 }
 
-/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
-/// profile has about 2000 bytes.
-inline std::string read_text(const std::string& path, std::string& why, bool& missing) {
+FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing) {
   constexpr std::size_t most = std::size_t{1} << 16;
   std::string text;
   missing = false;
@@ -146,9 +169,7 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
   return text;
 }
 
-/// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
-/// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
-inline void require_replaceable(const std::string& path) {
+FERRY_INLINE void require_replaceable(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
   const char* what = S_ISDIR(found.st_mode)   ? "a folder"
@@ -157,9 +178,7 @@ inline void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + what);
 }
 
-/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
-/// process of the same number.
-inline std::FILE* open_new(const std::string& path) {
+FERRY_INLINE std::FILE* open_new(const std::string& path) {
   const auto create = [&path] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   };
@@ -174,9 +193,7 @@ inline std::FILE* open_new(const std::string& path) {
   return made;
 }
 
-/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
-/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
-inline void write_text(const std::string& path, const std::string& text) {
+FERRY_INLINE void write_text(const std::string& path, const std::string& text) {
   const auto fail = [&path](const char* what) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
@@ -194,5 +211,7 @@ inline void write_text(const std::string& path, const std::string& text) {
   errno = reason;
   fail("can't be written");
 }
+
+#endif
 
 }  // namespace ferry::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
 #include <charconv>
@@ -23,7 +24,20 @@ inline std::string quoted(std::string_view text) { return std::string("\"").appe
 
 /// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
 /// returns the lines read so far. The lines point into `text`.
-inline std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
+FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::string& why);
+
+/// Appends a line. Control characters of the value become blanks.
+FERRY_INLINE void add_line(std::string& to, std::string_view key, std::string_view value);
+
+/// The number that the whole text is; none for other text, infinities and NaN.
+FERRY_INLINE std::optional<double> number_of(std::string_view text);
+
+/// The shortest text that reads back as the same number, independent of the locale.
+FERRY_INLINE std::string number_text(double value);
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> found;
   if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
     why = "is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file";
@@ -54,15 +68,13 @@ inline std::vector<profile_line> read_lines(std::string_view text, std::string& 
   return found;
 }
 
-/// Appends a line. Control characters of the value become blanks.
-inline void add_line(std::string& to, std::string_view key, std::string_view value) {
+FERRY_INLINE void add_line(std::string& to, std::string_view key, std::string_view value) {
   to.append(key).push_back(' ');
   for (const char c : value) to.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   to.push_back('\n');
 }
 
-/// The number that the whole text is; none for other text, infinities and NaN.
-inline std::optional<double> number_of(std::string_view text) {
+FERRY_INLINE std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, number);
@@ -70,11 +82,12 @@ inline std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-/// The shortest text that reads back as the same number, independent of the locale.
-inline std::string number_text(double value) {
+FERRY_INLINE std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};
 }
+
+#endif
 
 }  // namespace ferry::detail
