@@ -1,3 +1,4 @@
 #include "prebuilt.hpp"
 
 FERRY_STEPS(float, adam)
+FERRY_STATES(adam)

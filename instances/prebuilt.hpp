@@ -11,12 +11,14 @@ namespace ferry::detail {
 template <class Exec, class T, class Space, class Named>
 ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
                        const array_ref<T, device_space>& out) {
+  require_batch<Exec, chosen_policies<>>("gather", table, named, out);
   return gather_by<path::automatic, bounds::check>(exec, table, named, out);
 }
 
 template <class Exec, class T, class Space, class Named>
 ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
                         const array_ref<const T, device_space>& values) {
+  require_batch<Exec, chosen_policies<>>("scatter", table, named, values);
   return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(exec, replace_job<T, Space>{table},
                                                                          named, values);
 }
@@ -24,6 +26,7 @@ ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, cons
 template <class Exec, class T, class Space, class Named>
 ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
                             const array_ref<const T, device_space>& values) {
+  require_batch<Exec, chosen_policies<>>("scatter_add", table, named, values);
   return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(exec, add_job<T, Space>{table},
                                                                             named, values);
 }
@@ -49,10 +52,10 @@ using host_indices_64 = array_ref<const std::int64_t, pageable_space>;
 
 namespace ferry::optim::detail {
 
-template <class T, class Space>
-tensor<T, Space> prebuilt_filled(const std::string& label, const std::array<std::size_t, 2>& extents,
-                                 T value) {
-  return filled<T, Space>(label, extents, value);
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label& label, std::int64_t rows,
+                                             std::int64_t width) {
+  return state_of<Rule, StateType, Space>(rule, label, rows, width);
 }
 
 }  // namespace ferry::optim::detail
@@ -95,4 +98,15 @@ tensor<T, Space> prebuilt_filled(const std::string& label, const std::array<std:
   FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, device_space, RULE) \
   FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, pinned_space, RULE) \
   FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, mapped_space, RULE) \
+  }
+
+/// make_state for a rule.
+#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                       \
+  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const array_label&, std::int64_t, \
+                                                    std::int64_t);
+#define FERRY_STATES(RULE)                    \
+  namespace ferry::optim::detail {            \
+  FERRY_INSTANTIATE_STATE(RULE, device_space) \
+  FERRY_INSTANTIATE_STATE(RULE, pinned_space) \
+  FERRY_INSTANTIATE_STATE(RULE, mapped_space) \
   }

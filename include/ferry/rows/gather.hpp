@@ -161,11 +161,12 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather", from, named, to);
-  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(from), decltype(named), decltype(to)>)
+  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(from), decltype(named), decltype(to)>) {
     return detail::prebuilt_gather(exec, from, named, to);
-  else
+  } else {
+    detail::require_batch<Exec, chosen>("gather", from, named, to);
     return detail::gather_by<asked, bounds_policy>(exec, from, named, to);
+  }
 }
 
 }  // namespace ferry

@@ -40,12 +40,13 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter", to, named, from);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>)
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
     return detail::prebuilt_scatter(exec, to, named, from);
-  else
+  } else {
+    detail::require_batch<Exec, chosen>("scatter", to, named, from);
     return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
         exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  }
 }
 
 }  // namespace ferry

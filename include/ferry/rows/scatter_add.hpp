@@ -38,12 +38,13 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
-  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>)
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
     return detail::prebuilt_scatter_add(exec, to, named, from);
-  else
+  } else {
+    detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
     return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
         exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  }
 }
 
 }  // namespace ferry

@@ -6,11 +6,10 @@
 #include <ferry/optim/rules/sgd.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
-#include <array>
-#include <cstddef>
-#include <string>
+#include <cstdint>
 #include <type_traits>
 
 /// The steps of the library ferry::instances, see plan/detail/prebuilt.hpp.
@@ -34,15 +33,16 @@ inline constexpr bool
 
 namespace ferry::optim::detail {
 
-/// filled() of the library.
-template <class T, class Space>
-tensor<T, Space> prebuilt_filled(const std::string& label, const std::array<std::size_t, 2>& extents,
-                                 T value);
+/// state_of() of the library.
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label& label, std::int64_t rows,
+                                             std::int64_t width);
 
-/// Whether the library holds filled().
-template <class T, class Space>
-inline constexpr bool is_prebuilt_filled =
-    (ferry::detail::links_instances && std::is_same_v<T, float> &&
+/// Whether the library holds state_of().
+template <class Rule, class StateType, class Space>
+inline constexpr bool is_prebuilt_state =
+    (ferry::detail::links_instances && ferry::detail::is_prebuilt_rule<Rule> &&
+     std::is_same_v<StateType, float> &&
      ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
 
 }  // namespace ferry::optim::detail

@@ -1,9 +1,10 @@
 #pragma once
 
+#include <ferry/error.hpp>
+
 #include <dirent.h>
 #include <sched.h>
 #include <sys/types.h>
-#include <ferry/error.hpp>
 
 #include <array>
 #include <cstddef>
