@@ -21,7 +21,7 @@ class Ferry(ConanFile):
     # What the Kokkos in the graph must have. False asks for nothing; the package is the same for every value.
     options = {"cuda": [True, False], "openmp": [True, False]}
     default_options = {"cuda": False, "openmp": True}
-    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "backends/*", "LICENSE"
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "backends/*", "instances/*", "LICENSE"
     test_package_folder = "tests/package"
 
     def set_version(self):

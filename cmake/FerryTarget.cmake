@@ -1,5 +1,6 @@
 # The interface target.
 include(FerryLanguage)
+include(FerryInstances)
 
 file(GLOB_RECURSE ferry_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/ferry/*.hpp")
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/error.hpp>
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,7 +25,35 @@ struct placement {
 };
 
 /// The numbers of a list in the form of Linux ("0-2,7\n"), ascending. Empty for text that is not a list.
-inline std::vector<int> parse_node_list(std::string_view text) {
+FERRY_INLINE std::vector<int> parse_node_list(std::string_view text);
+
+/// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
+FERRY_INLINE int parse_node(std::string_view text);
+
+/// The first line of a small file; empty where it can't be read.
+FERRY_INLINE std::string first_line(const std::string& path);
+
+/// The nodes of the machine that have memory; read once.
+FERRY_INLINE const std::vector<int>& nodes_with_memory();
+
+/// For memory that one device reads: the node of the device, where there are several nodes.
+FERRY_INLINE placement beside(int device_node, const std::vector<int>& nodes);
+
+/// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
+/// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
+/// that thread's node.
+FERRY_INLINE placement spread(const std::vector<int>& nodes);
+
+/// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
+/// for the default.
+FERRY_INLINE int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept;
+
+/// The result of advise() as text to append.
+FERRY_INLINE std::string describe(int advised);
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::vector<int> parse_node_list(std::string_view text) {
   constexpr int most = 1 << 16;
   std::vector<int> made;
   std::size_t at = 0;
@@ -47,14 +77,12 @@ inline std::vector<int> parse_node_list(std::string_view text) {
   return made;
 }
 
-/// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
-inline int parse_node(std::string_view text) {
+FERRY_INLINE int parse_node(std::string_view text) {
   const std::vector<int> one = parse_node_list(text);
   return one.size() == 1 ? one.front() : -1;
 }
 
-/// The first line of a small file; empty where it can't be read.
-inline std::string first_line(const std::string& path) {
+FERRY_INLINE std::string first_line(const std::string& path) {
   std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
     char text[1024];
@@ -64,29 +92,22 @@ inline std::string first_line(const std::string& path) {
   return line;
 }
 
-/// The nodes of the machine that have memory; read once.
-inline const std::vector<int>& nodes_with_memory() {
+FERRY_INLINE const std::vector<int>& nodes_with_memory() {
   static const std::vector<int> nodes = parse_node_list(first_line("/sys/devices/system/node/has_memory"));
   return nodes;
 }
 
-/// For memory that one device reads: the node of the device, where there are several nodes.
-inline placement beside(int device_node, const std::vector<int>& nodes) {
+FERRY_INLINE placement beside(int device_node, const std::vector<int>& nodes) {
   if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
   return {placement::policy::preferred, {device_node}};
 }
 
-/// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
-/// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
-/// that thread's node.
-inline placement spread(const std::vector<int>& nodes) {
+FERRY_INLINE placement spread(const std::vector<int>& nodes) {
   if (nodes.size() < 2) return {};
   return {placement::policy::interleaved, nodes};
 }
 
-/// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
-/// for the default.
-inline int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
+FERRY_INLINE int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
   constexpr std::size_t bits = 8 * sizeof(unsigned long);
   constexpr long mode_preferred = 1, mode_interleave = 3;  // linux/mempolicy.h
   if (wanted.how == placement::policy::unset) return 0;
@@ -103,11 +124,12 @@ inline int advise(void* pages, std::size_t bytes, const placement& wanted) noexc
   return one ? wanted.nodes.front() + 1 : -1;
 }
 
-/// The result of advise() as text to append.
-inline std::string describe(int advised) {
+FERRY_INLINE std::string describe(int advised) {
   if (advised == 0) return "";
   return advised < 0 ? ", interleaved over the NUMA nodes"
                      : ", placed on NUMA node " + std::to_string(advised - 1);
 }
+
+#endif
 
 }  // namespace ferry::host::numa

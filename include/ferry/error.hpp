@@ -11,6 +11,18 @@
 #define FERRY_SHARED
 #endif
 
+/// Functions that are no templates. They are inline where ferry is used as headers alone. A source with
+/// FERRY_USE_INSTANCES only declares them; one source of ferry::instances defines them.
+#if defined(FERRY_USE_INSTANCES)
+#define FERRY_INLINE
+#if defined(FERRY_DEFINES_RUNTIME)
+#define FERRY_RUNTIME_BODIES
+#endif
+#else
+#define FERRY_INLINE inline
+#define FERRY_RUNTIME_BODIES
+#endif
+
 /// The library's namespace. Every exception that ferry throws derives from ferry::error. A verb checks what
 /// the host can see and throws before it launches anything. ticket::wait() throws what only the kernels can
 /// find.

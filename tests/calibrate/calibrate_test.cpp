@@ -103,7 +103,7 @@ TEST_CASE("no reading is begun after the time", "[calibrate]") {
 TEST_CASE("calibrate measures, installs and saves", "[calibrate]") {
   const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
-  const std::string path = folder.path() + "/new/profile.json";
+  const std::string path = folder.path() + "/new/profile.txt";
   const environment_variable named("FERRY_PROFILE", path.c_str());
   const exec_space exec;
   // On a busy machine the time may suffice for no reading at all.
@@ -120,7 +120,7 @@ TEST_CASE("calibrate measures, installs and saves", "[calibrate]") {
 TEST_CASE("calibrate without a file, without time", "[calibrate]") {
   const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
-  const std::string path = folder.path() + "/profile.json";
+  const std::string path = folder.path() + "/profile.txt";
   const environment_variable named("FERRY_PROFILE", path.c_str());
   const exec_space exec;
   const auto made = ferry::calibrate(exec, {.max_seconds = 0.0, .max_bytes = 0, .save = false});
@@ -209,7 +209,7 @@ TEST_CASE("a profile that can't be saved is used all the same", "[calibrate]") {
   CHECK(ferry::current_profile(exec) == made);
   CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("not saved") && ContainsSubstring(file));
   // Where the user names the file, that is an error, after the same.
-  named.set((file + "/profile.json").c_str());
+  named.set((file + "/profile.txt").c_str());
   CHECK_THROWS_AS(ferry::calibrate(exec, brief), ferry::io_error);
   CHECK_THAT(ferry::profile_origin(exec), !ContainsSubstring("saved to"));
 }

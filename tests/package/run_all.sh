@@ -61,6 +61,14 @@ for cmake in "${cmakes[@]}"; do
   "$cmake" --build "$folder-find_package"
   run_program "$folder-find_package" "find_package, $label"
 
+  # nvcc takes long for the library, and one CMake is enough.
+  if [ "$cuda" = 0 ] && [ "$cmake" = "${cmakes[0]}" ]; then
+    "$cmake" -S "$here" -B "$folder-instances" "${settings[@]}" "-DCMAKE_PREFIX_PATH=$work/prefix" \
+      -DFERRY_LIBRARY=ferry::instances
+    "$cmake" --build "$folder-instances"
+    run_program "$folder-instances" "find_package with instances, $label"
+  fi
+
   "$cmake" -S "$here" -B "$folder-add_subdirectory" "${settings[@]}" "-DFERRY_SOURCE_DIR=$root"
   "$cmake" --build "$folder-add_subdirectory"
   run_program "$folder-add_subdirectory" "add_subdirectory, $label"

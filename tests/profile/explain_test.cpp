@@ -66,7 +66,7 @@ TEMPLATE_TEST_CASE("explain names the path that the profile gives", "[explain]",
 TEST_CASE("explain says whose readings it predicts from", "[explain]") {
   const ferry_test::fresh_profile around;
   const ferry_test::temporary_folder folder;
-  const std::string path = folder.path() + "/none.json";
+  const std::string path = folder.path() + "/none.txt";
   const ferry_test::environment_variable named("FERRY_PROFILE", path.c_str());
   const exec_space exec;
   const ferry::tensor<float, ferry::pageable_space> table("weights", 1000, 32);

@@ -27,10 +27,6 @@ namespace {
 
 using part_of_identity = std::string machine_identity::*;
 
-std::vector<json_field> parse(std::string_view text, std::string& why) {
-  return flat_json_reader(text, why).read();
-}
-
 machine_identity some_machine() {
   machine_identity made;
   made.device = "Fast \"One\" \\ 2";
@@ -51,7 +47,7 @@ machine_profile some_profile() {
 
 /// Why the text is refused, empty where it is taken.
 std::string refusal(std::string_view text, machine_profile& into, bool& malformed) {
-  return from_json(text, some_machine(), into, malformed);
+  return from_text(text, some_machine(), into, malformed);
 }
 
 void replace(std::string& text, const std::string& what, const std::string& by) {
@@ -73,64 +69,59 @@ TEST_CASE("every number of a profile has a name of its own", "[profile]") {
   CHECK(usual.measured == 0u);
 }
 
-TEST_CASE("a flat object is read", "[profile][json]") {
+TEST_CASE("lines of a key and a value are read", "[profile][lines]") {
   std::string why;
-  const auto found = parse(" {\"a\" : 1.5e3,\n\t\"b\\\"\\\\\":\"x\\/y\" , \"\":-0 }\r\n", why);
+  const auto found = read_lines("a 1.5e3\n# a remark\n\nb  x \"y\" z\r\nempty \n", why);
   CHECK(why.empty());
   REQUIRE(found.size() == 3);
   CHECK(found[0].key == "a");
-  CHECK(found[0].is_number);
-  CHECK(found[0].number == 1500.0);
-  CHECK(found[1].key == "b\"\\");
-  CHECK_FALSE(found[1].is_number);
-  CHECK(found[1].text == "x/y");
-  CHECK(found[2].key.empty());
-  CHECK(parse("{}", why).empty());
+  CHECK(found[0].value == "1.5e3");
+  CHECK(found[1].key == "b");
+  CHECK(found[1].value == " x \"y\" z");
+  CHECK(found[2].key == "empty");
+  CHECK(found[2].value.empty());
+  CHECK(read_lines("\n", why).empty());
   CHECK(why.empty());
 }
 
-TEST_CASE("what is no flat object is refused with the place", "[profile][json]") {
-  for (const std::string_view text : {"",
-                                      " ",
-                                      "null",
-                                      "[]",
-                                      "{",
-                                      "{\"",
-                                      "{\"a",
-                                      "{\"a\"",
-                                      "{\"a\":",
-                                      "{\"a\":1",
-                                      "{\"a\":1,",
-                                      "{\"a\":1,}",
-                                      "{,}",
-                                      "{\"a\" 1}",
-                                      "{\"a\":1 \"b\":2}",
-                                      "{\"a\":{}}",
-                                      "{\"a\":[1]}",
-                                      "{\"a\":true}",
-                                      "{\"a\":nan}",
-                                      "{\"a\":inf}",
-                                      "{\"a\":1e999}",
-                                      "{\"a\":--1}",
-                                      "{\"a\":\"x}",
-                                      "{\"a\":\"\\u0041\"}",
-                                      "{\"a\":\"\\",
-                                      "{\"a\":\"x\ny\"}",
-                                      "{\"a\":1} {}",
-                                      "{\"a\":1}x",
-                                      "{a:1}",
-                                      "{'a':1}",
-                                      "\"a\":1"}) {
+TEST_CASE("what is no list of lines is refused with the reason", "[profile][lines]") {
+  const auto refused = [](std::string_view text, const char* reason) {
     std::string why;
-    parse(text, why);
+    read_lines(text, why);
     CAPTURE(text);
-    CHECK_THAT(why, ContainsSubstring("at byte"));
+    CHECK_THAT(why, ContainsSubstring(reason));
+  };
+  refused("", "cut off");
+  refused("a 1", "cut off");
+  refused("a 1\nb 2", "cut off");
+  refused("a\n", "line 1");
+  refused("a 1\n b 2\n", "line 2");
+  refused("a 1\nb\n", "line 2");
+  refused("a 1\nb 2\na 3\n", "\"a\" a second time in line 3");
+  // What earlier versions wrote, whole and cut off.
+  refused("{\n  \"device\": \"Fast One\",\n  \"call_us\": 11\n}\n", "is a JSON object");
+  refused(" {", "is a JSON object");
+}
+
+TEST_CASE("a number is the whole of a value", "[profile][lines]") {
+  CHECK(number_of("1500") == 1500.0);
+  CHECK(number_of("-2.5e-3") == -0.0025);
+  for (const std::string_view text :
+       {"", " ", "x", "--1", "+1", " 1", "1 ", "1x", "0x10", "1,5", "nan", "inf", "-inf", "1e999"}) {
+    CAPTURE(text);
+    CHECK_FALSE(number_of(text).has_value());
   }
 }
 
-TEST_CASE("a profile reads back bit for bit", "[profile][json]") {
+TEST_CASE("a value stays on its line", "[profile][lines]") {
+  std::string text;
+  add_line(text, "device", "two\nlines\tand\rmore");
+  CHECK(text == "device two lines and more\n");
+}
+
+TEST_CASE("a profile reads back bit for bit", "[profile][lines]") {
   const machine_profile written = some_profile();
-  const std::string text = to_json(written, some_machine());
+  const std::string text = to_text(written, some_machine());
   machine_profile read;
   bool malformed = true;
   CHECK(refusal(text, read, malformed).empty());
@@ -138,79 +129,77 @@ TEST_CASE("a profile reads back bit for bit", "[profile][json]") {
   CHECK(read == written);
 }
 
-TEST_CASE("a profile of another machine is known as such", "[profile][json]") {
-  const std::string text = to_json(some_profile(), some_machine());
+TEST_CASE("a profile of another machine is known as such", "[profile][lines]") {
+  const std::string text = to_text(some_profile(), some_machine());
   for (const part_of_identity part : {&machine_identity::device, &machine_identity::driver,
                                       &machine_identity::threads, &machine_identity::ferry}) {
     machine_identity other = some_machine();
     other.*part += "x";
     machine_profile read;
     bool malformed = true;
-    const std::string why = from_json(text, other, read, malformed);
+    const std::string why = from_text(text, other, read, malformed);
     CHECK_THAT(why, ContainsSubstring("not "));
-    CHECK_THAT(why, ContainsSubstring(json_text(other.*part)));
+    CHECK_THAT(why, ContainsSubstring(quoted(other.*part)));
     CHECK_FALSE(malformed);
     CHECK(read == machine_profile{});
   }
 }
 
-TEST_CASE("a damaged profile is refused as a whole", "[profile][json]") {
-  const std::string good = to_json(some_profile(), some_machine());
+TEST_CASE("a damaged profile is refused as a whole", "[profile][lines]") {
+  const std::string good = to_text(some_profile(), some_machine());
   machine_profile read;
   bool malformed = false;
   SECTION("cut off anywhere") {
-    for (std::size_t length = 0; length + 2 < good.size(); length += 7) {
+    for (std::size_t length = 0; length < good.size(); length += 7) {
       CHECK_FALSE(refusal(good.substr(0, length), read, malformed).empty());
       CHECK(malformed);
     }
   }
   SECTION("numbers that no machine has") {
     for (const std::string bad : {"0", "-1", "-0.5"}) {
-      std::string text = to_json(machine_profile{}, some_machine());
-      replace(text, "\"device_gb_per_s\": 3900", "\"device_gb_per_s\": " + bad);
+      std::string text = to_text(machine_profile{}, some_machine());
+      replace(text, "device_gb_per_s 3900", "device_gb_per_s " + bad);
       CHECK_THAT(refusal(text, read, malformed), ContainsSubstring("device_gb_per_s"));
       CHECK(malformed);
     }
-    std::string text = to_json(machine_profile{}, some_machine());
-    replace(text, "\"call_us\": 11", "\"call_us\": 0");  // only added to others
+    std::string text = to_text(machine_profile{}, some_machine());
+    replace(text, "\ncall_us 11", "\ncall_us 0");  // only added to others
     CHECK(refusal(text, read, malformed).empty());
   }
   SECTION("a number that is missing, or is none") {
     std::string text = good;
-    replace(text, "\"call_us\"", "\"all_us\"");
+    replace(text, "\ncall_us ", "\nall_us ");
     CHECK_THAT(refusal(text, read, malformed), ContainsSubstring("\"call_us\""));
     CHECK(malformed);
-    text = to_json(machine_profile{}, some_machine());
-    replace(text, "\"call_us\": 11", "\"call_us\": \"11\"");
+    text = to_text(machine_profile{}, some_machine());
+    replace(text, "\ncall_us 11", "\ncall_us \"11\"");
     CHECK_FALSE(refusal(text, read, malformed).empty());
   }
   SECTION("no machine") {
     std::string text = good;
-    replace(text, "\"driver\"", "\"river\"");
+    replace(text, "\ndriver ", "\nriver ");
     CHECK_FALSE(refusal(text, read, malformed).empty());
     CHECK(malformed);
   }
   CHECK(read.call_us * 0.0 == 0.0);
 }
 
-TEST_CASE("numbers do not depend on the locale", "[profile][json]") {
+TEST_CASE("numbers do not depend on the locale", "[profile][lines]") {
   const std::string before = std::setlocale(LC_ALL, nullptr);
   bool commas = false;
   for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"})
     commas = commas || std::setlocale(LC_ALL, name) != nullptr;
   const std::string text = number_text(0.1);
-  std::string why;
-  const auto found = parse("{\"a\":0.1}", why);
+  const auto found = number_of("0.1");
   std::setlocale(LC_ALL, before.c_str());
   CAPTURE(commas);
   CHECK(text == "0.1");
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].number == 0.1);
+  CHECK(found == 0.1);
 }
 
 TEST_CASE("files are written as a whole, folders made", "[profile]") {
   const ferry_test::temporary_folder folder;
-  const std::string path = folder.path() + "/a/b/profile.json";
+  const std::string path = folder.path() + "/a/b/profile.txt";
   write_text(path, "first");
   write_text(path, "second");
   std::string why;
@@ -220,7 +209,7 @@ TEST_CASE("files are written as a whole, folders made", "[profile]") {
   CHECK_FALSE(missing);
   CHECK(ferry_test::entries_of(folder.path() + "/a/b") == 1);
 
-  read_text(folder.path() + "/none.json", why, missing);
+  read_text(folder.path() + "/none.txt", why, missing);
   CHECK(missing);
   why.clear();
   read_text(folder.path(), why, missing);

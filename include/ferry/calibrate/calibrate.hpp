@@ -58,7 +58,7 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
                                                     ": ferry::calibrate had no time or memory for a reading";
   if (!path.empty()) {
     try {
-      detail::write_text(path, detail::to_json(found.profile, detail::identity_of(exec)));
+      detail::write_text(path, detail::to_text(found.profile, detail::identity_of(exec)));
       found.origin += ", saved to " + path;
     } catch (const io_error& unwritten) {
       if (detail::named_profile() != nullptr) {

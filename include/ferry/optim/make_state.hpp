@@ -3,6 +3,7 @@
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
@@ -68,6 +69,27 @@ struct default_state<rowwise_int8_tensor<Space>> {
   using space = Space;
 };
 
+/// The state of a rule for a table of this label, with its initial values. Checks the options first.
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> state_of(const Rule& rule, const array_label& label, std::int64_t rows,
+                                       std::int64_t width) {
+  rule.check();
+  (void)active_fields(rule);
+  state<Rule, StateType, Space> made;
+  const auto filled_with = [&](const char* name, std::int64_t wide, double initial) {
+    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows), static_cast<std::size_t>(wide)};
+    return filled<StateType, Space>(label + "::" + name, extents, static_cast<StateType>(initial));
+  };
+  int row_fields = 0;
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
+      made.add_row_field(row_fields++, described.name, filled_with(described.name, 1, described.initial));
+    else if (described.active)
+      made.add_field(described.name, filled_with(described.name, width, described.initial));
+  });
+  return made;
+}
+
 }  // namespace detail
 
 /// The state that `rule` needs for `table`, with its initial values.
@@ -92,23 +114,14 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
       StepCountPolicy<StepCount>,
       "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
   const auto& plain = detail::transforms_of<Rule>::rule_in(rule);
-  plain.check();
-  (void)detail::active_fields(plain);
   const auto like = detail::described(table);
-  state<plain_rule, StateType, Space> made;
-  const auto filled = [&](const char* name, std::int64_t width, double initial) {
-    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(like.rows()),
-                                             static_cast<std::size_t>(width)};
-    return detail::filled<StateType, Space>(like.label + "::" + name, extents,
-                                            static_cast<StateType>(initial));
-  };
-  int row_fields = 0;
-  boost::hana::for_each(plain.fields(), [&](const auto& described) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
-      made.add_row_field(row_fields++, described.name, filled(described.name, 1, described.initial));
-    else if (described.active)
-      made.add_field(described.name, filled(described.name, like.width(), described.initial));
-  });
+  auto made = [&] {
+    if constexpr (detail::is_prebuilt_state<plain_rule, StateType, Space>)
+      return detail::prebuilt_state<plain_rule, StateType, Space>(plain, like.label, like.rows(),
+                                                                  like.width());
+    else
+      return detail::state_of<plain_rule, StateType, Space>(plain, like.label, like.rows(), like.width());
+  }();
   if constexpr (StepCount::counts_rows)
     made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), like));
   return made;

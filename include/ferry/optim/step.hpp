@@ -4,6 +4,7 @@
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
@@ -51,11 +52,20 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   detail::require_step_rule<Rule, StateRule>();
   if constexpr (detail::is_8_bit_table<Table>) {
     detail::require_row_verb<Exec, detail::records_of<Table>, Indices, Grads, chosen, true, true>();
-    return detail::step_rows<chosen>(exec, rule, detail::codes_of(table), state, indices, make_ref(grads));
+    return detail::step_rows<chosen>(exec, rule, detail::codes_of(table), state,
+                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
   } else {
     detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
     detail::require_mutable<Table>();
-    return detail::step_rows<chosen>(exec, rule, make_ref(table), state, indices, make_ref(grads));
+    const auto ref = make_ref(table);
+    const auto& named = detail::rows_named_by(indices);
+    const auto values = detail::read_only(make_ref(grads));
+    if constexpr (detail::is_prebuilt_step<chosen, Exec, Rule, decltype(ref),
+                                           optim::state<StateRule, StateType, StateSpace>, decltype(named),
+                                           decltype(values)>)
+      return detail::prebuilt_step(exec, rule, ref, state, named, values);
+    else
+      return detail::step_rows<chosen>(exec, rule, ref, state, named, values);
   }
 }
 
@@ -71,7 +81,8 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
   detail::require_row_verb<Exec, array_ref<T, Space>, Indices, Grads, chosen, true, true>();
-  return detail::step_rows<chosen>(exec, rule, records.table(), records, indices, make_ref(grads));
+  return detail::step_rows<chosen>(exec, rule, records.table(), records, detail::rows_named_by(indices),
+                                   detail::read_only(make_ref(grads)));
 }
 
 }  // namespace ferry

@@ -3,6 +3,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/plan/plan_workspace_bytes.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -165,9 +166,12 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = make_ref(indices);
+  const auto ref = detail::read_only(make_ref(indices));
   detail::require_plan_shapes<bounds_policy>(ref, rows);
-  return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
+  if constexpr (detail::is_prebuilt_plan<chosen, Exec, decltype(ref)>)
+    return detail::prebuilt_plan(exec, ref, static_cast<std::int64_t>(rows));
+  else
+    return detail::plan_rows_of<bounds_policy>(exec, ref, static_cast<std::int64_t>(rows));
 }
 
 /// As above, with the arrays of the plan in memory of the caller, so that a step allocates no memory for
@@ -194,7 +198,7 @@ template <class Exec, class Indices, std::integral Rows, class Workspace, class.
                 "ferry: the workspace of make_plan must be an array of std::byte that may be written.");
   detail::require_reach<Exec, Workspace>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto ref = make_ref(indices);
+  const auto ref = detail::read_only(make_ref(indices));
   detail::require_plan_shapes<bounds_policy>(ref, rows);
   const auto room = make_ref(workspace);
   detail::require_workspace(exec, room, ref.rows(), static_cast<std::int64_t>(rows));

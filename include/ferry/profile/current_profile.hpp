@@ -82,7 +82,7 @@ known_profile load_profile(const Exec& exec) {
     return made;
   }
   bool unusable = true;
-  if (why.empty()) why = from_json(text, identity_of(exec), made.profile, unusable);
+  if (why.empty()) why = from_text(text, identity_of(exec), made.profile, unusable);
   if (why.empty()) {
     made.origin = "read from " + path;
     return made;
@@ -144,7 +144,7 @@ path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candi
 /// The profile that path::automatic uses for the machine of `exec`: the one that ferry::calibrate measured in
 /// this program, else the one in the profile file, else default_profile(exec).
 ///
-/// The profile file is `$FERRY_PROFILE`, else `${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json`.
+/// The profile file is `$FERRY_PROFILE`, else `${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt`.
 /// The first call that needs it reads it, once. A file of another device, driver, number of host threads or
 /// version of ferry is not used. Throws io_error where FERRY_PROFILE names a file that can't be read or is
 /// not a profile. A missing file is not an error. Thread-safe.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/profile/detail/cost_model.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/profile/path_kind.hpp>
@@ -29,29 +30,44 @@ struct explanation {
   std::vector<candidate> candidates;     ///< the picked path first, then by predicted time
 
   /// A table with one line per candidate; a star marks the picked one.
-  [[nodiscard]] std::string to_string() const {
-    std::string text = call + "\n";
-    for (const auto& one : candidates) {
-      char line[80];
-      std::snprintf(line, sizeof line, "%c %-11s %10.3f ms %9.2f GB/s  ", one.picked ? '*' : ' ',
-                    std::string(name(one.path)).c_str(), one.seconds * 1e3, one.gb_per_s);
-      text.append(line).append(one.reason).append("\n");
-    }
-    return text + "profile: " + profile + "\n";
-  }
+  [[nodiscard]] std::string to_string() const;
 };
 
 namespace detail {
 
-inline std::string in_words(double value, int digits, const char* unit) {
+FERRY_INLINE std::string in_words(double value, int digits, const char* unit);
+
+/// What limits a prediction, with its numbers.
+FERRY_INLINE std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
+                                        const prediction& made);
+
+FERRY_INLINE explanation explain_choice(const machine_profile& profile, const move_facts& facts,
+                                        path_set candidates);
+
+}  // namespace detail
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::string explanation::to_string() const {
+  std::string text = call + "\n";
+  for (const auto& one : candidates) {
+    char line[80];
+    std::snprintf(line, sizeof line, "%c %-11s %10.3f ms %9.2f GB/s  ", one.picked ? '*' : ' ',
+                  std::string(name(one.path)).c_str(), one.seconds * 1e3, one.gb_per_s);
+    text.append(line).append(one.reason).append("\n");
+  }
+  return text + "profile: " + profile + "\n";
+}
+
+namespace detail {
+
+FERRY_INLINE std::string in_words(double value, int digits, const char* unit) {
   char text[48];
   std::snprintf(text, sizeof text, "%.*f %s", digits, value, unit);
   return text;
 }
 
-/// What limits a prediction, with its numbers.
-inline std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
-                                  const prediction& made) {
+FERRY_INLINE std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
+                                        const prediction& made) {
   const double moving = std::max(made.seconds - made.start_seconds, 1e-12);
   const auto rows = static_cast<double>(facts.positions);
   const std::string rate = in_words(rows / moving * 1e-6, 0, "Mrow/s");
@@ -79,8 +95,8 @@ inline std::string limit_in_words(const machine_profile& profile, const move_fac
   }
 }
 
-inline explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                  path_set candidates) {
+FERRY_INLINE explanation explain_choice(const machine_profile& profile, const move_facts& facts,
+                                        path_set candidates) {
   explanation made;
   made.picked = choose_route(profile, facts, candidates);
   const prediction best = predict(profile, facts, made.picked);
@@ -111,4 +127,7 @@ inline explanation explain_choice(const machine_profile& profile, const move_fac
 }
 
 }  // namespace detail
+
+#endif
+
 }  // namespace ferry

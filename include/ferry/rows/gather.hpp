@@ -3,6 +3,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/gather_cooperative.hpp>
@@ -114,6 +115,25 @@ ticket gather_on(const Exec& exec, const array_ref<T, TableSpace>& table, const 
   return of.finish(table, n, plan.storage()->signed_indices);
 }
 
+/// Chooses the path and gathers. `named` comes from rows_named_by; require_batch has checked the arguments.
+template <class Asked, class Bounds, class Exec, class T, class TableSpace, class Named, class Out,
+          class OutSpace>
+ticket gather_by(const Exec& exec, const array_ref<const T, TableSpace>& table, const Named& named,
+                 const array_ref<Out, OutSpace>& out) {
+  constexpr auto paths = paths_for<Asked, verb::gather, Exec, TableSpace, OutSpace>();
+  const path_kind best =
+      choose_path<paths, verb::gather, OutSpace>(exec, table, positions_of(named), is_plan<Named>);
+  if constexpr (paths.contains(path_kind::ordered))
+    if (best == path_kind::ordered) return gather_on<path::ordered, Bounds>(exec, table, named, out);
+  if constexpr (paths.contains(path_kind::staged))
+    if (best == path_kind::staged) return gather_on<path::staged, Bounds>(exec, table, named, out);
+  if constexpr (paths.contains(path_kind::cooperative))
+    if (best == path_kind::cooperative) return gather_on<path::cooperative, Bounds>(exec, table, named, out);
+  if constexpr (paths.contains(path_kind::direct))
+    if (best == path_kind::direct) return gather_on<path::direct, Bounds>(exec, table, named, out);
+  return {};  // not reached: the path is one of these
+}
+
 }  // namespace detail
 
 /// out[p] = table[indices[p]] for each position p, with conversion where the element types differ.
@@ -138,31 +158,18 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
   detail::require_mutable<Out>();
-  const auto from = make_ref(table);
+  const auto from = detail::read_only(make_ref(table));
   const auto to = make_ref(out);
   detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();
   using asked = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  using out_space = typename decltype(to)::memory_space;
-  using table_space = typename decltype(from)::memory_space;
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("gather", from, named, to);
-  constexpr auto paths = detail::paths_for<asked, verb::gather, Exec, table_space, out_space>();
-  const path_kind best = detail::choose_path<paths, verb::gather, out_space>(
-      exec, from, detail::positions_of(named), detail::is_plan<Indices>);
-  if constexpr (paths.contains(path_kind::ordered))
-    if (best == path_kind::ordered)
-      return detail::gather_on<path::ordered, bounds_policy>(exec, from, named, to);
-  if constexpr (paths.contains(path_kind::staged))
-    if (best == path_kind::staged)
-      return detail::gather_on<path::staged, bounds_policy>(exec, from, named, to);
-  if constexpr (paths.contains(path_kind::cooperative))
-    if (best == path_kind::cooperative)
-      return detail::gather_on<path::cooperative, bounds_policy>(exec, from, named, to);
-  if constexpr (paths.contains(path_kind::direct))
-    if (best == path_kind::direct)
-      return detail::gather_on<path::direct, bounds_policy>(exec, from, named, to);
-  return {};  // not reached: the path is one of these
+  if constexpr (detail::is_prebuilt_gather<chosen, Exec, decltype(from), decltype(named), decltype(to)>) {
+    return detail::prebuilt_gather(exec, from, named, to);
+  } else {
+    detail::require_batch<Exec, chosen>("gather", from, named, to);
+    return detail::gather_by<asked, bounds_policy>(exec, from, named, to);
+  }
 }
 
 }  // namespace ferry

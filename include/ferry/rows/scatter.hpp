@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
@@ -31,7 +32,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
-  const auto from = make_ref(values);
+  const auto from = detail::read_only(make_ref(values));
   using element = std::remove_cvref_t<decltype(*to.data)>;
   using value = std::remove_cvref_t<decltype(*from.data)>;
   detail::require_convertible<element, value>();
@@ -39,9 +40,13 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter", to, named, from);
-  return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
-      exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
+    return detail::prebuilt_scatter(exec, to, named, from);
+  } else {
+    detail::require_batch<Exec, chosen>("scatter", to, named, from);
+    return detail::update_rows<verb::scatter, chosen, duplicates_policy>(
+        exec, detail::replace_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  }
 }
 
 }  // namespace ferry

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/rows/detail/row_jobs.hpp>
 #include <ferry/rows/detail/update_rows.hpp>
 
@@ -30,16 +31,20 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   detail::require_one_end<typename chosen::template get<path_category, path::automatic>>();
   detail::require_mutable<Table>();
   const auto to = make_ref(table);
-  const auto from = make_ref(values);
+  const auto from = detail::read_only(make_ref(values));
   using element = std::remove_cvref_t<decltype(*to.data)>;
   using value = std::remove_cvref_t<decltype(*from.data)>;
   static_assert(NumberElement<element> && NumberElement<value>,
                 "ferry: scatter_add adds, so the elements of table and values must be numbers.");
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
   const auto& named = detail::rows_named_by(indices);
-  detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
-  return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
-      exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  if constexpr (detail::is_prebuilt_update<chosen, Exec, decltype(to), decltype(named), decltype(from)>) {
+    return detail::prebuilt_scatter_add(exec, to, named, from);
+  } else {
+    detail::require_batch<Exec, chosen>("scatter_add", to, named, from);
+    return detail::update_rows<verb::scatter_add, chosen, duplicates_policy>(
+        exec, detail::add_job<element, typename decltype(to)::memory_space>{to}, named, from);
+  }
 }
 
 }  // namespace ferry

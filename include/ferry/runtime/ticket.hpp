@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -47,30 +48,10 @@ class ticket {
   /// For a captured verb it waits for all work enqueued on the instance so far, so launch the graph on that
   /// instance. It throws the errors found since the last call, and invalid_argument before the capture has
   /// ended.
-  void wait() {
-    if (state_ == nullptr) return;
-    const detail::trace_span waiting("ferry::wait", {}, "wait");
-    if (state_->mark) {
-      if (const auto now = state_->mark()) now->wait();
-      if (state_->find_error == nullptr) return;
-      if (const auto found = state_->find_error(*state_)) std::rethrow_exception(found);
-      return;
-    }
-    const auto state = std::move(state_);
-    if (state->done != nullptr) state->done->wait();
-    if (state->find_error == nullptr) return;
-    if (const auto found = state->find_error(*state)) {
-      if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
-      std::rethrow_exception(found);
-    }
-  }
+  void wait();
 
   /// Whether wait() would return without blocking. Never blocks.
-  [[nodiscard]] bool ready() const {
-    if (state_ == nullptr) return true;
-    const event_handle done = point();
-    return done == nullptr || done->ready();
-  }
+  [[nodiscard]] bool ready() const;
 
   /// Orders all later work of `exec` after this verb. A device instance waits on the device. For a host
   /// execution space, whose kernels run in the order of the calling thread, the call blocks. Errors are still
@@ -93,33 +74,67 @@ class ticket {
   /// Gives up the handle and never blocks, except inside of Kokkos::finalize. The work continues, and its
   /// scratch memory is kept until it ends. Its errors are not reported; a step with bad indices then stays
   /// counted. The graph of a captured verb keeps what the verb uses.
-  void detach() {
-    if (state_ == nullptr) return;
-    auto state = std::move(state_);
-    if (state->mark || state->resources.empty() || state->done == nullptr || state->done->ready()) return;
-    // Memory with a record of its uses is returned at once, also a plan's. Nobody reads the findings.
-    state->memory.clear();
-    state->sources = {};
-    state->earlier.clear();
-    if (const auto keeper = state->keeper.lock())
-      keeper->keep(std::move(state));
-    else if (!state->has_outlived_kokkos())
-      state->done->wait();  // in a finalize hook, after the engine was destroyed
-  }
+  void detach();
 
  private:
-  [[nodiscard]] event_handle point() const { return state_->mark ? state_->mark() : state_->done; }
+  [[nodiscard]] event_handle point() const;
 
-  void end() noexcept {
-    if (state_ != nullptr && (state_->mark || state_->has_outlived_kokkos())) state_ = nullptr;
-    try {
-      wait();
-    } catch (const std::exception& lost) {
-      std::fprintf(stderr, "ferry: nobody waited for this error: %s\n", lost.what());
-    }
-  }
+  void end() noexcept;
 
   detail::ticket_state_handle state_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE void ticket::wait() {
+  if (state_ == nullptr) return;
+  const detail::trace_span waiting("ferry::wait", {}, "wait");
+  if (state_->mark) {
+    if (const auto now = state_->mark()) now->wait();
+    if (state_->find_error == nullptr) return;
+    if (const auto found = state_->find_error(*state_)) std::rethrow_exception(found);
+    return;
+  }
+  const auto state = std::move(state_);
+  if (state->done != nullptr) state->done->wait();
+  if (state->find_error == nullptr) return;
+  if (const auto found = state->find_error(*state)) {
+    if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
+    std::rethrow_exception(found);
+  }
+}
+
+FERRY_INLINE bool ticket::ready() const {
+  if (state_ == nullptr) return true;
+  const event_handle done = point();
+  return done == nullptr || done->ready();
+}
+
+FERRY_INLINE void ticket::detach() {
+  if (state_ == nullptr) return;
+  auto state = std::move(state_);
+  if (state->mark || state->resources.empty() || state->done == nullptr || state->done->ready()) return;
+  // Memory with a record of its uses is returned at once, also a plan's. Nobody reads the findings.
+  state->memory.clear();
+  state->sources = {};
+  state->earlier.clear();
+  if (const auto keeper = state->keeper.lock())
+    keeper->keep(std::move(state));
+  else if (!state->has_outlived_kokkos())
+    state->done->wait();  // in a finalize hook, after the engine was destroyed
+}
+
+FERRY_INLINE event_handle ticket::point() const { return state_->mark ? state_->mark() : state_->done; }
+
+FERRY_INLINE void ticket::end() noexcept {
+  if (state_ != nullptr && (state_->mark || state_->has_outlived_kokkos())) state_ = nullptr;
+  try {
+    wait();
+  } catch (const std::exception& lost) {
+    std::fprintf(stderr, "ferry: nobody waited for this error: %s\n", lost.what());
+  }
+}
+
+#endif
 
 }  // namespace ferry

@@ -69,7 +69,8 @@ ticket step_on_bags(const Exec& exec, const Rule& rule, const array_ref<T, Space
   const auto step_by = [&](const row_plan& plan) {
     const auto made =
         plan_bags<pooling, bounds_policy, compute>(exec, table, plan, bags, extra, weight_grads, grads);
-    return step_rows<with_sum, rows_of_bags>(exec, rule, table, state, made.plan, made.gradients);
+    return step_rows<with_sum, rows_of_bags>(exec, rule, table, state, rows_named_by(made.plan),
+                                             made.gradients);
   };
   if constexpr (is_plan<Named>) {
     require_plan<Exec, chosen>(verb, named, table);

@@ -94,8 +94,8 @@ class calibration : row_timer<Exec, Clock> {
 
   /// The value of one number with which the model predicts the measured time, by bisection between a value
   /// that predicts too short a time and one that predicts too long a time.
-  double solved(number_of_profile number, const move_facts& facts, path_kind by, double measured,
-                double too_short, double too_long) const {
+  [[nodiscard]] double solved(number_of_profile number, const move_facts& facts, path_kind by,
+                              double measured, double too_short, double too_long) const {
     machine_profile tried = known_;
     for (int halvings = 0; halvings < 50; ++halvings) {
       const double middle = 0.5 * (too_short + too_long);

@@ -133,7 +133,7 @@ class row_timer {
 
   /// The facts of the gather or scatter that row_ns times.
   template <class Space>
-  move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+  [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
     move_facts facts;
     facts.what = writes ? verb::scatter : verb::gather;
     facts.table_space = Space::name;

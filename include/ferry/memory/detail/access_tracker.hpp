@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/work_in_flight.hpp>
 
@@ -14,85 +15,111 @@ namespace ferry {
 class access_tracker {
  public:
   /// Records that work of instance `who` reads the tensor until `done`.
-  void add_read(event_handle done, instance_id who) {
-    const std::lock_guard lock(guard_);
-    reads_.add(std::move(done), who);
-  }
+  void add_read(event_handle done, instance_id who);
   /// Records that work of instance `who` writes the tensor until `done`.
-  void add_write(event_handle done, instance_id who) {
-    const std::lock_guard lock(guard_);
-    writes_.add(std::move(done), who);
-  }
+  void add_write(event_handle done, instance_id who);
 
   /// Records work in two steps: promise() before it is enqueued, then note(), which can't fail, or
   /// withdraw().
-  void promise(bool writes) {
-    const std::lock_guard lock(guard_);
-    (writes ? writes_ : reads_).promise();
-  }
-  void note(bool writes, event_handle done, instance_id who) noexcept {
-    const std::lock_guard lock(guard_);
-    (writes ? writes_ : reads_).add_promised(std::move(done), who);
-  }
-  void withdraw(bool writes) noexcept {
-    const std::lock_guard lock(guard_);
-    (writes ? writes_ : reads_).withdraw();
-  }
+  void promise(bool writes);
+  void note(bool writes, event_handle done, instance_id who) noexcept;
+  void withdraw(bool writes) noexcept;
 
   /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in
   /// order.
-  void before_read(instance_id who, std::vector<event_handle>& to) const {
-    const std::lock_guard lock(guard_);
-    writes_.others(who, to);
-  }
+  void before_read(instance_id who, std::vector<event_handle>& to) const;
   /// Appends the events that a write by instance `who` must come after.
-  void before_write(instance_id who, std::vector<event_handle>& to) const {
-    const std::lock_guard lock(guard_);
-    writes_.others(who, to);
-    reads_.others(who, to);
-  }
+  void before_write(instance_id who, std::vector<event_handle>& to) const;
 
-  [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const {
-    std::vector<event_handle> found;
-    before_read(who, found);
-    return found;
-  }
-  [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const {
-    std::vector<event_handle> found;
-    before_write(who, found);
-    return found;
-  }
+  [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const;
+  [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const;
 
   /// Blocks until all writes recorded so far have ended, so that the host may read the tensor. They stay
   /// recorded until then, so several threads can wait.
-  void wait_for_writes() {
-    std::vector<event_handle> found;
-    {
-      const std::lock_guard lock(guard_);
-      writes_.all(found);
-    }
-    for (const auto& each : found) each->wait();
-    const std::lock_guard lock(guard_);
-    writes_.drop(found);
-  }
+  void wait_for_writes();
   /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
-  void wait_for_all() {
-    std::vector<event_handle> found;
-    {
-      const std::lock_guard lock(guard_);
-      writes_.all(found);
-      reads_.all(found);
-    }
-    for (const auto& each : found) each->wait();
-    const std::lock_guard lock(guard_);
-    writes_.drop(found);
-    reads_.drop(found);
-  }
+  void wait_for_all();
 
  private:
   mutable std::mutex guard_;
   work_in_flight reads_;
   work_in_flight writes_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE void access_tracker::add_read(event_handle done, instance_id who) {
+  const std::lock_guard lock(guard_);
+  reads_.add(std::move(done), who);
+}
+
+FERRY_INLINE void access_tracker::add_write(event_handle done, instance_id who) {
+  const std::lock_guard lock(guard_);
+  writes_.add(std::move(done), who);
+}
+
+FERRY_INLINE void access_tracker::promise(bool writes) {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).promise();
+}
+
+FERRY_INLINE void access_tracker::note(bool writes, event_handle done, instance_id who) noexcept {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).add_promised(std::move(done), who);
+}
+
+FERRY_INLINE void access_tracker::withdraw(bool writes) noexcept {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).withdraw();
+}
+
+FERRY_INLINE void access_tracker::before_read(instance_id who, std::vector<event_handle>& to) const {
+  const std::lock_guard lock(guard_);
+  writes_.others(who, to);
+}
+
+FERRY_INLINE std::vector<event_handle> access_tracker::before_read(instance_id who) const {
+  std::vector<event_handle> found;
+  before_read(who, found);
+  return found;
+}
+
+FERRY_INLINE void access_tracker::before_write(instance_id who, std::vector<event_handle>& to) const {
+  const std::lock_guard lock(guard_);
+  writes_.others(who, to);
+  reads_.others(who, to);
+}
+
+FERRY_INLINE std::vector<event_handle> access_tracker::before_write(instance_id who) const {
+  std::vector<event_handle> found;
+  before_write(who, found);
+  return found;
+}
+
+FERRY_INLINE void access_tracker::wait_for_writes() {
+  std::vector<event_handle> found;
+  {
+    const std::lock_guard lock(guard_);
+    writes_.all(found);
+  }
+  for (const auto& each : found) each->wait();
+  const std::lock_guard lock(guard_);
+  writes_.drop(found);
+}
+
+FERRY_INLINE void access_tracker::wait_for_all() {
+  std::vector<event_handle> found;
+  {
+    const std::lock_guard lock(guard_);
+    writes_.all(found);
+    reads_.all(found);
+  }
+  for (const auto& each : found) each->wait();
+  const std::lock_guard lock(guard_);
+  writes_.drop(found);
+  reads_.drop(found);
+}
+
+#endif
 
 }  // namespace ferry

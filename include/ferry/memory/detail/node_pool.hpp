@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/error.hpp>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -15,27 +17,11 @@ class node_pool {
   node_pool() = default;
   node_pool(const node_pool&) = delete;
   node_pool& operator=(const node_pool&) = delete;
-  ~node_pool() {
-    for (free_node* first : free_)
-      while (first != nullptr) ::operator delete(std::exchange(first, first->next));
-  }
+  ~node_pool();
 
-  [[nodiscard]] void* take(std::size_t bytes) {
-    if (bytes > largest) return ::operator new(bytes);
-    {
-      const std::lock_guard lock(guard_);
-      free_node*& first = free_[size_class(bytes)];
-      if (first != nullptr) return std::exchange(first, first->next);
-    }
-    return ::operator new((size_class(bytes) + 1) * granule);
-  }
+  [[nodiscard]] void* take(std::size_t bytes);
 
-  void give_back(void* node, std::size_t bytes) noexcept {
-    if (bytes > largest) return ::operator delete(node);
-    const std::lock_guard lock(guard_);
-    free_node*& first = free_[size_class(bytes)];
-    first = ::new (node) free_node{first};
-  }
+  void give_back(void* node, std::size_t bytes) noexcept;
 
  private:
   struct free_node {
@@ -75,5 +61,31 @@ class node_allocator {
  private:
   std::shared_ptr<node_pool> pool_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE node_pool::~node_pool() {
+  for (free_node* first : free_)
+    while (first != nullptr) ::operator delete(std::exchange(first, first->next));
+}
+
+FERRY_INLINE void* node_pool::take(std::size_t bytes) {
+  if (bytes > largest) return ::operator new(bytes);
+  {
+    const std::lock_guard lock(guard_);
+    free_node*& first = free_[size_class(bytes)];
+    if (first != nullptr) return std::exchange(first, first->next);
+  }
+  return ::operator new((size_class(bytes) + 1) * granule);
+}
+
+FERRY_INLINE void node_pool::give_back(void* node, std::size_t bytes) noexcept {
+  if (bytes > largest) return ::operator delete(node);
+  const std::lock_guard lock(guard_);
+  free_node*& first = free_[size_class(bytes)];
+  first = ::new (node) free_node{first};
+}
+
+#endif
 
 }  // namespace ferry::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/ledger.hpp>
 #include <ferry/memory/detail/page_ranges.hpp>
@@ -21,16 +22,13 @@ namespace ferry::detail {
 /// still closes its own account.
 class memory_registry {
  public:
-  static std::shared_ptr<memory_registry> get() { return until_finalize<memory_registry>(); }
+  static std::shared_ptr<memory_registry> get();
 
   template <MemorySpace Space>
   ledger& of() {
     return of(Space::name);
   }
-  ledger& of(std::string_view space) {
-    const std::lock_guard lock(guard_);
-    return ledgers_.try_emplace(std::string(space), space).first->second;
-  }
+  ledger& of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
   [[nodiscard]] std::vector<std::pair<std::string, const ledger*>> spaces() {
     const std::lock_guard lock(guard_);
@@ -41,16 +39,7 @@ class memory_registry {
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
   /// Frees idle blocks of all spaces.
-  std::size_t trim(in_flight effort) {
-    std::vector<ledger*> all;
-    {
-      const std::lock_guard lock(guard_);
-      for (auto& [space, books] : ledgers_) all.push_back(&books);
-    }
-    std::size_t freed = 0;
-    for (ledger* books : all) freed += books->trim(~std::size_t{0}, effort);
-    return freed;
-  }
+  std::size_t trim(in_flight effort);
 
  private:
   std::mutex guard_;
@@ -63,17 +52,8 @@ class memory_charge {
  public:
   memory_charge() = default;
   /// Claims the bytes, or throws budget_exceeded. They count in the statistics after confirm().
-  memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
-      : registry_(memory_registry::get()),
-        ledger_(&registry_->of(space)),
-        account_(&ledger_->claim(label, bytes)),
-        bytes_(bytes) {}
-  memory_charge(memory_charge&& other) noexcept
-      : registry_(std::move(other.registry_)),
-        ledger_(other.ledger_),
-        account_(std::exchange(other.account_, nullptr)),
-        bytes_(other.bytes_),
-        confirmed_(other.confirmed_) {}
+  memory_charge(std::string_view space, const std::string& label, std::size_t bytes);
+  memory_charge(memory_charge&& other) noexcept;
   memory_charge& operator=(memory_charge&& other) noexcept {
     if (this == &other) return *this;
     end();
@@ -87,22 +67,12 @@ class memory_charge {
   ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
-  void confirm() noexcept {
-    ledger_->confirm(*account_, bytes_);
-    confirmed_ = true;
-  }
+  void confirm() noexcept;
   /// The accounts of the space.
   [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
 
  private:
-  void end() noexcept {
-    if (account_ == nullptr) return;
-    if (confirmed_)
-      ledger_->close(*account_, bytes_);
-    else
-      ledger_->cancel(*account_, bytes_);
-    account_ = nullptr;
-  }
+  void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
   ledger* ledger_ = nullptr;
@@ -117,12 +87,10 @@ class page_lock_note {
   struct adopted {};
 
   page_lock_note() = default;
-  page_lock_note(const std::string& label, const void* data, std::size_t bytes)
-      : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
+  page_lock_note(const std::string& label, const void* data, std::size_t bytes);
   /// For adopted memory. Throws invalid_argument where the range overlaps another one.
-  page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
-      : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
-  page_lock_note(page_lock_note&& other) noexcept : registry_(std::move(other.registry_)), at_(other.at_) {}
+  page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes);
+  page_lock_note(page_lock_note&& other) noexcept;
   page_lock_note& operator=(page_lock_note&& other) noexcept {
     if (this == &other) return *this;
     end();
@@ -133,14 +101,77 @@ class page_lock_note {
   ~page_lock_note() { end(); }
 
  private:
-  void end() noexcept {
-    if (registry_ == nullptr) return;
-    registry_->pages().remove(at_);
-    registry_ = nullptr;
-  }
+  void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
   page_ranges::entry at_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::shared_ptr<memory_registry> memory_registry::get() {
+  return until_finalize<memory_registry>();
+}
+
+FERRY_INLINE ledger& memory_registry::of(std::string_view space) {
+  const std::lock_guard lock(guard_);
+  return ledgers_.try_emplace(std::string(space), space).first->second;
+}
+
+FERRY_INLINE std::size_t memory_registry::trim(in_flight effort) {
+  std::vector<ledger*> all;
+  {
+    const std::lock_guard lock(guard_);
+    for (auto& [space, books] : ledgers_) all.push_back(&books);
+  }
+  std::size_t freed = 0;
+  for (ledger* books : all) freed += books->trim(~std::size_t{0}, effort);
+  return freed;
+}
+
+FERRY_INLINE memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
+    : registry_(memory_registry::get()),
+      ledger_(&registry_->of(space)),
+      account_(&ledger_->claim(label, bytes)),
+      bytes_(bytes) {}
+
+FERRY_INLINE memory_charge::memory_charge(memory_charge&& other) noexcept
+    : registry_(std::move(other.registry_)),
+      ledger_(other.ledger_),
+      account_(std::exchange(other.account_, nullptr)),
+      bytes_(other.bytes_),
+      confirmed_(other.confirmed_) {}
+
+FERRY_INLINE void memory_charge::confirm() noexcept {
+  ledger_->confirm(*account_, bytes_);
+  confirmed_ = true;
+}
+
+FERRY_INLINE void memory_charge::end() noexcept {
+  if (account_ == nullptr) return;
+  if (confirmed_)
+    ledger_->close(*account_, bytes_);
+  else
+    ledger_->cancel(*account_, bytes_);
+  account_ = nullptr;
+}
+
+FERRY_INLINE page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes)
+    : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
+
+FERRY_INLINE page_lock_note::page_lock_note(adopted, const std::string& label, const void* data,
+                                            std::size_t bytes)
+    : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
+
+FERRY_INLINE page_lock_note::page_lock_note(page_lock_note&& other) noexcept
+    : registry_(std::move(other.registry_)), at_(other.at_) {}
+
+FERRY_INLINE void page_lock_note::end() noexcept {
+  if (registry_ == nullptr) return;
+  registry_->pages().remove(at_);
+  registry_ = nullptr;
+}
+
+#endif
 
 }  // namespace ferry::detail

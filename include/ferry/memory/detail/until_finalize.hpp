@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -15,39 +16,13 @@ namespace ferry::detail {
 /// lock its list of hooks, so ferry pushes no other. Thread-safe.
 class finalize_list {
  public:
-  static finalize_list& get() {
-    static finalize_list& one = process_wide<finalize_list>();
-    return one;
-  }
+  static finalize_list& get();
 
   /// Calls leave() at Kokkos::finalize. Only while Kokkos is initialized.
-  void add(void (*leave)()) {
-    const std::lock_guard lock(guard_);
-    // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
-    if (has_run_) return;
-    if (!hooked_) {
-      Kokkos::push_finalize_hook([] { get().run(); });
-      hooked_ = true;
-    }
-    leaving_.push_back(leave);
-  }
+  void add(void (*leave)());
 
  private:
-  void run() {
-    for (;;) {
-      void (*leave)() = nullptr;
-      {
-        const std::lock_guard lock(guard_);
-        if (leaving_.empty()) {
-          has_run_ = true;
-          return;
-        }
-        leave = leaving_.back();
-        leaving_.pop_back();
-      }
-      leave();
-    }
-  }
+  void run();
 
   std::mutex guard_;
   std::vector<void (*)()> leaving_;
@@ -90,5 +65,41 @@ std::shared_ptr<T> until_finalize() {
   }
   return home.instance;
 }
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE finalize_list& finalize_list::get() {
+  static finalize_list& one = process_wide<finalize_list>();
+  return one;
+}
+
+FERRY_INLINE void finalize_list::add(void (*leave)()) {
+  const std::lock_guard lock(guard_);
+  // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
+  if (has_run_) return;
+  if (!hooked_) {
+    Kokkos::push_finalize_hook([] { get().run(); });
+    hooked_ = true;
+  }
+  leaving_.push_back(leave);
+}
+
+FERRY_INLINE void finalize_list::run() {
+  for (;;) {
+    void (*leave)() = nullptr;
+    {
+      const std::lock_guard lock(guard_);
+      if (leaving_.empty()) {
+        has_run_ = true;
+        return;
+      }
+      leave = leaving_.back();
+      leaving_.pop_back();
+    }
+    leave();
+  }
+}
+
+#endif
 
 }  // namespace ferry::detail

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 
 #include <algorithm>
@@ -15,41 +16,20 @@ namespace ferry {
 class work_in_flight {
  public:
   /// Adds the work of instance `who` until `done`; null: the work has ended.
-  void add(event_handle done, instance_id who) {
-    promise();
-    add_promised(std::move(done), who);
-  }
+  void add(event_handle done, instance_id who);
 
   /// Reserves memory for a point before its work is enqueued, so that add_promised() can't fail. withdraw()
   /// cancels the reservation.
-  void promise() {
-    points_.reserve(points_.size() + promised_ + 1);
-    ++promised_;
-  }
+  void promise();
   void withdraw() noexcept { --promised_; }
-  void add_promised(event_handle done, instance_id who) noexcept {
-    --promised_;
-    if (done == nullptr) return;
-    std::erase_if(points_,
-                  [who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
-    points_.push_back({std::move(done), who});
-  }
+  void add_promised(event_handle done, instance_id who) noexcept;
 
   /// Appends the points of other instances than `who`.
-  void others(instance_id who, std::vector<event_handle>& to) const {
-    for (const auto& each : points_)
-      if (each.who != who) to.push_back(each.done);
-  }
+  void others(instance_id who, std::vector<event_handle>& to) const;
   /// Appends all points.
-  void all(std::vector<event_handle>& to) const {
-    for (const auto& each : points_) to.push_back(each.done);
-  }
+  void all(std::vector<event_handle>& to) const;
   /// Drops points that were waited for.
-  void drop(const std::vector<event_handle>& waited) noexcept {
-    std::erase_if(points_, [&waited](const point& each) {
-      return std::find(waited.begin(), waited.end(), each.done) != waited.end();
-    });
-  }
+  void drop(const std::vector<event_handle>& waited) noexcept;
 
  private:
   struct point {
@@ -60,5 +40,42 @@ class work_in_flight {
   std::vector<point> points_;
   std::size_t promised_ = 0;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE void work_in_flight::add(event_handle done, instance_id who) {
+  promise();
+  add_promised(std::move(done), who);
+}
+
+FERRY_INLINE void work_in_flight::promise() {
+  points_.reserve(points_.size() + promised_ + 1);
+  ++promised_;
+}
+
+FERRY_INLINE void work_in_flight::add_promised(event_handle done, instance_id who) noexcept {
+  --promised_;
+  if (done == nullptr) return;
+  std::erase_if(points_,
+                [who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
+  points_.push_back({std::move(done), who});
+}
+
+FERRY_INLINE void work_in_flight::others(instance_id who, std::vector<event_handle>& to) const {
+  for (const auto& each : points_)
+    if (each.who != who) to.push_back(each.done);
+}
+
+FERRY_INLINE void work_in_flight::all(std::vector<event_handle>& to) const {
+  for (const auto& each : points_) to.push_back(each.done);
+}
+
+FERRY_INLINE void work_in_flight::drop(const std::vector<event_handle>& waited) noexcept {
+  std::erase_if(points_, [&waited](const point& each) {
+    return std::find(waited.begin(), waited.end(), each.done) != waited.end();
+  });
+}
+
+#endif
 
 }  // namespace ferry

@@ -106,9 +106,9 @@ struct rows_of_indices {
 
 /// `Batch` says how the gradients belong to the indices.
 template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class T, class Space,
-          class State, class Indices, class Value, class ValueSpace>
+          class State, class Named, class Value, class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
-                 const Indices& indices, const array_ref<Value, ValueSpace>& grads) {
+                 const Named& named, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
   using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
   using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
@@ -151,7 +151,6 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
   clock->require_policy(count_policy::name, table.label);
-  const auto& named = rows_named_by(indices);
   Batch::template require<Exec, Chosen>(table, named, grads);
   // The state counts the step once it is enqueued. An exception before that leaves the state unchanged, and
   // nothing throws after it.

@@ -82,44 +82,12 @@ struct lamb {
   /// The state's fields and their initial values.
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
 
-  /// The part of an update that depends on the step alone.
-  template <class Compute>
-  struct terms {
-    /// Numbers of one step, see ferry::ScheduledOptimizer.
-    /// @{
-    Compute correction1, correction2;
-
-    friend bool operator==(const terms&, const terms&) = default;
-    static terms of(double correction1, double correction2) {
-      return {static_cast<Compute>(correction1), static_cast<Compute>(correction2)};
-    }
-    /// @}
-  };
-  /// The options that a schedule may change, for kernels.
-  template <class Compute>
-  struct options_of {
-    /// Options and the update made of them, see ferry::ScheduledOptimizer.
-    /// @{
-    update<Compute> fixed;
-
-    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
-      update<Compute> made = fixed;
-      made.correction1 = by.correction1;
-      made.correction2 = by.correction2;
-      return made;
-    }
-    /// @}
-  };
   /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
-  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  [[nodiscard]] bias_corrections<both_corrections> by_step() const { return {betas}; }
   /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
-  [[nodiscard]] options_of<Compute> options() const {
-    const auto one = static_cast<Compute>(1.0);
-    return {{static_cast<Compute>(lr), static_cast<Compute>(betas[0]), static_cast<Compute>(betas[1]),
-             static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(1.0 - betas[1]), one, one,
-             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
-             static_cast<Compute>(maximize ? -1.0 : 1.0)}};
+  [[nodiscard]] corrected_options<update<Compute>, Compute> options() const {
+    return corrected_options<update<Compute>, Compute>::of(*this);
   }
 
   /// The update of one step; steps count from 1. Powers are computed in double on the host.

@@ -200,13 +200,13 @@ void require_plan(const char* verb, const row_plan& plan, const Table& table) {
   }
 }
 
-/// The rows that a verb's indices name: a plan as it is, an index array as array_ref.
+/// The rows that a verb's indices name: a plan as it is, an index array as array_ref of const elements.
 template <class Indices>
 decltype(auto) rows_named_by(const Indices& indices) {
   if constexpr (is_plan<Indices>)
     return (indices);
   else
-    return make_ref(indices);
+    return read_only(make_ref(indices));
 }
 template <class Named>
 std::int64_t positions_of(const Named& named) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/profile/detail/flat_json.hpp>
+#include <ferry/profile/detail/profile_lines.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/version.hpp>
 
@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-/// The file of a machine's profile: one flat JSON object.
+/// The file of a machine's profile.
 namespace ferry::detail {
 
 /// The machine and the versions that a profile is valid for. A file of another machine or version is not
@@ -33,69 +33,13 @@ struct machine_identity {
                       std::to_string(FERRY_VERSION_PATCH) + " model 2";
 };
 
-inline std::string to_json(const machine_profile& profile, const machine_identity& of) {
-  std::string made = "{\n";
-  const auto line = [&made](std::string_view key, const std::string& value) {
-    made.append("  ").append(json_text(key)).append(": ").append(value);
-  };
-  const std::pair<std::string_view, const std::string*> names[] = {
-      {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}, {"ferry", &of.ferry}};
-  for (const auto& [key, value] : names) {
-    line(key, json_text(*value));
-    made += ",\n";
-  }
-  std::string measured;
-  for (std::size_t i = 0; i < reading_names.size(); ++i)
-    if ((profile.measured >> i & 1u) != 0u)
-      measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
-  line("measured", json_text(measured));
-  for (const auto& field : profile_fields) {
-    made += ",\n";
-    line(field.name, number_text(profile.*field.member));
-  }
-  return made + "\n}\n";
-}
+FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of);
 
 /// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
 /// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
 /// machine.
-inline std::string from_json(std::string_view text, const machine_identity& of, machine_profile& into,
-                             bool& malformed) {
-  malformed = true;
-  std::string why;
-  const std::vector<json_field> fields = flat_json_reader(text, why).read();
-  if (!why.empty()) return why;
-  const auto find = [&fields](std::string_view key, bool number) -> const json_field* {
-    for (const auto& field : fields)
-      if (field.key == key && field.is_number == number) return &field;
-    return nullptr;
-  };
-  const std::pair<std::string_view, const std::string*> names[] = {
-      {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
-  for (const auto& [key, value] : names) {
-    const json_field* field = find(key, false);
-    if (field == nullptr) return "lacks the string " + json_text(key);
-    if (field->text == *value) continue;
-    malformed = false;
-    return "is of " + std::string(key) + " " + json_text(field->text) + ", not " + json_text(*value);
-  }
-  machine_profile read;
-  for (const auto& field : profile_fields) {
-    const json_field* found = find(field.name, true);
-    if (found == nullptr) return "lacks the number " + json_text(field.name);
-    if (!is_usable(field, found->number))
-      return "has " + number_text(found->number) + " for " + json_text(field.name);
-    read.*field.member = found->number;
-  }
-  const json_field* measured = find("measured", false);
-  if (measured == nullptr) return "lacks the string \"measured\"";
-  const std::string list = " " + measured->text + " ";
-  for (std::size_t i = 0; i < reading_names.size(); ++i)
-    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) read.measured |= 1u << i;
-  malformed = false;
-  into = read;
-  return {};
-}
+FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                   bool& malformed);
 
 /// $FERRY_PROFILE; null where it is unset or empty.
 inline const char* named_profile() {
@@ -103,9 +47,83 @@ inline const char* named_profile() {
   return named != nullptr && *named != '\0' ? named : nullptr;
 }
 
-/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.json; empty where none is
+/// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty where none is
 /// set.
-inline std::string profile_path(std::string_view backend) {
+FERRY_INLINE std::string profile_path(std::string_view backend);
+
+/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
+/// profile has about 2000 bytes.
+FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing);
+
+/// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
+/// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
+FERRY_INLINE void require_replaceable(const std::string& path);
+
+/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
+/// process of the same number.
+FERRY_INLINE std::FILE* open_new(const std::string& path);
+
+/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
+/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
+FERRY_INLINE void write_text(const std::string& path, const std::string& text);
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of) {
+  std::string made;
+  add_line(made, "ferry", of.ferry);
+  add_line(made, "device", of.device);
+  add_line(made, "driver", of.driver);
+  add_line(made, "threads", of.threads);
+  std::string measured;
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if ((profile.measured >> i & 1u) != 0u)
+      measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
+  add_line(made, "measured", measured);
+  for (const auto& field : profile_fields) add_line(made, field.name, number_text(profile.*field.member));
+  return made;
+}
+
+FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                   bool& malformed) {
+  malformed = true;
+  std::string why;
+  const std::vector<profile_line> lines = read_lines(text, why);
+  if (!why.empty()) return why;
+  const auto find = [&lines](std::string_view key) -> const profile_line* {
+    for (const auto& line : lines)
+      if (line.key == key) return &line;
+    return nullptr;
+  };
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
+  for (const auto& [key, value] : names) {
+    const profile_line* line = find(key);
+    if (line == nullptr) return "lacks a line " + quoted(key);
+    if (line->value == *value) continue;
+    malformed = false;
+    return "is of " + std::string(key) + " " + quoted(line->value) + ", not " + quoted(*value);
+  }
+  machine_profile read;
+  for (const auto& field : profile_fields) {
+    const profile_line* line = find(field.name);
+    if (line == nullptr) return "lacks a line " + quoted(field.name);
+    const auto number = number_of(line->value);
+    if (!number || !is_usable(field, *number))
+      return "has " + quoted(line->value) + " for " + quoted(field.name);
+    read.*field.member = *number;
+  }
+  const profile_line* measured = find("measured");
+  if (measured == nullptr) return "lacks a line \"measured\"";
+  const std::string list = " " + std::string(measured->value) + " ";
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) read.measured |= 1u << i;
+  malformed = false;
+  into = read;
+  return {};
+}
+
+FERRY_INLINE std::string profile_path(std::string_view backend) {
   if (const char* named = named_profile()) return named;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -116,12 +134,10 @@ inline std::string profile_path(std::string_view backend) {
     folder = std::string(home) + "/.cache";
   else
     return {};
-  return folder.append("/ferry/profile-").append(backend).append(".json");
+  return folder.append("/ferry/profile-").append(backend).append(".txt");
 }
 
-/// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
-/// profile has about 2000 bytes.
-inline std::string read_text(const std::string& path, std::string& why, bool& missing) {
+FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing) {
   constexpr std::size_t most = std::size_t{1} << 16;
   std::string text;
   missing = false;
@@ -153,9 +169,7 @@ inline std::string read_text(const std::string& path, std::string& why, bool& mi
   return text;
 }
 
-/// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
-/// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
-inline void require_replaceable(const std::string& path) {
+FERRY_INLINE void require_replaceable(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
   const char* what = S_ISDIR(found.st_mode)   ? "a folder"
@@ -164,9 +178,7 @@ inline void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + what);
 }
 
-/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
-/// process of the same number.
-inline std::FILE* open_new(const std::string& path) {
+FERRY_INLINE std::FILE* open_new(const std::string& path) {
   const auto create = [&path] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   };
@@ -181,9 +193,7 @@ inline std::FILE* open_new(const std::string& path) {
   return made;
 }
 
-/// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
-/// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
-inline void write_text(const std::string& path, const std::string& text) {
+FERRY_INLINE void write_text(const std::string& path, const std::string& text) {
   const auto fail = [&path](const char* what) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
@@ -201,5 +211,7 @@ inline void write_text(const std::string& path, const std::string& text) {
   errno = reason;
   fail("can't be written");
 }
+
+#endif
 
 }  // namespace ferry::detail

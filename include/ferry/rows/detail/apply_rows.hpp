@@ -71,7 +71,7 @@ struct apply_rows {
   };
   /// Elements per step over a row of one value. An operation that only moves or adds takes one vector at a
   /// time: a processor moves more bytes when loads and stores alternate than when it does four of each.
-  static consteval int at_a_time() {
+  static constexpr int at_a_time() {
     if constexpr (requires { Operation::by_vectors; }) {
       constexpr int fit = 16 / static_cast<int>(sizeof(Compute));
       return fit < 1 ? 1 : fit;
@@ -81,7 +81,7 @@ struct apply_rows {
   }
 
   /// Elements per step of the loop for Even widths: one cache line, vector by vector.
-  static consteval int evenly() {
+  static constexpr int evenly() {
     constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time();
     return vectors < 1 ? at_a_time() : vectors * at_a_time();
   }

@@ -5,7 +5,6 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/spin_lock.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/runtime/detail/transfer_batch.hpp>
 
@@ -37,7 +36,7 @@ void gather_staged(launch_context<Exec>& of, const array_ref<T, TableSpace>& tab
     if constexpr (is_page_locked<TableSpace> && std::is_same_v<std::remove_const_t<T>, Out>)
       runs = long_runs::between(of.exec(), rows, table, out);
     transfer_batch<Exec> straight(of.exec(), label, OutSpace::name, TableSpace::name);
-    spin_lock adding;
+    std::mutex adding;
     const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
       runs.split(
           first, count,

@@ -64,7 +64,7 @@ struct thread_walk {
 /// Vector lanes that share a row of `width` elements: a power of two.
 KOKKOS_FUNCTION inline int lanes_for(std::int64_t width) {
   int lanes = 1;
-  while (lanes < row_sum_order::lanes && lanes * row_sum_order::each < width) lanes *= 2;
+  while (lanes < row_sum_order::lanes && std::int64_t{lanes} * row_sum_order::each < width) lanes *= 2;
   return lanes;
 }
 

@@ -6,7 +6,6 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/staging_ring.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/spin_lock.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/runtime/detail/transfer_batch.hpp>
 
@@ -75,7 +74,7 @@ void drain_rows(launch_context<Exec>& of, const std::string& label, const Job& j
   if constexpr (lands) runs = long_runs::between(of.exec(), rows, job.table, batch);
   [[maybe_unused]] const auto landed = of.event_to_record();
   transfer_batch<Exec> straight(of.exec(), label, table_space::name, device_space::name);
-  spin_lock adding;
+  std::mutex adding;
   const auto rest_of = [&](std::int64_t first, std::int64_t count, const auto& on_rest) {
     runs.split(
         first, count,

@@ -18,9 +18,15 @@ struct host_findings {
 
 /// The error of a report. `of` is the table, with rows of `width` elements. `batch` are the rows of the
 /// batch, where the verb scanned them.
-inline std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                      const array_note& of, const array_note& batch, std::int64_t width,
-                                      std::int64_t positions, bool signed_indices) {
+FERRY_INLINE std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                            const array_note& of, const array_note& batch, std::int64_t width,
+                                            std::int64_t positions, bool signed_indices);
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                            const array_note& of, const array_note& batch, std::int64_t width,
+                                            std::int64_t positions, bool signed_indices) {
   const std::string table = of.describe();
   if (found.bad_bags != 0)
     return std::make_exception_ptr(out_of_range(
@@ -52,5 +58,7 @@ inline std::exception_ptr found_error(const index_report& found, const std::stri
                        " are named more than once, which duplicates::reject forbids; the lowest is row " +
                        std::to_string(found.first_row)));
 }
+
+#endif
 
 }  // namespace ferry::detail

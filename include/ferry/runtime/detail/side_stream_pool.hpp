@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -19,8 +20,7 @@ namespace ferry {
 /// because no instance may outlive Kokkos.
 class side_stream_pool {
  public:
-  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
-      : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
+  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>());
 
   /// An instance of the type and on the device of `exec`, used by nobody else while the lease lives. A pool
   /// serves one type. A lease that outlives the pool may only be dropped.
@@ -54,13 +54,7 @@ class side_stream_pool {
 
   side_stream_pool(const side_stream_pool&) = delete;
   side_stream_pool& operator=(const side_stream_pool&) = delete;
-  ~side_stream_pool() {
-    std::vector<std::shared_ptr<void>> dying;
-    const std::lock_guard lock(shelf_->guard);
-    shelf_->closed = true;
-    shelf_->idle.clear();
-    dying.swap(shelf_->all);
-  }
+  ~side_stream_pool();
 
  private:
   struct lane_of_device {
@@ -76,5 +70,20 @@ class side_stream_pool {
   std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<shelf> shelf_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE side_stream_pool::side_stream_pool(std::shared_ptr<detail::node_pool> nodes)
+    : nodes_(std::move(nodes)), shelf_(std::make_shared<shelf>()) {}
+
+FERRY_INLINE side_stream_pool::~side_stream_pool() {
+  std::vector<std::shared_ptr<void>> dying;
+  const std::lock_guard lock(shelf_->guard);
+  shelf_->closed = true;
+  shelf_->idle.clear();
+  dying.swap(shelf_->all);
+}
+
+#endif
 
 }  // namespace ferry

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
@@ -100,100 +101,30 @@ struct ticket_state {
   std::shared_ptr<ticket_state_pool> pool;
 
   /// Joins the non-empty parts with "::". The text lives until clear().
-  const std::string& label(std::initializer_list<std::string_view> parts) {
-    if (labels_used == labels.size()) labels.emplace_back();
-    std::string& made = labels[labels_used];
-    made.clear();
-    for (const std::string_view part : parts) {
-      if (part.empty()) continue;
-      if (!made.empty()) made.append("::");
-      made.append(part);
-    }
-    ++labels_used;
-    return made;
-  }
+  const std::string& label(std::initializer_list<std::string_view> parts);
 
   /// The events that work of instance `by` must come after; valid until the next call.
-  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by) {
-    earlier.clear();
-    if (writes)
-      accesses.before_write(by, earlier);
-    else
-      accesses.before_read(by, earlier);
-    return earlier;
-  }
+  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
   /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
-  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-    touched.push_back({nullptr, writes});
-    accesses->promise(writes);
-    touched.back().accesses = accesses;
-  }
+  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
   /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
-  void keep_block(const std::shared_ptr<void>& lease, bool noted) {
-    memory.push_back(nullptr);
-    if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
-    memory.back() = lease;
-  }
-  void note_end(const event_handle& end, instance_id by) noexcept {
-    for (const auto& each : touched) each.accesses->note(each.writes, end, by);
-    touched.clear();
-    earlier.clear();
-    for (const auto& each : memory)
-      if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
-  }
-  void withdraw() noexcept {
-    for (const auto& each : touched)
-      if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
-    for (const auto& each : memory)
-      if (block_loan* const loan = loan_of(each)) loan->withdraw();
-  }
+  void keep_block(const std::shared_ptr<void>& lease, bool noted);
+  void note_end(const event_handle& end, instance_id by) noexcept;
+  void withdraw() noexcept;
 
   /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
   /// initialized while finalize runs its hooks; then work may still be in flight.
-  [[nodiscard]] bool has_outlived_kokkos() const {
-    return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
-  }
+  [[nodiscard]] bool has_outlived_kokkos() const;
 
   /// Resets the object. Lists keep their capacity.
-  void clear() noexcept {
-    done = nullptr;
-    resources.clear();
-    memory.clear();
-    find_error = nullptr;
-    sources = {};
-    by_host = {};
-    ends = {};
-    keeper.reset();
-    mark = nullptr;
-    touched.clear();
-    earlier.clear();
-    labels_used = 0;
-    next = nullptr;
-  }
+  void clear() noexcept;
 };
 
 /// A pool of states. Thread-safe.
 class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool> {
  public:
-  [[nodiscard]] ticket_state_handle take() {
-    ticket_state_handle taken;
-    {
-      const std::lock_guard lock(guard_);
-      if (free_.empty()) {
-        free_.reserve(++made_);
-        taken.reset(new ticket_state);
-      } else {
-        taken.reset(free_.back().release());
-        free_.pop_back();
-      }
-    }
-    taken->pool = shared_from_this();
-    return taken;
-  }
-  void put(std::unique_ptr<ticket_state> ended) noexcept {
-    const std::lock_guard lock(guard_);
-    free_.push_back(std::move(ended));
-  }
+  [[nodiscard]] ticket_state_handle take();
+  void put(std::unique_ptr<ticket_state> ended) noexcept;
 
  private:
   std::mutex guard_;
@@ -201,10 +132,105 @@ class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool>
   std::size_t made_ = 0;
 };
 
-inline void ticket_state_return::operator()(ticket_state* ended) const noexcept {
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
+  if (labels_used == labels.size()) labels.emplace_back();
+  std::string& made = labels[labels_used];
+  made.clear();
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    if (!made.empty()) made.append("::");
+    made.append(part);
+  }
+  ++labels_used;
+  return made;
+}
+
+FERRY_INLINE const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
+                                                                         bool writes, instance_id by) {
+  earlier.clear();
+  if (writes)
+    accesses.before_write(by, earlier);
+  else
+    accesses.before_read(by, earlier);
+  return earlier;
+}
+
+FERRY_INLINE void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+  touched.push_back({nullptr, writes});
+  accesses->promise(writes);
+  touched.back().accesses = accesses;
+}
+
+FERRY_INLINE void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
+  memory.push_back(nullptr);
+  if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
+  memory.back() = lease;
+}
+
+FERRY_INLINE void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
+  for (const auto& each : touched) each.accesses->note(each.writes, end, by);
+  touched.clear();
+  earlier.clear();
+  for (const auto& each : memory)
+    if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
+}
+
+FERRY_INLINE void ticket_state::withdraw() noexcept {
+  for (const auto& each : touched)
+    if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
+  for (const auto& each : memory)
+    if (block_loan* const loan = loan_of(each)) loan->withdraw();
+}
+
+FERRY_INLINE bool ticket_state::has_outlived_kokkos() const {
+  return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
+}
+
+FERRY_INLINE void ticket_state::clear() noexcept {
+  done = nullptr;
+  resources.clear();
+  memory.clear();
+  find_error = nullptr;
+  sources = {};
+  by_host = {};
+  ends = {};
+  keeper.reset();
+  mark = nullptr;
+  touched.clear();
+  earlier.clear();
+  labels_used = 0;
+  next = nullptr;
+}
+
+FERRY_INLINE ticket_state_handle ticket_state_pool::take() {
+  ticket_state_handle taken;
+  {
+    const std::lock_guard lock(guard_);
+    if (free_.empty()) {
+      free_.reserve(++made_);
+      taken.reset(new ticket_state);
+    } else {
+      taken.reset(free_.back().release());
+      free_.pop_back();
+    }
+  }
+  taken->pool = shared_from_this();
+  return taken;
+}
+
+FERRY_INLINE void ticket_state_pool::put(std::unique_ptr<ticket_state> ended) noexcept {
+  const std::lock_guard lock(guard_);
+  free_.push_back(std::move(ended));
+}
+
+FERRY_INLINE void ticket_state_return::operator()(ticket_state* ended) const noexcept {
   std::unique_ptr<ticket_state> back(ended);
   back->clear();
   if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
 }
+
+#endif
 
 }  // namespace ferry::detail

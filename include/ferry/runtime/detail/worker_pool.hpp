@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
@@ -22,7 +23,7 @@ namespace ferry::detail {
 /// first verb, as CUDA requires too.
 class worker_pool {
  public:
-  static std::shared_ptr<worker_pool> get() { return until_finalize<worker_pool>(); }
+  static std::shared_ptr<worker_pool> get();
 
   worker_pool() = default;
   worker_pool(const worker_pool&) = delete;
@@ -31,57 +32,71 @@ class worker_pool {
 
   /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
-  [[nodiscard]] worker_thread* hire(int wanted, int most) {
-    worker_thread* hired = nullptr;
-    {
-      const std::lock_guard lock(guard_);
-      for (int count = 0; count < wanted; ++count) {
-        worker_thread* one = idle_;
-        if (one != nullptr)
-          idle_ = one->next;
-        else if (count == 0 || all_.size() < static_cast<std::size_t>(most))
-          one = make();
-        if (one == nullptr) break;
-        one->next = hired;
-        hired = one;
-      }
-    }
-    for (worker_thread* each = hired; each != nullptr; each = each->next) each->call();
-    return hired;
-  }
-  void give_back(worker_thread* hired) {
-    const std::lock_guard lock(guard_);
-    while (hired != nullptr) {
-      worker_thread* const one = hired;
-      hired = one->next;
-      one->next = idle_;
-      idle_ = one;
-    }
-  }
+  [[nodiscard]] worker_thread* hire(int wanted, int most);
+  void give_back(worker_thread* hired);
 
   /// Number of threads made so far.
-  [[nodiscard]] std::size_t size() const {
-    const std::lock_guard lock(guard_);
-    return all_.size();
-  }
+  [[nodiscard]] std::size_t size() const;
 
  private:
-  worker_thread* make() {
-    try {
-      if (all_.empty()) where_ = processor_set::of_process();
-      all_.reserve(all_.size() + 1);
-      all_.push_back(std::make_unique<worker_thread>(where_));
-      return all_.back().get();
-    } catch (const std::system_error&) {
-    } catch (const std::bad_alloc&) {
-    }
-    return nullptr;
-  }
+  worker_thread* make();
 
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
   std::vector<std::unique_ptr<worker_thread>> all_;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE std::shared_ptr<worker_pool> worker_pool::get() { return until_finalize<worker_pool>(); }
+
+FERRY_INLINE worker_thread* worker_pool::hire(int wanted, int most) {
+  worker_thread* hired = nullptr;
+  {
+    const std::lock_guard lock(guard_);
+    for (int count = 0; count < wanted; ++count) {
+      worker_thread* one = idle_;
+      if (one != nullptr)
+        idle_ = one->next;
+      else if (count == 0 || all_.size() < static_cast<std::size_t>(most))
+        one = make();
+      if (one == nullptr) break;
+      one->next = hired;
+      hired = one;
+    }
+  }
+  for (worker_thread* each = hired; each != nullptr; each = each->next) each->call();
+  return hired;
+}
+
+FERRY_INLINE void worker_pool::give_back(worker_thread* hired) {
+  const std::lock_guard lock(guard_);
+  while (hired != nullptr) {
+    worker_thread* const one = hired;
+    hired = one->next;
+    one->next = idle_;
+    idle_ = one;
+  }
+}
+
+FERRY_INLINE std::size_t worker_pool::size() const {
+  const std::lock_guard lock(guard_);
+  return all_.size();
+}
+
+FERRY_INLINE worker_thread* worker_pool::make() {
+  try {
+    if (all_.empty()) where_ = processor_set::of_process();
+    all_.reserve(all_.size() + 1);
+    all_.push_back(std::make_unique<worker_thread>(where_));
+    return all_.back().get();
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
+  }
+  return nullptr;
+}
+
+#endif
 
 }  // namespace ferry::detail

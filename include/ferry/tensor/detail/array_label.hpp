@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ferry/error.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,14 +18,7 @@ class array_label {
  public:
   array_label() = default;
   array_label(std::shared_ptr<const std::string> shared) noexcept : shared_(std::move(shared)) {}
-  array_label(std::string_view text) {
-    if (text.size() > short_.size()) {
-      shared_ = std::make_shared<const std::string>(text);
-    } else {
-      std::copy(text.begin(), text.end(), short_.begin());
-      length_ = static_cast<unsigned char>(text.size());
-    }
-  }
+  array_label(std::string_view text);
   array_label(const std::string& text) : array_label(std::string_view(text)) {}
   array_label(const char* text) : array_label(std::string_view(text)) {}
 
@@ -46,5 +41,18 @@ class array_label {
   std::array<char, 31> short_{};
   unsigned char length_ = 0;
 };
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_INLINE array_label::array_label(std::string_view text) {
+  if (text.size() > short_.size()) {
+    shared_ = std::make_shared<const std::string>(text);
+  } else {
+    std::copy(text.begin(), text.end(), short_.begin());
+    length_ = static_cast<unsigned char>(text.size());
+  }
+}
+
+#endif
 
 }  // namespace ferry

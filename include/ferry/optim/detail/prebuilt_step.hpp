@@ -1,0 +1,48 @@
+#pragma once
+
+#include <ferry/optim/rules/adagrad.hpp>
+#include <ferry/optim/rules/adam.hpp>
+#include <ferry/optim/rules/rowwise_adagrad.hpp>
+#include <ferry/optim/rules/sgd.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/plan/detail/prebuilt.hpp>
+#include <ferry/tensor/detail/array_label.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The steps of the library ferry::instances, see plan/detail/prebuilt.hpp.
+namespace ferry::detail {
+
+template <class Rule>
+inline constexpr bool is_prebuilt_rule =
+    (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
+
+/// Whether the library holds the step: table and state in one space, the state of the default type.
+template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
+inline constexpr bool is_prebuilt_step = false;
+template <class Chosen, class Exec, class Rule, class T, class Space, class State, class Named, class Grads>
+inline constexpr bool
+    is_prebuilt_step<Chosen, Exec, Rule, const array_ref<T, Space>, State, const Named&, const Grads> =
+        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<T, Space>> && is_prebuilt_rule<Rule> &&
+         std::is_same_v<State, optim::state<Rule, accumulation_t<T>, Space>> && is_prebuilt_index<Named> &&
+         is_prebuilt_batch<Grads, const T>);
+
+}  // namespace ferry::detail
+
+namespace ferry::optim::detail {
+
+/// state_of() of the library.
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label& label, std::int64_t rows,
+                                             std::int64_t width);
+
+/// Whether the library holds state_of().
+template <class Rule, class StateType, class Space>
+inline constexpr bool is_prebuilt_state =
+    (ferry::detail::links_instances && ferry::detail::is_prebuilt_rule<Rule> &&
+     std::is_same_v<StateType, float> &&
+     ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
+
+}  // namespace ferry::optim::detail

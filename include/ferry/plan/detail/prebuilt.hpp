@@ -1,0 +1,89 @@
+#pragma once
+
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/half.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// What the library ferry::instances holds: verbs with default policies, on the default execution space, for
+/// the common types and spaces. The target defines FERRY_USE_INSTANCES. A verb whose arguments match then
+/// calls a function that no header defines, and compiles nothing else. The sources of the library define
+/// these functions.
+namespace ferry::detail {
+
+#ifdef FERRY_USE_INSTANCES
+inline constexpr bool links_instances = true;
+#else
+inline constexpr bool links_instances = false;
+#endif
+
+template <class T, class... Others>
+inline constexpr bool is_any_of = (std::is_same_v<T, Others> || ...);
+
+template <class Exec, class Chosen>
+inline constexpr bool is_prebuilt_call = (links_instances &&
+                                          std::is_same_v<Exec, Kokkos::DefaultExecutionSpace> &&
+                                          std::is_same_v<Chosen, chosen_policies<>>);
+
+template <class Table>
+inline constexpr bool is_prebuilt_table = false;
+template <class T, class Space>
+inline constexpr bool is_prebuilt_table<array_ref<T, Space>> =
+    (is_any_of<T, float, half_t, bhalf_t> && is_any_of<Space, device_space, pinned_space, mapped_space>);
+
+/// Rows on the device, of the table's elements.
+template <class Batch, class T>
+inline constexpr bool is_prebuilt_batch = std::is_same_v<Batch, array_ref<T, device_space>>;
+
+template <class Named>
+inline constexpr bool is_prebuilt_index = false;
+template <>
+inline constexpr bool is_prebuilt_index<row_plan> = true;
+template <class Index, class Space>
+inline constexpr bool is_prebuilt_index<array_ref<Index, Space>> =
+    (is_any_of<Index, const std::int32_t, const std::int64_t> &&
+     is_any_of<Space, device_space, pageable_space>);
+
+/// Whether the library holds the gather, or the scatter and scatter_add, of these arguments.
+/// @{
+template <class Chosen, class Exec, class Table, class Named, class Out>
+inline constexpr bool is_prebuilt_gather = false;
+template <class Chosen, class Exec, class T, class Space, class Named, class Out>
+inline constexpr bool is_prebuilt_gather<Chosen, Exec, const array_ref<const T, Space>, const Named&,
+                                         const Out> = (is_prebuilt_call<Exec, Chosen> &&
+                                                       is_prebuilt_table<array_ref<T, Space>> &&
+                                                       is_prebuilt_index<Named> && is_prebuilt_batch<Out, T>);
+template <class Chosen, class Exec, class Table, class Named, class Values>
+inline constexpr bool is_prebuilt_update = false;
+template <class Chosen, class Exec, class T, class Space, class Named, class Values>
+inline constexpr bool
+    is_prebuilt_update<Chosen, Exec, const array_ref<T, Space>, const Named&, const Values> =
+        (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<T, Space>> &&
+         is_prebuilt_index<Named> && is_prebuilt_batch<Values, const T>);
+template <class Chosen, class Exec, class Ref>
+inline constexpr bool is_prebuilt_plan = (is_prebuilt_call<Exec, Chosen> &&
+                                          is_prebuilt_index<std::remove_const_t<Ref>>);
+/// @}
+
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
+                       const array_ref<T, device_space>& out);
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+                        const array_ref<const T, device_space>& values);
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+                            const array_ref<const T, device_space>& values);
+template <class Exec, class Rule, class T, class Space, class State, class Named>
+ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
+                     const Named& named, const array_ref<const T, device_space>& grads);
+template <class Exec, class Index, class Space>
+row_plan prebuilt_plan(const Exec& exec, const array_ref<const Index, Space>& indices, std::int64_t rows);
+
+}  // namespace ferry::detail

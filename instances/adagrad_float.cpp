@@ -1,0 +1,4 @@
+#include "prebuilt.hpp"
+
+FERRY_STEPS(float, adagrad)
+FERRY_STATES(adagrad)

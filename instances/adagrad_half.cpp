@@ -1,0 +1,3 @@
+#include "prebuilt.hpp"
+
+FERRY_STEPS(half_t, adagrad)

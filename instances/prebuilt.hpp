@@ -1,0 +1,112 @@
+#pragma once
+
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+
+/// Definitions of the functions that verbs call where FERRY_USE_INSTANCES is defined, and macros that instantiate
+/// them. Only the sources of ferry::instances include this.
+namespace ferry::detail {
+
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_gather(const Exec& exec, const array_ref<const T, Space>& table, const Named& named,
+                       const array_ref<T, device_space>& out) {
+  require_batch<Exec, chosen_policies<>>("gather", table, named, out);
+  return gather_by<path::automatic, bounds::check>(exec, table, named, out);
+}
+
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_scatter(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+                        const array_ref<const T, device_space>& values) {
+  require_batch<Exec, chosen_policies<>>("scatter", table, named, values);
+  return update_rows<verb::scatter, chosen_policies<>, duplicates::last>(exec, replace_job<T, Space>{table},
+                                                                         named, values);
+}
+
+template <class Exec, class T, class Space, class Named>
+ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
+                            const array_ref<const T, device_space>& values) {
+  require_batch<Exec, chosen_policies<>>("scatter_add", table, named, values);
+  return update_rows<verb::scatter_add, chosen_policies<>, duplicates::sum>(exec, add_job<T, Space>{table},
+                                                                            named, values);
+}
+
+template <class Exec, class Rule, class T, class Space, class State, class Named>
+ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
+                     const Named& named, const array_ref<const T, device_space>& grads) {
+  return step_rows<chosen_policies<>>(exec, rule, table, state, named, grads);
+}
+
+template <class Exec, class Index, class Space>
+row_plan prebuilt_plan(const Exec& exec, const array_ref<const Index, Space>& indices, std::int64_t rows) {
+  return plan_rows_of<bounds::check>(exec, indices, rows);
+}
+
+using instance_exec = Kokkos::DefaultExecutionSpace;
+using indices_32 = array_ref<const std::int32_t, device_space>;
+using indices_64 = array_ref<const std::int64_t, device_space>;
+using host_indices_32 = array_ref<const std::int32_t, pageable_space>;
+using host_indices_64 = array_ref<const std::int64_t, pageable_space>;
+
+}  // namespace ferry::detail
+
+namespace ferry::optim::detail {
+
+template <class Rule, class StateType, class Space>
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label& label, std::int64_t rows,
+                                             std::int64_t width) {
+  return state_of<Rule, StateType, Space>(rule, label, rows, width);
+}
+
+}  // namespace ferry::optim::detail
+
+/// CALL(indices, ...) for a plan and for each array of indices.
+#define FERRY_FOR_INDICES(CALL, ...) \
+  CALL(row_plan, __VA_ARGS__)        \
+  CALL(indices_32, __VA_ARGS__)      \
+  CALL(indices_64, __VA_ARGS__)      \
+  CALL(host_indices_32, __VA_ARGS__) \
+  CALL(host_indices_64, __VA_ARGS__)
+
+#define FERRY_INSTANTIATE_ROWS(NAMED, T, SPACE)                                                         \
+  template ticket prebuilt_gather(const instance_exec&, const array_ref<const T, SPACE>&, const NAMED&, \
+                                  const array_ref<T, device_space>&);                                   \
+  template ticket prebuilt_scatter(const instance_exec&, const array_ref<T, SPACE>&, const NAMED&,      \
+                                   const array_ref<const T, device_space>&);                            \
+  template ticket prebuilt_scatter_add(const instance_exec&, const array_ref<T, SPACE>&, const NAMED&,  \
+                                       const array_ref<const T, device_space>&);
+
+#define FERRY_INSTANTIATE_STEP(NAMED, T, SPACE, RULE)                                                 \
+  template ticket prebuilt_step(const instance_exec&, const optim::RULE&, const array_ref<T, SPACE>&, \
+                                optim::state<optim::RULE, accumulation_t<T>, SPACE>&, const NAMED&,   \
+                                const array_ref<const T, device_space>&);
+
+#define FERRY_INSTANTIATE_PLAN(INDEX, SPACE) \
+  template row_plan prebuilt_plan(const instance_exec&, const array_ref<const INDEX, SPACE>&, std::int64_t);
+
+/// gather, scatter and scatter_add for tables of T.
+#define FERRY_ROWS(T)                                        \
+  namespace ferry::detail {                                  \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, device_space) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, pinned_space) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_ROWS, T, mapped_space) \
+  }
+
+/// step for tables of T.
+#define FERRY_STEPS(T, RULE)                                       \
+  namespace ferry::detail {                                        \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, device_space, RULE) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, pinned_space, RULE) \
+  FERRY_FOR_INDICES(FERRY_INSTANTIATE_STEP, T, mapped_space, RULE) \
+  }
+
+/// make_state for a rule.
+#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                       \
+  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const array_label&, std::int64_t, \
+                                                    std::int64_t);
+#define FERRY_STATES(RULE)                    \
+  namespace ferry::optim::detail {            \
+  FERRY_INSTANTIATE_STATE(RULE, device_space) \
+  FERRY_INSTANTIATE_STATE(RULE, pinned_space) \
+  FERRY_INSTANTIATE_STATE(RULE, mapped_space) \
+  }

@@ -1,0 +1,3 @@
+#include "prebuilt.hpp"
+
+FERRY_ROWS(float)

@@ -1,0 +1,4 @@
+#include "prebuilt.hpp"
+
+FERRY_STEPS(float, rowwise_adagrad)
+FERRY_STATES(rowwise_adagrad)

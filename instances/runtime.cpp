@@ -1,0 +1,3 @@
+// The functions of ferry that are no templates.
+#define FERRY_DEFINES_RUNTIME
+#include "prebuilt.hpp"

@@ -1,0 +1,3 @@
+#include "prebuilt.hpp"
+
+FERRY_STEPS(bhalf_t, sgd)

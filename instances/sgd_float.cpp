@@ -1,0 +1,4 @@
+#include "prebuilt.hpp"
+
+FERRY_STEPS(float, sgd)
+FERRY_STATES(sgd)
