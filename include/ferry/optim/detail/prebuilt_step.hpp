@@ -19,6 +19,13 @@ template <class Rule>
 inline constexpr bool is_prebuilt_rule =
     (is_any_of<Rule, optim::sgd, optim::adagrad, optim::adam, optim::rowwise_adagrad>);
 
+/// Whether a state is that of the library. Not asked for other rules, whose state may have another type.
+template <bool Asked, class State, class Rule, class T, class Space>
+inline constexpr bool is_prebuilt_state_type = false;
+template <class State, class Rule, class T, class Space>
+inline constexpr bool is_prebuilt_state_type<true, State, Rule, T, Space> =
+    (std::is_same_v<State, optim::state<Rule, accumulation_t<T>, Space>>);
+
 /// Whether the library holds the step: table and state in one space, the state of the default type.
 template <class Chosen, class Exec, class Rule, class Table, class State, class Named, class Grads>
 inline constexpr bool is_prebuilt_step = false;
@@ -26,7 +33,7 @@ template <class Chosen, class Exec, class Rule, class T, class Space, class Stat
 inline constexpr bool
     is_prebuilt_step<Chosen, Exec, Rule, const array_ref<T, Space>, State, const Named&, const Grads> =
         (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<T, Space>> && is_prebuilt_rule<Rule> &&
-         std::is_same_v<State, optim::state<Rule, accumulation_t<T>, Space>> && is_prebuilt_index<Named> &&
+         is_prebuilt_state_type<is_prebuilt_rule<Rule>, State, Rule, T, Space> && is_prebuilt_index<Named> &&
          is_prebuilt_batch<Grads, const T>);
 
 }  // namespace ferry::detail
