@@ -45,10 +45,11 @@ void for_each_chunk(std::size_t count, int threads, const Work& work) {
     }
   };
   const auto helpers = std::min<std::size_t>(static_cast<std::size_t>(std::max(1, threads)), count);
+  processor_set where;  // outlives the threads, which read it
   std::vector<std::thread> team;
   if (helpers > 1) {
     const signals_elsewhere quiet;
-    const auto where = processor_set::of_process();
+    where = processor_set::of_process();
     team.reserve(helpers - 1);
     try {
       while (team.size() + 1 < helpers)
