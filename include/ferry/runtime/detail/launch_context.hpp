@@ -98,7 +98,7 @@ class launch_context {
   /// Uninitialised memory that kernels of this execution space reach, kept until the verb ends.
   template <class T>
   T* scratch(std::int64_t count) {
-    return static_cast<T*>(block(bytes_of<T>(count)).get());
+    return static_cast<T*>(block(static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T)).get());
   }
   /// Such memory with shared ownership, for a plan for example.
   std::shared_ptr<void> block(std::size_t bytes) {
@@ -115,8 +115,9 @@ class launch_context {
   template <class T>
   T* pinned(std::int64_t count) {
     const typename backend::capture_pause pause(capturing_);
-    return static_cast<T*>(
-        hold(with_verb_in_error(verb_, [&] { return engine_->pinned_scratch(bytes_of<T>(count)); })));
+    return static_cast<T*>(hold(with_verb_in_error(verb_, [&] {
+      return engine_->pinned_scratch(static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T));
+    })));
   }
   void* hold(std::shared_ptr<void> resource) {
     state_->resources.push_back(std::move(resource));
@@ -278,11 +279,6 @@ class launch_context {
     kept->insert(kept->end(), state_->memory.begin(), state_->memory.end());
     const auto last = [box = engine_->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
     backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
-  }
-
-  template <class T>
-  static std::size_t bytes_of(std::int64_t count) {
-    return static_cast<std::size_t>(count < 1 ? 1 : count) * sizeof(T);
   }
 
   trace_span span_;                    // of the whole call
