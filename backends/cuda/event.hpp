@@ -19,7 +19,7 @@
 
 namespace ferry::cuda {
 
-class stream_event final : public event {
+class stream_event final : public ferry::detail::event {
  public:
   /// Makes an event of the current device. record() makes a new one for a stream of another device.
   stream_event() {
@@ -77,21 +77,22 @@ class stream_event final : public event {
 struct event_functions {
   using native_event = stream_event;
 
-  static event_handle record(const Kokkos::Cuda& exec, event_pool<stream_event>& events) {
+  static ferry::detail::event_handle record(const Kokkos::Cuda& exec,
+                                            ferry::detail::event_pool<stream_event>& events) {
     auto point = take_event(exec, events);
     record_at(exec, *point);
     return point;
   }
   /// record() in two steps; the second one needs no memory.
   static std::shared_ptr<stream_event> take_event(const Kokkos::Cuda& exec,
-                                                  event_pool<stream_event>& events) {
+                                                  ferry::detail::event_pool<stream_event>& events) {
     const device_guard on(exec);  // an empty pool makes events
     return events.take();
   }
   static void record_at(const Kokkos::Cuda& exec, stream_event& point) { point.record(exec); }
 
   /// Waits on the device for an event of the device, else in the calling thread.
-  static void wait_for(const Kokkos::Cuda& exec, event& before) {
+  static void wait_for(const Kokkos::Cuda& exec, ferry::detail::event& before) {
     const device_guard on(exec);
     if (auto* own = dynamic_cast<stream_event*>(&before))
       check(cudaStreamWaitEvent(exec.cuda_stream(), own->native(), 0), "cudaStreamWaitEvent");
@@ -105,7 +106,7 @@ struct event_functions {
   }
 
   /// The id of the stream. Unlike its handle, CUDA does not reuse it for a later stream.
-  static instance_id id_of(const Kokkos::Cuda& exec) {
+  static ferry::detail::instance_id id_of(const Kokkos::Cuda& exec) {
     const device_guard on(exec);
     unsigned long long id = 0;
     check(cudaStreamGetId(exec.cuda_stream(), &id), "cudaStreamGetId");

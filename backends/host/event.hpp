@@ -10,7 +10,7 @@
 namespace ferry::host {
 
 /// Never constructed: see event_functions::record.
-class no_event final : public event {
+class no_event final : public ferry::detail::event {
  public:
   void wait() override {}
   [[nodiscard]] bool ready() override { return true; }
@@ -21,17 +21,17 @@ struct event_functions {
 
   /// Fences the instance. Its kernels have then ended, so there is no event to keep.
   template <HostExecutionSpace Exec>
-  static event_handle record(const Exec& exec, event_pool<no_event>&) {
+  static ferry::detail::event_handle record(const Exec& exec, ferry::detail::event_pool<no_event>&) {
     static const std::string label = "ferry::record::host";
     exec.fence(label);
     return nullptr;
   }
   template <HostExecutionSpace Exec>
-  static std::shared_ptr<no_event> take_event(const Exec&, event_pool<no_event>&) {
+  static std::shared_ptr<no_event> take_event(const Exec&, ferry::detail::event_pool<no_event>&) {
     return nullptr;
   }
   template <HostExecutionSpace Exec>
-  static void wait_for(const Exec&, event& before) {
+  static void wait_for(const Exec&, ferry::detail::event& before) {
     before.wait();
   }
   template <HostExecutionSpace Exec>
@@ -40,7 +40,7 @@ struct event_functions {
   }
   /// All host instances run in the order of the calling threads, so they share an id.
   template <HostExecutionSpace Exec>
-  static constexpr instance_id id_of(const Exec&) {
+  static constexpr ferry::detail::instance_id id_of(const Exec&) {
     return 0;
   }
 };

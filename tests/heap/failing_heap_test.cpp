@@ -25,7 +25,7 @@ std::vector<std::int64_t> batch_indices() {
 
 /// With empty pools a verb allocates all that it ever may.
 void start_anew() {
-  using engine = ferry::engine<ferry::execution_backend<Kokkos::DefaultExecutionSpace>>;
+  using engine = ferry::detail::engine<ferry::execution_backend<Kokkos::DefaultExecutionSpace>>;
   ferry::detail::residence<engine>::leave();
 }
 

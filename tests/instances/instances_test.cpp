@@ -41,7 +41,7 @@ TEMPLATE_LIST_TEST_CASE("the library's verbs move and step rows as those of the 
                         tables) {
   using T = typename TestType::value_type;
   using space = typename TestType::memory_space;
-  using ref = ferry::array_ref<T, space>;
+  using ref = ferry::detail::array_ref<T, space>;
   static_assert(ferry::detail::is_prebuilt_table<ref>);
   static_assert(ferry::detail::is_prebuilt_call<exec_space, ferry::detail::chosen_policies<>>);
 
@@ -148,7 +148,7 @@ TEST_CASE("the library's verbs report bad indices and shapes", "[instances]") {
 }
 
 TEST_CASE("types that the library does not have are compiled as ever", "[instances]") {
-  static_assert(!ferry::detail::is_prebuilt_table<ferry::array_ref<double, ferry::mapped_space>>);
+  static_assert(!ferry::detail::is_prebuilt_table<ferry::detail::array_ref<double, ferry::mapped_space>>);
   auto random = generator(313);
   const exec_space exec;
   const auto content = values<double>(random, rows * width);

@@ -108,10 +108,10 @@ class fake_lane final : public ferry::detail::lane {
     of.device_accesses->add_write(end, 7);
     return static_cast<std::int64_t>(bytes_);
   }
-  void order(ferry::event& before) override {
+  void order(ferry::detail::event& before) override {
     device_->compute.put([&before] { before.wait(); });  // the slot keeps the event until it is retired
   }
-  [[nodiscard]] ferry::event_handle mark() override {
+  [[nodiscard]] ferry::detail::event_handle mark() override {
     auto end = std::make_shared<manual_event>();
     device_->compute.put([end] { end->end(); });
     return end;

@@ -16,13 +16,13 @@ namespace ferry_test {
 namespace {
 
 /// An event of work that failed.
-class failed_event final : public ferry::event {
+class failed_event final : public ferry::detail::event {
  public:
   void wait() override { throw std::runtime_error("the device is gone"); }
   [[nodiscard]] bool ready() override { return false; }
 };
 
-using handles = std::vector<ferry::event_handle>;
+using handles = std::vector<ferry::detail::event_handle>;
 
 bool waits_still(std::future<void>& waiter) {
   return waiter.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;
@@ -31,7 +31,7 @@ bool waits_still(std::future<void>& waiter) {
 }  // namespace
 
 TEST_CASE("a tracker without accesses does not wait", "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   tracker.wait_for_writes();
   tracker.add_write(nullptr, 1);
   tracker.add_read(nullptr, 1);
@@ -41,7 +41,7 @@ TEST_CASE("a tracker without accesses does not wait", "[access_tracker]") {
 
 TEST_CASE("readers come behind writes and writers behind both, those of other instances",
           "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   const auto write = std::make_shared<manual_event>();
   const auto read = std::make_shared<manual_event>();
   tracker.add_write(write, 1);
@@ -57,7 +57,7 @@ TEST_CASE("readers come behind writes and writers behind both, those of other in
 }
 
 TEST_CASE("an instance's later work stands for its earlier work", "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   const auto first = std::make_shared<manual_event>();
   const auto second = std::make_shared<manual_event>();
   tracker.add_write(first, 1);
@@ -72,9 +72,9 @@ TEST_CASE("an instance's later work stands for its earlier work", "[access_track
 }
 
 TEST_CASE("what has ended is dropped when more is added", "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   std::vector<std::shared_ptr<manual_event>> all;
-  for (ferry::instance_id who = 0; who < 100; ++who) {
+  for (ferry::detail::instance_id who = 0; who < 100; ++who) {
     all.push_back(std::make_shared<manual_event>());
     tracker.add_read(all.back(), who);
     if (who >= 3) all[who - 3]->end();
@@ -86,7 +86,7 @@ TEST_CASE("what has ended is dropped when more is added", "[access_tracker]") {
 
 TEST_CASE("the host waits for all writes, before writing for reads as well, and then forgets them",
           "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   const auto first = std::make_shared<manual_event>();
   const auto second = std::make_shared<manual_event>();
   const auto read = std::make_shared<manual_event>();
@@ -112,7 +112,7 @@ TEST_CASE("the host waits for all writes, before writing for reads as well, and 
 }
 
 TEST_CASE("each of several threads waits for the write", "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   const auto write = std::make_shared<manual_event>();
   tracker.add_write(write, 1);
   auto one = std::async(std::launch::async, [&] { tracker.wait_for_writes(); });
@@ -127,7 +127,7 @@ TEST_CASE("each of several threads waits for the write", "[access_tracker]") {
 }
 
 TEST_CASE("a write that failed is not taken for one that ended", "[access_tracker]") {
-  ferry::access_tracker tracker;
+  ferry::detail::access_tracker tracker;
   const auto write = std::make_shared<failed_event>();
   tracker.add_write(write, 1);
   CHECK_THROWS_AS(tracker.wait_for_writes(), std::runtime_error);

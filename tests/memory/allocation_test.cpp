@@ -56,7 +56,7 @@ TEMPLATE_TEST_CASE("all bytes of a block can be written and read", "[allocation]
 
 TEMPLATE_TEST_CASE("a block has exactly the asked size, zero included", "[allocation]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
-  using allocation = ferry::allocation<TestType>;
+  using allocation = ferry::detail::allocation<TestType>;
   const allocation nothing("nothing", 0);
   CHECK(nothing.data() == nullptr);
   CHECK(nothing.bytes() == 0);
@@ -82,7 +82,7 @@ TEMPLATE_TEST_CASE("a block has exactly the asked size, zero included", "[alloca
 TEMPLATE_TEST_CASE("a block says how its memory was obtained", "[allocation]", ferry::device_space,
                    ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
   for (const std::size_t bytes : {page, 2 * huge}) {
-    const auto text = ferry::allocation<TestType>("block", bytes).describe();
+    const auto text = ferry::detail::allocation<TestType>("block", bytes).describe();
     CHECK_THAT(text, StartsWith(std::string(TestType::name) + ": ") && ContainsSubstring("memory"));
   }
 }
@@ -100,7 +100,7 @@ TEMPLATE_TEST_CASE("memory that can't be had is an error that names space, label
                                       ContainsSubstring(std::to_string(impossible))));
   // No page more fits behind these.
   for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - page, ~std::size_t{0} - huge})
-    CHECK_THROWS_MATCHES(ferry::allocation<TestType>("end", bytes), ferry::bad_alloc,
+    CHECK_THROWS_MATCHES(ferry::detail::allocation<TestType>("end", bytes), ferry::bad_alloc,
                          MessageMatches(ContainsSubstring(space) && ContainsSubstring("end") &&
                                         ContainsSubstring(std::to_string(bytes))));
   // The failure left nothing behind.
@@ -116,7 +116,7 @@ TEMPLATE_TEST_CASE("more memory than the machine has is refused, not promised", 
   const long long swap = number_in("/proc/meminfo", "SwapTotal:");
   if (memory < 0 || swap < 0) SKIP("the kernel does not say how much memory it has");
   const auto bytes = static_cast<std::size_t>(memory + swap) * 1024 + (std::size_t{1} << 32);
-  CHECK_THROWS_AS(ferry::allocation<TestType>("all and more", bytes), ferry::bad_alloc);
+  CHECK_THROWS_AS(ferry::detail::allocation<TestType>("all and more", bytes), ferry::bad_alloc);
 }
 
 }  // namespace ferry_test

@@ -15,7 +15,7 @@ namespace ferry_test {
 
 TEMPLATE_TEST_CASE("a block that came back is handed out again", "[block_cache]", ferry::pinned_space,
                    ferry::pageable_space) {
-  ferry::block_cache<TestType> cache;
+  ferry::detail::block_cache<TestType> cache;
   auto lease = cache.take(100000);
   void* const block = lease.get();
   std::memset(block, 1, 100000);
@@ -37,7 +37,7 @@ TEMPLATE_TEST_CASE("a block that came back is handed out again", "[block_cache]"
 
 TEMPLATE_TEST_CASE("a block has at least the asked size", "[block_cache]", ferry::pinned_space,
                    ferry::pageable_space) {
-  ferry::block_cache<TestType> cache;
+  ferry::detail::block_cache<TestType> cache;
   std::vector<std::shared_ptr<void>> leases;
   for (const std::size_t bytes :
        {0u, 1u, 4095u, 4096u, 4097u, 5000u, 65535u, 65537u, (1u << 20) + 1u, 3000001u}) {
@@ -52,7 +52,7 @@ TEMPLATE_TEST_CASE("a block has at least the asked size", "[block_cache]", ferry
 }
 
 TEST_CASE("copies of a lease share it; it comes back with the last of them", "[block_cache]") {
-  ferry::block_cache<ferry::pageable_space> cache;
+  ferry::detail::block_cache<ferry::pageable_space> cache;
   auto lease = cache.take(10000);
   void* block = lease.get();
   auto copy = lease;
@@ -65,7 +65,7 @@ TEST_CASE("copies of a lease share it; it comes back with the last of them", "[b
 }
 
 TEST_CASE("a lease may outlive its cache", "[block_cache]") {
-  std::optional<ferry::block_cache<ferry::pageable_space>> cache(std::in_place);
+  std::optional<ferry::detail::block_cache<ferry::pageable_space>> cache(std::in_place);
   auto lease = cache->take(10000);
   auto spare = cache->take(10000);
   spare.reset();
@@ -75,7 +75,7 @@ TEST_CASE("a lease may outlive its cache", "[block_cache]") {
 }
 
 TEST_CASE("several threads take from one cache", "[block_cache]") {
-  ferry::block_cache<ferry::pageable_space> cache;
+  ferry::detail::block_cache<ferry::pageable_space> cache;
   std::vector<int> wrong(4, 0);
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)

@@ -27,24 +27,25 @@ struct order_tag {
   static constexpr std::string_view name = "order_space";
 };
 using space = heap_space<order_tag>;
-using cache = ferry::block_cache<space>;
+using cache = ferry::detail::block_cache<space>;
 constexpr std::size_t size = 10000;
 
 /// Notes what a taker was put behind.
 struct order_log {
-  void operator()(ferry::event& before) { behind.push_back(&before); }
-  std::vector<ferry::event*> behind;
+  void operator()(ferry::detail::event& before) { behind.push_back(&before); }
+  std::vector<ferry::detail::event*> behind;
 };
 
-std::shared_ptr<manual_event> put_back(std::shared_ptr<void>& lease, ferry::instance_id who) {
+std::shared_ptr<manual_event> put_back(std::shared_ptr<void>& lease, ferry::detail::instance_id who) {
   auto work = std::make_shared<manual_event>();
-  REQUIRE(ferry::release_behind(lease, work, who));
+  REQUIRE(ferry::detail::release_behind(lease, work, who));
   CHECK(lease == nullptr);
   return work;
 }
 
 /// Blocks of `pool` that are in flight, as many as it lets be, each by an instance of its own from `who` on.
-std::vector<std::shared_ptr<manual_event>> fill(cache& pool, std::size_t count, ferry::instance_id who) {
+std::vector<std::shared_ptr<manual_event>> fill(cache& pool, std::size_t count,
+                                                ferry::detail::instance_id who) {
   std::vector<std::shared_ptr<void>> leases;
   for (std::size_t i = 0; i < count; ++i) leases.push_back(pool.take(size));
   std::vector<std::shared_ptr<manual_event>> work;
@@ -100,7 +101,7 @@ TEST_CASE("a block without an event behind it is anybody's", "[block_order]") {
   order_log order;
   auto lease = pool.take(size, 7, order);
   void* const block = lease.get();
-  CHECK(ferry::release_behind(lease, nullptr, 7));
+  CHECK(ferry::detail::release_behind(lease, nullptr, 7));
   lease = pool.take(size);
   CHECK(lease.get() == block);
   lease.reset();
@@ -131,8 +132,8 @@ TEST_CASE("detached calls in a loop use a bounded number of blocks", "[block_ord
   std::set<void*> seen;
   std::vector<std::shared_ptr<manual_event>> work;
   order_log order;
-  for (ferry::instance_id call = 0; call < 200; ++call) {
-    const ferry::instance_id who = one_instance ? 1 : call;
+  for (ferry::detail::instance_id call = 0; call < 200; ++call) {
+    const ferry::detail::instance_id who = one_instance ? 1 : call;
     auto first = pool.take(size, who, order), second = pool.take(size / 2, who, order);
     seen.insert(first.get());
     seen.insert(second.get());
@@ -176,8 +177,8 @@ TEST_CASE("a block that several instances used is free when all of them have end
   void* const block = lease.get();
   auto copy = lease, third = lease;
   const auto first = std::make_shared<manual_event>(), second = std::make_shared<manual_event>();
-  CHECK(ferry::release_behind(copy, first, 1));
-  CHECK(ferry::release_behind(third, second, 2));
+  CHECK(ferry::detail::release_behind(copy, first, 1));
+  CHECK(ferry::detail::release_behind(third, second, 2));
   order_log order;
   auto other = pool.take(size, 1, order);  // still on loan
   CHECK(other.get() != block);
@@ -199,7 +200,7 @@ TEST_CASE("a taker that can't be ordered leaves the block and its work in the ca
   cache pool;
   const auto work = fill(pool, cache::in_flight_limit, 1);
   const auto before = ferry::memory_statistics<space>();
-  CHECK_THROWS_AS(pool.take(size, 100, [](ferry::event&) { throw std::runtime_error("no"); }),
+  CHECK_THROWS_AS(pool.take(size, 100, [](ferry::detail::event&) { throw std::runtime_error("no"); }),
                   std::runtime_error);
   CHECK(ferry::memory_statistics<space>().reserved == before.reserved);
   CHECK(ferry::trim<space>() == 0);
@@ -218,7 +219,7 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
   end_of_cache.get();
   CHECK(ferry::memory_statistics<space>().count == 1);
   const auto last = std::make_shared<manual_event>();
-  auto end_of_lease = std::async(std::launch::async, [&] { ferry::release_behind(late, last, 1); });
+  auto end_of_lease = std::async(std::launch::async, [&] { ferry::detail::release_behind(late, last, 1); });
   while (last->waits == 0) std::this_thread::yield();
   CHECK(ferry::memory_statistics<space>().count == 1);
   last->end();
@@ -228,10 +229,10 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
 
 TEST_CASE("only leases can be released behind an event", "[block_order]") {
   std::shared_ptr<void> other = std::make_shared<int>(3);
-  CHECK_FALSE(ferry::release_behind(other, nullptr, 1));
+  CHECK_FALSE(ferry::detail::release_behind(other, nullptr, 1));
   CHECK(other != nullptr);
   std::shared_ptr<void> nothing;
-  CHECK_FALSE(ferry::release_behind(nothing, nullptr, 1));
+  CHECK_FALSE(ferry::detail::release_behind(nothing, nullptr, 1));
 }
 
 TEST_CASE("blocks are little larger than what is asked for", "[block_order]") {
@@ -248,7 +249,8 @@ TEST_CASE("blocks are little larger than what is asked for", "[block_order]") {
   for (std::size_t bits = 12; bits < 62; ++bits)
     CHECK(cache::block_bytes(std::size_t{1} << bits) == std::size_t{1} << bits);
   CHECK(cache::block_bytes(~std::size_t{0}) == ~std::size_t{0});
-  CHECK_THROWS_AS(ferry::block_cache<ferry::pageable_space>{}.take(~std::size_t{0} - 5), ferry::bad_alloc);
+  CHECK_THROWS_AS(ferry::detail::block_cache<ferry::pageable_space>{}.take(~std::size_t{0} - 5),
+                  ferry::bad_alloc);
 }
 
 }  // namespace ferry_test

@@ -86,17 +86,17 @@ TEMPLATE_TEST_CASE("a tensor that would pass its space's budget is refused, and 
 
 TEST_CASE("a budget first takes the idle blocks of the pools, as many as it needs", "[budget]") {
   using space = heap_space<pool_tag>;
-  ferry::block_cache<space> cache;
+  ferry::detail::block_cache<space> cache;
   { const auto first = cache.take(4096), second = cache.take(8192); }
   ferry::set_memory_budget<space>(16384);
   CHECK(ferry::memory_statistics<space>().reserved == 12288);
-  const ferry::allocation<space> table("table", 5000);
+  const ferry::detail::allocation<space> table("table", 5000);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
   CHECK(ferry::memory_statistics<space>().current == 9096);
   // What can never fit takes nothing away.
-  CHECK_THROWS_AS(ferry::allocation<space>("never", 16385), ferry::budget_exceeded);
+  CHECK_THROWS_AS(ferry::detail::allocation<space>("never", 16385), ferry::budget_exceeded);
   CHECK(ferry::memory_statistics<space>().reserved == 4096);
-  const ferry::allocation<space> rest("rest", 16384 - 5000);
+  const ferry::detail::allocation<space> rest("rest", 16384 - 5000);
   CHECK(ferry::memory_statistics<space>().reserved == 0);
   CHECK_THROWS_AS(cache.take(1), ferry::budget_exceeded);
 }
@@ -110,7 +110,7 @@ TEST_CASE("threads that allocate at the same time stay inside of the budget toge
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([&] {
-      std::vector<ferry::allocation<space>> held;
+      std::vector<ferry::detail::allocation<space>> held;
       for (int i = 0; i < 400; ++i) {
         try {
           held.emplace_back("block", std::size_t{100});
@@ -136,13 +136,13 @@ TEST_CASE("an allocation that is still being made has its share of the budget", 
   using space = heap_space<gate_tag>;
   ferry::set_memory_budget<space>(1000);
   space::gate = true;
-  auto first = std::async(std::launch::async, [] { return ferry::allocation<space>("first", 600); });
+  auto first = std::async(std::launch::async, [] { return ferry::detail::allocation<space>("first", 600); });
   while (space::used == 0) std::this_thread::yield();
   CHECK(ferry::memory_statistics<space>().current == 0);
   bool refused = false;
   auto second = std::async(std::launch::async, [&refused] {
     try {
-      const ferry::allocation<space> late("second", 401);
+      const ferry::detail::allocation<space> late("second", 401);
     } catch (const ferry::budget_exceeded&) {
       refused = true;
     }
@@ -153,39 +153,40 @@ TEST_CASE("an allocation that is still being made has its share of the budget", 
   second.get();
   CHECK(refused);
   CHECK(first.get().bytes() == 600);
-  const ferry::allocation<space> fits("fits", 1000);
+  const ferry::detail::allocation<space> fits("fits", 1000);
   CHECK(ferry::memory_statistics<space>().peak == 1000);
 }
 
 TEST_CASE("where the system has no memory left, idle blocks are given back before it is said", "[budget]") {
   using space = heap_space<short_tag>;
-  ferry::block_cache<space> cache, other;
+  ferry::detail::block_cache<space> cache, other;
   space::limit = 20000;
   { const auto first = cache.take(8192), second = other.take(8192); }
-  const ferry::allocation<space> table("table", 15000);
+  const ferry::detail::allocation<space> table("table", 15000);
   CHECK(ferry::memory_statistics<space>().reserved == 0);
-  CHECK_THROWS_MATCHES(ferry::allocation<space>("large", 6000), ferry::bad_alloc,
+  CHECK_THROWS_MATCHES(ferry::detail::allocation<space>("large", 6000), ferry::bad_alloc,
                        MessageMatches(ContainsSubstring("no heap left for 'ferry::large'") &&
                                       ContainsSubstring("15000 bytes of short_space are held") &&
                                       ContainsSubstring("0 of them idle")));
-  const ferry::allocation<space> fits("fits", 5000);
+  const ferry::detail::allocation<space> fits("fits", 5000);
   CHECK(ferry::memory_statistics<space>().current == 20000);
 }
 
 TEST_CASE("blocks in ticket_state are waited for only where memory is short and no other is idle",
           "[budget]") {
   using space = heap_space<waiting_tag>;
-  ferry::block_cache<space> cache;
+  ferry::detail::block_cache<space> cache;
   const auto work = std::make_shared<manual_event>();
   auto busy = cache.take(8192);
   auto idle = cache.take(4096);
-  CHECK(ferry::release_behind(busy, work, 1));
+  CHECK(ferry::detail::release_behind(busy, work, 1));
   idle.reset();
   ferry::set_memory_budget<space>(16384);
-  const ferry::allocation<space> first("first", 8000);  // the idle block will do
+  const ferry::detail::allocation<space> first("first", 8000);  // the idle block will do
   CHECK(work->waits == 0);
   CHECK(ferry::memory_statistics<space>().reserved == 8192);
-  auto second = std::async(std::launch::async, [] { return ferry::allocation<space>("second", 8000); });
+  auto second =
+      std::async(std::launch::async, [] { return ferry::detail::allocation<space>("second", 8000); });
   while (work->waits == 0) std::this_thread::yield();
   CHECK(ferry::memory_statistics<space>().current == 16192);
   work->end();

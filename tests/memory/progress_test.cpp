@@ -61,12 +61,14 @@ struct refusal {
 struct allocating_counter {
   void operator()(const ferry::progress&) const {
     ++*calls;
-    const ferry::allocation<ferry::pageable_space> note("note", 100);
+    const ferry::detail::allocation<ferry::pageable_space> note("note", 100);
   }
   int* calls;
 };
 
-void allocate_elsewhere() { const ferry::allocation<ferry::pageable_space> other("other thread's", 5000); }
+void allocate_elsewhere() {
+  const ferry::detail::allocation<ferry::pageable_space> other("other thread's", 5000);
+}
 
 }  // namespace
 
@@ -95,13 +97,13 @@ TEST_CASE("only this thread's allocations are reported, and only while somebody 
   CHECK(heard.seen.empty());
   {
     listener inner;
-    const ferry::allocation<ferry::pageable_space> both("both", 5000);
+    const ferry::detail::allocation<ferry::pageable_space> both("both", 5000);
     CHECK(inner.seen.size() == 1);
     CHECK(heard.seen.size() == 1);
   }
-  const ferry::allocation<ferry::pageable_space> outer("outer", 5000);
+  const ferry::detail::allocation<ferry::pageable_space> outer("outer", 5000);
   CHECK(heard.seen.size() == 2);
-  const ferry::allocation<ferry::pageable_space> nothing("nothing", 0);
+  const ferry::detail::allocation<ferry::pageable_space> nothing("nothing", 0);
   CHECK(heard.seen.size() == 2);
 }
 
@@ -120,7 +122,7 @@ TEMPLATE_TEST_CASE("what the observer throws ends the allocation without a trace
 TEST_CASE("an observer may allocate", "[progress]") {
   int calls = 0;
   const ferry::allocation_progress watch(allocating_counter{&calls});
-  const ferry::allocation<ferry::pageable_space> watched("watched", 100);
+  const ferry::detail::allocation<ferry::pageable_space> watched("watched", 100);
   CHECK(calls == 1);
 }
 

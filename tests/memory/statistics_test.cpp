@@ -19,7 +19,7 @@ namespace ferry_test {
 namespace {
 
 /// Made before Kokkos::initialize, freed after Kokkos::finalize.
-const ferry::allocation<ferry::pageable_space> of_all_times("of all times", 12345);
+const ferry::detail::allocation<ferry::pageable_space> of_all_times("of all times", 12345);
 
 template <class Space>
 std::optional<ferry::label_statistics> labelled(const std::string& label) {
@@ -74,9 +74,9 @@ TEMPLATE_TEST_CASE("tensors of every space are counted, with their labels", "[st
 TEST_CASE("the peak is the largest that was held at one time, until it is reset", "[statistics]") {
   using space = heap_space<counted_tag>;
   CHECK(ferry::memory_statistics<space>().peak == 0);
-  ferry::allocation<space> first("a", 100);
-  { const ferry::allocation<space> second("b", 50); }
-  const ferry::allocation<space> third("b", 30);
+  ferry::detail::allocation<space> first("a", 100);
+  { const ferry::detail::allocation<space> second("b", 50); }
+  const ferry::detail::allocation<space> third("b", 30);
   auto seen = ferry::memory_statistics<space>();
   CHECK(seen.current == 130);
   CHECK(seen.peak == 150);
@@ -90,7 +90,7 @@ TEST_CASE("the peak is the largest that was held at one time, until it is reset"
   // Moving neither frees nor counts twice; assigning frees what was there.
   auto moved = std::move(first);
   CHECK(ferry::memory_statistics<space>().current == 130);
-  moved = ferry::allocation<space>("c", 7);
+  moved = ferry::detail::allocation<space>("c", 7);
   seen = ferry::memory_statistics<space>();
   CHECK(seen.current == 37);
   CHECK(seen.count == 2);
@@ -105,8 +105,8 @@ TEST_CASE("the peak is the largest that was held at one time, until it is reset"
 TEST_CASE("an allocation that fails leaves no trace", "[statistics]") {
   using space = heap_space<failing_tag>;
   space::limit = 1000;
-  const ferry::allocation<space> held("held", 600);
-  CHECK_THROWS_AS(ferry::allocation<space>("too much", 500), ferry::bad_alloc);
+  const ferry::detail::allocation<space> held("held", 600);
+  CHECK_THROWS_AS(ferry::detail::allocation<space>("too much", 500), ferry::bad_alloc);
   const auto seen = ferry::memory_statistics<space>();
   CHECK(seen.current == 600);
   CHECK(seen.peak == 600);
@@ -119,7 +119,7 @@ TEST_CASE("what lies idle in a pool is held and reserved; trim gives it back", "
   using space = ferry::pinned_space;
   ferry::trim();
   const auto before = ferry::memory_statistics<space>();
-  ferry::block_cache<space> cache;
+  ferry::detail::block_cache<space> cache;
   constexpr std::size_t size = 3 << 20;
   auto first = cache.take(size);
   auto second = cache.take(size);
@@ -165,7 +165,7 @@ TEST_CASE("several threads allocate and free; the books stay right", "[statistic
   std::vector<std::thread> workers;
   for (int t = 0; t < 4; ++t)
     workers.emplace_back([t] {
-      std::vector<ferry::allocation<space>> held;
+      std::vector<ferry::detail::allocation<space>> held;
       for (int i = 0; i < 500; ++i) {
         held.emplace_back("label " + std::to_string(i % 3), static_cast<std::size_t>(1 + t));
         if (held.size() > 5) held.erase(held.begin());
@@ -183,8 +183,8 @@ TEST_CASE("several threads allocate and free; the books stay right", "[statistic
 
 TEST_CASE("labels that are never used again are not remembered for ever", "[statistics]") {
   using space = heap_space<many_tag>;
-  const ferry::allocation<space> first("kept", 1);
-  for (int i = 0; i < 5000; ++i) const ferry::allocation<space> one("batch " + std::to_string(i), 8);
+  const ferry::detail::allocation<space> first("kept", 1);
+  for (int i = 0; i < 5000; ++i) const ferry::detail::allocation<space> one("batch " + std::to_string(i), 8);
   CHECK(ferry::memory_by_label<space>().size() <= 300);
   CHECK(labelled<space>("ferry::kept")->current == 1);
   CHECK(ferry::memory_statistics<space>().total_count == 5001);

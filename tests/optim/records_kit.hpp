@@ -11,7 +11,7 @@ namespace ferry_test {
 
 /// The elements of one part of every record, row by row.
 template <class Records, class T, class Space>
-std::vector<T> part_of(const Records& records, const ferry::array_ref<T, Space>& part) {
+std::vector<T> part_of(const Records& records, const ferry::detail::array_ref<T, Space>& part) {
   const auto bytes = take(records.bytes());
   const auto offset =
       static_cast<std::size_t>(reinterpret_cast<const std::byte*>(part.data) - records.bytes().data());
@@ -25,7 +25,8 @@ std::vector<T> part_of(const Records& records, const ferry::array_ref<T, Space>&
 
 /// Puts values there.
 template <class Records, class T, class Space>
-void put_part(Records& records, const ferry::array_ref<T, Space>& part, const std::vector<T>& values) {
+void put_part(Records& records, const ferry::detail::array_ref<T, Space>& part,
+              const std::vector<T>& values) {
   auto bytes = take(records.bytes());
   const auto offset =
       static_cast<std::size_t>(reinterpret_cast<const std::byte*>(part.data) - records.bytes().data());

@@ -123,7 +123,7 @@ TEST_CASE("the arrays of a plan lie in its workspace", "[plan][workspace]") {
 }
 
 TEST_CASE("a plan's arrays are not handed out for another space", "[plan]") {
-  const auto storage = std::make_shared<ferry::plan_storage>();
+  const auto storage = std::make_shared<ferry::detail::plan_storage>();
   storage->backend = "far";
   storage->space = ferry::device_space::name;
   const ferry::row_plan plan(storage);
@@ -141,7 +141,7 @@ TEST_CASE("a plan's arrays are not handed out for another space", "[plan]") {
 }
 
 TEST_CASE("a view of a plan keeps its arrays, and its reader comes after the plan's making", "[plan]") {
-  class late_write final : public ferry::event {
+  class late_write final : public ferry::detail::event {
    public:
     explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
     void wait() override {
@@ -154,7 +154,7 @@ TEST_CASE("a view of a plan keeps its arrays, and its reader comes after the pla
     std::function<void()> work_;
   };
   std::int64_t order[] = {-1, -1};
-  auto storage = std::make_shared<ferry::plan_storage>();
+  auto storage = std::make_shared<ferry::detail::plan_storage>();
   storage->positions = 2;
   storage->order = order;
   storage->on_host = true;
@@ -163,7 +163,7 @@ TEST_CASE("a view of a plan keeps its arrays, and its reader comes after the pla
     order[0] = 1;
     order[1] = 0;
   });
-  const std::weak_ptr<ferry::plan_storage> watched = storage;
+  const std::weak_ptr<ferry::detail::plan_storage> watched = storage;
   ferry::row_plan plan(std::move(storage));
   auto view = plan.order<ferry::pageable_space>();
   plan = {};

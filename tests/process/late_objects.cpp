@@ -12,7 +12,7 @@
 namespace {
 
 using exec_space = Kokkos::DefaultExecutionSpace;
-using engine = ferry::engine<ferry::execution_backend<exec_space>>;
+using engine = ferry::detail::engine<ferry::execution_backend<exec_space>>;
 
 void require(bool holds, const char* what) {
   if (holds) return;

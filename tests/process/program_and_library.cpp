@@ -36,7 +36,8 @@ int main(int argc, char** argv) {
   FERRY_TEST_CHECK(refused);
   ferry::set_memory_budget<pageable_space>(0);
   FERRY_TEST_CHECK(library.fits(1001));
-  FERRY_TEST_CHECK(library.engine() == ferry::engine<ferry::execution_backend<exec_space>>::get().get());
+  FERRY_TEST_CHECK(library.engine() ==
+                   ferry::detail::engine<ferry::execution_backend<exec_space>>::get().get());
   library.set_call_us(3.25);
   FERRY_TEST_CHECK(ferry::current_profile(exec_space{}).call_us == 3.25);
   std::string message;

@@ -104,8 +104,8 @@ inline constexpr arrangement arrangements[] = {arrangement::row_major,  arrangem
 
 /// The array of this layout in the memory of a tensor.
 template <class T, class Space>
-ferry::array_ref<T, Space> array_in(ferry::tensor<T, Space>& memory, const layout& where) {
-  ferry::array_ref<T, Space> made;
+ferry::detail::array_ref<T, Space> array_in(ferry::tensor<T, Space>& memory, const layout& where) {
+  ferry::detail::array_ref<T, Space> made;
   made.data = memory.data() + where.first;
   made.rank = where.rank;
   made.extents = where.extents;

@@ -15,7 +15,7 @@ namespace ferry_test {
 namespace {
 
 /// The end of a kernel that has ended, has failed or goes on; notes which thread asks.
-class fake_end final : public ferry::event {
+class fake_end final : public ferry::detail::event {
  public:
   enum class fate { goes_on, ended, failed };
   std::atomic<fate> now{fate::goes_on};

@@ -163,7 +163,7 @@ TEST_CASE("tables of 8-bit rows take slices", "[slice]") {
 
 TEST_CASE("host code comes after the work that is in ticket_state on any part of a slice's tensor",
           "[slice]") {
-  class late_write final : public ferry::event {
+  class late_write final : public ferry::detail::event {
    public:
     explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
     void wait() override {

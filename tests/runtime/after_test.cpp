@@ -29,7 +29,7 @@ struct slow_successor {
 
 namespace {
 
-class late_write final : public ferry::event {
+class late_write final : public ferry::detail::event {
  public:
   explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
   void wait() override {
@@ -44,7 +44,7 @@ class late_write final : public ferry::event {
   std::function<void()> work_;
 };
 
-ferry::ticket ticket_of(std::shared_ptr<ferry::event> done) {
+ferry::ticket ticket_of(std::shared_ptr<ferry::detail::event> done) {
   ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
   state->done = std::move(done);
   return ferry::ticket(std::move(state));
@@ -82,7 +82,7 @@ TEST_CASE("host code comes after a ticket, a future and a plan", "[after]") {
   const auto first = ends(1), second = ends(2), third = ends(3);
   const auto ticket = ticket_of(first);
   ferry::future<int> future(ticket_of(second), 5);
-  const auto storage = std::make_shared<ferry::plan_storage>();
+  const auto storage = std::make_shared<ferry::detail::plan_storage>();
   storage->made = third;
   const ferry::row_plan plan(storage);
   ferry::after(exec, ticket);

@@ -24,7 +24,7 @@ struct captured_work {
   ferry::ticket capture() {
     ferry::detail::ticket_state_handle state(new ferry::detail::ticket_state);
     state->resources.push_back(resource);
-    state->mark = [this]() -> ferry::event_handle {
+    state->mark = [this]() -> ferry::detail::event_handle {
       if (capturing) throw ferry::invalid_argument("still being captured");
       marks.push_back(std::make_shared<manual_event>());
       marks.back()->end();

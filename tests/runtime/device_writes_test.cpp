@@ -14,7 +14,7 @@ namespace ferry_test {
 
 namespace {
 
-class late_write final : public ferry::event {
+class late_write final : public ferry::detail::event {
  public:
   explicit late_write(std::function<void()> work) : work_(std::move(work)) {}
   void wait() override {

@@ -10,14 +10,14 @@
 namespace ferry_test {
 
 TEST_CASE("scratch memory of detached work goes back at once, all else when the work has ended", "[engine]") {
-  const auto engine = ferry::engine<ferry::execution_backend<exec_space>>::get();
+  const auto engine = ferry::detail::engine<ferry::execution_backend<exec_space>>::get();
   engine->reap();
   ferry::trim();
-  const auto never = [](ferry::event&) { FAIL("nothing to get behind"); };
+  const auto never = [](ferry::detail::event&) { FAIL("nothing to get behind"); };
   const auto work = std::make_shared<manual_event>();
   const auto other = std::make_shared<int>(3);
   constexpr std::size_t size = 100000;
-  constexpr ferry::instance_id who = 1ull << 60;
+  constexpr ferry::detail::instance_id who = 1ull << 60;
   std::shared_ptr<void> scratch = engine->device_scratch(size, who, never);
   void* const block = scratch.get();
   note_use(scratch, work, who);

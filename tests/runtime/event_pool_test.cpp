@@ -20,7 +20,7 @@ struct counted_event {
   static inline int made = 0;
 };
 
-using pool = ferry::event_pool<counted_event, 1>;
+using pool = ferry::detail::event_pool<counted_event, 1>;
 
 }  // namespace
 
@@ -41,8 +41,8 @@ TEST_CASE("an event that was dropped is leased again", "[event_pool]") {
 
 TEST_CASE("events are made by the batch", "[event_pool]") {
   counted_event::made = 0;
-  ferry::event_pool<counted_event, 10> events;
-  std::vector<ferry::event_pool<counted_event, 10>::lease> out;
+  ferry::detail::event_pool<counted_event, 10> events;
+  std::vector<ferry::detail::event_pool<counted_event, 10>::lease> out;
   for (int i = 0; i < 10; ++i) out.push_back(events.take());
   CHECK(counted_event::made == 10);
   out.push_back(events.take());
@@ -60,7 +60,7 @@ TEST_CASE("leases outlive their pool", "[event_pool]") {
 }
 
 TEST_CASE("no two threads have one event at a time", "[event_pool]") {
-  ferry::event_pool<int> events;
+  ferry::detail::event_pool<int> events;
   std::vector<std::jthread> threads;
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&events] {

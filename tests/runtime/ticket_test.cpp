@@ -21,7 +21,7 @@ namespace ferry_test {
 namespace {
 
 /// Work that ends when the test says so, and counts who waited for it.
-class scripted_event final : public ferry::event {
+class scripted_event final : public ferry::detail::event {
  public:
   void wait() override {
     ++waits;

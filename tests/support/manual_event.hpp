@@ -7,7 +7,7 @@
 namespace ferry_test {
 
 /// An event that the test ends by hand, and that counts who waited for it and who asked.
-class manual_event final : public ferry::event {
+class manual_event final : public ferry::detail::event {
  public:
   void wait() override {
     ++waits;

@@ -32,8 +32,8 @@ struct ferry::array_traits<ferry_test::pitched_image> {
 
  private:
   template <class T>
-  static ferry::array_ref<T, memory_space> made(T* data, const ferry_test::pitched_image& image) {
-    ferry::array_ref<T, memory_space> ref;
+  static ferry::detail::array_ref<T, memory_space> made(T* data, const ferry_test::pitched_image& image) {
+    ferry::detail::array_ref<T, memory_space> ref;
     ref.data = data;
     ref.rank = 2;
     ref.extents = {static_cast<std::int64_t>(image.rows), static_cast<std::int64_t>(image.width)};

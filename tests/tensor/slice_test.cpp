@@ -102,7 +102,8 @@ TEMPLATE_TEST_CASE("a slice is some of the rows, under the tensor's name", "[sli
   CHECK(converted.data() == of_const.data());
   CHECK(of_const.accesses() == table.accesses());
   const auto ref = ferry::make_ref(of_const);
-  STATIC_CHECK(std::is_same_v<std::remove_cv_t<decltype(ref)>, ferry::array_ref<const float, TestType>>);
+  STATIC_CHECK(
+      std::is_same_v<std::remove_cv_t<decltype(ref)>, ferry::detail::array_ref<const float, TestType>>);
   CHECK(ref.rows() == 6);
   CHECK(ref.is_contiguous());
   CHECK(ref.describe() == "'weights' [6 x 3 x 4] in " + std::string(TestType::name));

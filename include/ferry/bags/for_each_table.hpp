@@ -21,9 +21,9 @@ namespace ferry {
 /// for_each_table. The tables must outlive it and the work on it.
 template <class T, class Space>
 struct table_list {
-  using value_type = T;                     ///< const elements
-  using memory_space = Space;               ///< of all tables
-  std::vector<array_ref<T, Space>> tables;  ///< in the order in which they were given
+  using value_type = T;                             ///< const elements
+  using memory_space = Space;                       ///< of all tables
+  std::vector<detail::array_ref<T, Space>> tables;  ///< in the order in which they were given
 };
 
 /// The tables as one argument of gather_bags, which pools the bags of all of them in one launch.

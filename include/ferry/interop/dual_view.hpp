@@ -44,12 +44,12 @@ struct array_traits<Dual> {
   using value_type = typename side::value_type;
   using memory_space = typename side::memory_space;
   static constexpr std::size_t static_width = side::static_width;
-  static array_ref<value_type, memory_space> ref(Dual& array) {
+  static detail::array_ref<value_type, memory_space> ref(Dual& array) {
     detail::require_synced(array);
     if constexpr (!std::is_const_v<value_type>) array.modify_device();
     return side::ref(array.view_device());
   }
-  static array_ref<const value_type, memory_space> ref(const Dual& array) {
+  static detail::array_ref<const value_type, memory_space> ref(const Dual& array) {
     detail::require_synced(array);
     return detail::read_only(side::ref(array.view_device()));
   }

@@ -105,8 +105,8 @@ struct array_traits<Span> {
   using value_type = typename Span::element_type;
   using memory_space = decltype(detail::mdspan_space<Span>());
   static constexpr std::size_t static_width = detail::mdspan_width<Span>();
-  static array_ref<value_type, memory_space> ref(const Span& array) {
-    array_ref<value_type, memory_space> made;
+  static detail::array_ref<value_type, memory_space> ref(const Span& array) {
+    detail::array_ref<value_type, memory_space> made;
     made.data = static_cast<value_type*>(array.data_handle());  // Kokkos' handles count their uses
     made.label = "mdspan";
     made.rank = Span::rank();

@@ -63,7 +63,9 @@ class read_only_tensor {
   /// A view for kernels; the tensor must outlive their work.
   [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept { return array_.view(); }
   /// Reads in flight, which verbs record; null for an empty handle.
-  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return array_.accesses(); }
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept {
+    return array_.accesses();
+  }
   /// The tensor, for functions that take a const one.
   [[nodiscard]] const tensor<T, Space, Extents>& as_tensor() const noexcept { return array_; }
 
@@ -79,7 +81,7 @@ struct array_traits<read_only_tensor<T, Space, Extents>> {
   using value_type = const T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
-  static array_ref<const T, Space> ref(const read_only_tensor<T, Space, Extents>& array) {
+  static detail::array_ref<const T, Space> ref(const read_only_tensor<T, Space, Extents>& array) {
     return array_traits<tensor<T, Space, Extents>>::ref(array.as_tensor());
   }
   /// @}

@@ -155,7 +155,8 @@ class checkpoint {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return ferry::detail::ticket_of(core_->save_in_background(options), engine<backend>::get());
+    return ferry::detail::ticket_of(core_->save_in_background(options),
+                                    ferry::detail::engine<backend>::get());
   }
 
   /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options

@@ -45,7 +45,7 @@ class file_table {
         pages_(std::move(pages)),
         data_(reinterpret_cast<const T*>(pages_->data() + stored.offset)),
         offset_(static_cast<std::size_t>(stored.offset)),
-        accesses_(std::make_shared<access_tracker>()) {
+        accesses_(std::make_shared<ferry::detail::access_tracker>()) {
     if (ferry::detail::is_read_at_random(pages_->bytes(), shape_.width() * sizeof(T)))
       pages_->read_at_random();
   }
@@ -102,7 +102,9 @@ class file_table {
   /// A view for kernels that reach pageable memory.
   [[nodiscard]] tensor_view<const T, pageable_space> view() const noexcept { return {data_, shape_}; }
   /// Reads in flight, which verbs record.
-  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
+  [[nodiscard]] const std::shared_ptr<ferry::detail::access_tracker>& accesses() const noexcept {
+    return accesses_;
+  }
 
  private:
   std::shared_ptr<const std::string> label_;
@@ -110,7 +112,7 @@ class file_table {
   std::shared_ptr<const ferry::detail::mapping> pages_;
   const T* data_ = nullptr;
   std::size_t offset_ = 0;  ///< in the file
-  std::shared_ptr<access_tracker> accesses_;
+  std::shared_ptr<ferry::detail::access_tracker> accesses_;
 };
 
 }  // namespace ferry::io
@@ -146,7 +148,7 @@ struct array_traits<io::file_table<T>> {
   using value_type = const T;
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = dyn;
-  static array_ref<const T, pageable_space> ref(const io::file_table<T>& array) {
+  static detail::array_ref<const T, pageable_space> ref(const io::file_table<T>& array) {
     auto made = detail::dense_ref<const T, pageable_space>(array.data(), array);
     made.accesses = array.accesses();
     return made;

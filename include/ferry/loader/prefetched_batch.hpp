@@ -51,7 +51,7 @@ class prefetched_batch {
 
  private:
   template <std::size_t I, class In>
-  [[nodiscard]] auto slice(std::byte* memory, const std::shared_ptr<access_tracker>& accesses) const {
+  [[nodiscard]] auto slice(std::byte* memory, const std::shared_ptr<detail::access_tracker>& accesses) const {
     using element = std::tuple_element_t<I, std::tuple<T...>>;
     const detail::slot_field& field = layout_->fields[I];
     return tensor_slice<element, In>(field.label, reinterpret_cast<element*>(memory + field.offset),

@@ -71,8 +71,8 @@ struct default_state<rowwise_int8_tensor<Space>> {
 
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
-state<Rule, StateType, Space> state_of(const Rule& rule, const array_label& label, std::int64_t rows,
-                                       std::int64_t width) {
+state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
+                                       std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> made;

@@ -65,16 +65,16 @@ class records : public step_counted<Rule, Space> {
   /// @}
 
   /// The weights, rows() x width(): an argument of every verb that takes an array of rows.
-  [[nodiscard]] array_ref<T, Space> table() { return part<T>(0, width_, ""); }
+  [[nodiscard]] ferry::detail::array_ref<T, Space> table() { return part<T>(0, width_, ""); }
   /// Number of fields that the rule's options use.
   [[nodiscard]] int fields() const { return fields_; }
   /// Active field i, rows() x width(), for i in [0, fields()).
-  [[nodiscard]] array_ref<StateType, Space> field(int i) { return field_ref(i); }
+  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field(int i) { return field_ref(i); }
   /// torch.optim's name of active field i.
   [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
   /// The active field or the row field (rows() x 1) with torch.optim's name, such as "exp_avg". Throws
   /// invalid_argument where there is none.
-  [[nodiscard]] array_ref<StateType, Space> field(std::string_view name) {
+  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field(std::string_view name) {
     for (int i = 0; i < fields_; ++i)
       if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);
     for (int i = 0; i < row_fields; ++i)
@@ -85,10 +85,10 @@ class records : public step_counted<Rule, Space> {
   /// Arrays of the fields and of the row fields, and the setters of their names; for the verbs and
   /// make_records.
   /// @{
-  [[nodiscard]] array_ref<StateType, Space> field_ref(int i) {
+  [[nodiscard]] ferry::detail::array_ref<StateType, Space> field_ref(int i) {
     return part<StateType>(offset_of(i), width_, names_.at(static_cast<std::size_t>(i)));
   }
-  [[nodiscard]] array_ref<StateType, Space> row_field_ref(int i) {
+  [[nodiscard]] ferry::detail::array_ref<StateType, Space> row_field_ref(int i) {
     return part<StateType>(offset_of(fields_) + static_cast<std::size_t>(i) * sizeof(StateType), 1,
                            row_names_.at(static_cast<std::size_t>(i)));
   }
@@ -109,8 +109,9 @@ class records : public step_counted<Rule, Space> {
     return padded(width_ * sizeof(T)) + static_cast<std::size_t>(i) * padded(width_ * sizeof(StateType));
   }
   template <class Element>
-  array_ref<Element, Space> part(std::size_t offset, std::size_t width, std::string_view name) {
-    array_ref<Element, Space> made;
+  ferry::detail::array_ref<Element, Space> part(std::size_t offset, std::size_t width,
+                                                std::string_view name) {
+    ferry::detail::array_ref<Element, Space> made;
     made.data = bytes_.data() == nullptr ? nullptr : reinterpret_cast<Element*>(bytes_.data() + offset);
     made.rank = 2;
     made.extents = {static_cast<std::int64_t>(rows()), static_cast<std::int64_t>(width)};

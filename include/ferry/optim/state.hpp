@@ -92,8 +92,8 @@ class state : public step_counted<Rule, Space> {
 
   /// The fields as the verbs take them.
   /// @{
-  [[nodiscard]] array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }
-  [[nodiscard]] array_ref<T, Space> row_field_ref(int i) { return make_ref(row_field_at(i)); }
+  [[nodiscard]] ferry::detail::array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }
+  [[nodiscard]] ferry::detail::array_ref<T, Space> row_field_ref(int i) { return make_ref(row_field_at(i)); }
   /// @}
 
  private:

@@ -80,7 +80,7 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
     const Indices& indices, const Grads& grads, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, RecordRule>();
-  detail::require_row_verb<Exec, array_ref<T, Space>, Indices, Grads, chosen, true, true>();
+  detail::require_row_verb<Exec, detail::array_ref<T, Space>, Indices, Grads, chosen, true, true>();
   return detail::step_rows<chosen>(exec, rule, records.table(), records, detail::rows_named_by(indices),
                                    detail::read_only(make_ref(grads)));
 }

@@ -50,7 +50,7 @@ class row_plan {
   /// A plan of no indices.
   row_plan() = default;
   /// For make_plan.
-  explicit row_plan(std::shared_ptr<plan_storage> storage) : storage_(std::move(storage)) {}
+  explicit row_plan(std::shared_ptr<detail::plan_storage> storage) : storage_(std::move(storage)) {}
 
   /// Number of indices of the batch.
   [[nodiscard]] std::int64_t positions() const { return storage_ ? storage_->positions : 0; }
@@ -82,29 +82,29 @@ class row_plan {
   /// @{
   template <class Space = void>
   [[nodiscard]] auto order() const {
-    return array<Space>("order", &plan_storage::order, positions());
+    return array<Space>("order", &detail::plan_storage::order, positions());
   }
   template <class Space = void>
   [[nodiscard]] auto rows_sorted() const {
-    return array<Space>("rows_sorted", &plan_storage::sorted_rows, positions());
+    return array<Space>("rows_sorted", &detail::plan_storage::sorted_rows, positions());
   }
   template <class Space = void>
   [[nodiscard]] auto unique_rows() const {
-    return array<Space>("unique_rows", &plan_storage::unique_rows, unique_count());
+    return array<Space>("unique_rows", &detail::plan_storage::unique_rows, unique_count());
   }
   template <class Space = void>
   [[nodiscard]] auto segments() const {
-    return array<Space>("segments", &plan_storage::segment_begin, storage_ ? unique_count() + 1 : 0);
+    return array<Space>("segments", &detail::plan_storage::segment_begin, storage_ ? unique_count() + 1 : 0);
   }
   template <class Space = void>
   [[nodiscard]] auto inverse() const {
-    return array<Space>("inverse", &plan_storage::inverse, positions());
+    return array<Space>("inverse", &detail::plan_storage::inverse, positions());
   }
 
   /// @}
 
   /// The arrays as pointers; for the verbs.
-  [[nodiscard]] const std::shared_ptr<plan_storage>& storage() const { return storage_; }
+  [[nodiscard]] const std::shared_ptr<detail::plan_storage>& storage() const { return storage_; }
 
  private:
   template <class Space, class Member>
@@ -134,7 +134,7 @@ class row_plan {
                              ">()");
   }
 
-  [[nodiscard]] std::shared_ptr<access_tracker> accesses() const {
+  [[nodiscard]] std::shared_ptr<detail::access_tracker> accesses() const {
     if (storage_->accesses != nullptr) return storage_->accesses;
     const auto made = std::make_shared<detail::plan_reads>();
     made->plan = storage_;
@@ -142,7 +142,7 @@ class row_plan {
     return {made, &made->accesses};
   }
 
-  std::shared_ptr<plan_storage> storage_;
+  std::shared_ptr<detail::plan_storage> storage_;
 };
 
 }  // namespace ferry

@@ -53,10 +53,10 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
   using space = detail::space_of_plans<Exec>;
   row_plan plan = make_plan(exec, indices, rows, policies...);
   const std::int64_t count = plan.unique_count();
-  const plan_storage& from = *plan.storage();
+  const detail::plan_storage& from = *plan.storage();
   if (from.checked)
-    if (const index_report found = from.read_report(); found.out_of_range != 0) {
-      array_note table;
+    if (const detail::index_report found = from.read_report(); found.out_of_range != 0) {
+      detail::array_note table;
       table.label = "the table";
       table.rank = 1;
       table.extents = {from.rows};

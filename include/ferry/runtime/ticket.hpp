@@ -66,7 +66,7 @@ class ticket {
   template <class Exec>
   const ticket& then(const Exec& exec) const {
     if (state_ == nullptr) return *this;
-    if (const event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
+    if (const detail::event_handle done = point()) execution_backend<Exec>::wait_for(exec, *done);
     return *this;
   }
   /// @}
@@ -77,7 +77,7 @@ class ticket {
   void detach();
 
  private:
-  [[nodiscard]] event_handle point() const;
+  [[nodiscard]] detail::event_handle point() const;
 
   void end() noexcept;
 
@@ -106,7 +106,7 @@ FERRY_INLINE void ticket::wait() {
 
 FERRY_INLINE bool ticket::ready() const {
   if (state_ == nullptr) return true;
-  const event_handle done = point();
+  const detail::event_handle done = point();
   return done == nullptr || done->ready();
 }
 
@@ -124,7 +124,9 @@ FERRY_INLINE void ticket::detach() {
     state->done->wait();  // in a finalize hook, after the engine was destroyed
 }
 
-FERRY_INLINE event_handle ticket::point() const { return state_->mark ? state_->mark() : state_->done; }
+FERRY_INLINE detail::event_handle ticket::point() const {
+  return state_->mark ? state_->mark() : state_->done;
+}
 
 FERRY_INLINE void ticket::end() noexcept {
   if (state_ != nullptr && (state_->mark || state_->has_outlived_kokkos())) state_ = nullptr;

@@ -92,12 +92,12 @@ struct array_traits<tensor<T, Space, Extents>> {
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
-  static array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
+  static detail::array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
     auto made = detail::dense_ref<T, Space>(array.data(), array);
     made.accesses = array.accesses();
     return made;
   }
-  static array_ref<const T, Space> ref(const tensor<T, Space, Extents>& array) {
+  static detail::array_ref<const T, Space> ref(const tensor<T, Space, Extents>& array) {
     auto made = detail::dense_ref<const T, Space>(array.data(), array);
     made.accesses = array.accesses();
     return made;
@@ -113,7 +113,7 @@ struct array_traits<tensor_view<T, Space, Extents>> {
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
-  static array_ref<T, Space> ref(const tensor_view<T, Space, Extents>& array) {
+  static detail::array_ref<T, Space> ref(const tensor_view<T, Space, Extents>& array) {
     return detail::dense_ref<T, Space>(array.data(), array);
   }
   /// @}
@@ -130,8 +130,8 @@ struct array_traits<Kokkos::View<DataType, Properties...>> {
   static constexpr bool is_row_major =
       view_type::rank() <= 1 || std::is_same_v<typename view_type::array_layout, Kokkos::LayoutRight>;
   static constexpr std::size_t static_width = dyn;
-  static array_ref<value_type, memory_space> ref(const view_type& array) {
-    array_ref<value_type, memory_space> made;
+  static detail::array_ref<value_type, memory_space> ref(const view_type& array) {
+    detail::array_ref<value_type, memory_space> made;
     made.data = array.data();
     made.rank = view_type::rank();
     for (std::size_t i = 0; i < made.rank; ++i) {
@@ -213,13 +213,13 @@ struct array_traits<T[Size]> {
 /// An array_ref describes itself, with the record of reads and writes in flight. Verbs that call other verbs
 /// pass parts of their arguments in this form.
 template <class T, class Space>
-struct array_traits<array_ref<T, Space>> {
+struct array_traits<detail::array_ref<T, Space>> {
   /// See ferry::array_traits.
   /// @{
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = dyn;
-  static array_ref<T, Space> ref(const array_ref<T, Space>& array) { return array; }
+  static detail::array_ref<T, Space> ref(const detail::array_ref<T, Space>& array) { return array; }
   /// @}
 };
 

@@ -80,8 +80,8 @@ class tensor_slice {
   /// An empty slice: no extents, null data.
   tensor_slice() = default;
   /// For tensor::first and tensor::rows_between.
-  tensor_slice(array_label label, T* data, const shape<Extents>& extents,
-               std::shared_ptr<access_tracker> accesses)
+  tensor_slice(detail::array_label label, T* data, const shape<Extents>& extents,
+               std::shared_ptr<detail::access_tracker> accesses)
       : label_(std::move(label)), shape_(extents), data_(data), accesses_(std::move(accesses)) {}
   /// A read-only slice from a writable one.
   template <class U>
@@ -121,17 +121,17 @@ class tensor_slice {
   /// Rank and extents.
   [[nodiscard]] const shape<Extents>& extents_of() const noexcept { return shape_; }
   /// The label of the tensor.
-  [[nodiscard]] const array_label& label() const noexcept { return label_; }
+  [[nodiscard]] const detail::array_label& label() const noexcept { return label_; }
   /// A view for kernels.
   [[nodiscard]] tensor_view<T, Space, Extents> view() const noexcept { return {data_, shape_}; }
   /// Reads and writes in flight, of the whole tensor.
-  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
-  array_label label_;
+  detail::array_label label_;
   shape<Extents> shape_;
   T* data_ = nullptr;
-  std::shared_ptr<access_tracker> accesses_;
+  std::shared_ptr<detail::access_tracker> accesses_;
 };
 
 template <class Array>
@@ -145,8 +145,8 @@ struct array_traits<tensor_slice<T, Space, Extents>> {
   using value_type = T;
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
-  static array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
-    array_ref<T, Space> made;
+  static detail::array_ref<T, Space> ref(const tensor_slice<T, Space, Extents>& array) {
+    detail::array_ref<T, Space> made;
     made.data = array.data();
     made.rank = array.rank();
     for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(array.extent(i));

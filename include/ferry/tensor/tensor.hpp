@@ -61,9 +61,9 @@ class tensor {
   tensor(std::string label, const std::array<std::size_t, N>& sizes)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
-        memory_(std::make_shared<allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T))),
+        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T))),
         data_(static_cast<T*>(memory_->data())),
-        accesses_(std::make_shared<access_tracker>()) {}
+        accesses_(std::make_shared<detail::access_tracker>()) {}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
@@ -71,7 +71,7 @@ class tensor {
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
-        accesses_(std::make_shared<access_tracker>()) {}
+        accesses_(std::make_shared<detail::access_tracker>()) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
@@ -194,15 +194,15 @@ class tensor {
   }
 
   /// Reads and writes in flight, which verbs record; null for an empty handle.
-  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const noexcept { return accesses_; }
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
   std::shared_ptr<const std::string> label_;
   shape<Extents> shape_;
-  std::shared_ptr<allocation<Space>> memory_;
+  std::shared_ptr<detail::allocation<Space>> memory_;
   std::shared_ptr<void> owner_;
   T* data_ = nullptr;
-  std::shared_ptr<access_tracker> accesses_;
+  std::shared_ptr<detail::access_tracker> accesses_;
 };
 
 }  // namespace ferry

@@ -24,7 +24,7 @@ struct bag_list {
   std::int64_t positions;
   bool ends_open;  ///< the offsets lack the end of the last bag, which is the number of positions
   bool checks;
-  report_writer report;
+  ferry::detail::report_writer report;
 
   KOKKOS_FUNCTION std::int64_t begin(std::int64_t bag) const {
     return offsets == nullptr ? bag * hotness : static_cast<std::int64_t>(offsets[bag]);

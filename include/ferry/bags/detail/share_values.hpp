@@ -18,7 +18,7 @@ namespace ferry::kernels {
 template <class Offset>
 struct check_step_bags {
   bag_list<Offset> bags;
-  const index_report* earlier;  ///< null: indices were not checked
+  const ferry::detail::index_report* earlier;  ///< null: indices were not checked
 
   KOKKOS_FUNCTION void operator()(std::int64_t bag) const {
     if (bag == 0 && earlier != nullptr && earlier->out_of_range != 0) {

@@ -29,7 +29,7 @@ struct dot_rows {
   Table table;
   bag_list<Offset> bags;
   const std::int64_t* row_of;
-  const index_report* findings;
+  const ferry::detail::index_report* findings;
   const Value* values;
   std::int64_t stride;
   std::int64_t width;

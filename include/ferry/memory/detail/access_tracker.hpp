@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// The reads and writes of a tensor in flight. Verbs record them and order later work: reads after writes,
 /// writes after both. Thread-safe.
@@ -122,4 +122,4 @@ FERRY_INLINE void access_tracker::wait_for_all() {
 
 #endif
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// Owning, move-only block of exactly the requested bytes in one memory space. Counted in memory_statistics,
 /// reported to allocation_progress and to Kokkos Tools. Throws budget_exceeded, and bad_alloc where the
@@ -94,4 +94,4 @@ class allocation {
   memory_block block_;
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// A cache of scratch memory of one space. A block returns to the cache when the last owner of its lease
 /// drops it: after the work that used it (tickets own the leases of their verb), or earlier, by
@@ -130,4 +130,4 @@ class block_cache {
   std::shared_ptr<detail::memory_registry> registry_;
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
-
-namespace detail {
+namespace ferry::detail {
 
 /// Work of instance `who` that uses a block until `done`.
 struct block_use {
@@ -64,8 +62,6 @@ inline block_loan* loan_of(const std::shared_ptr<void>& resource) noexcept {
   return lease == nullptr ? nullptr : lease->loan.get();
 }
 
-}  // namespace detail
-
 /// Records that work of instance `who` uses the block of a lease until `done`; null where it has ended. When
 /// the last owner drops the lease, the block returns to its cache at once, and others get it as in
 /// block_cache::take. Does nothing and returns false where `resource` is not such a lease.
@@ -87,8 +83,6 @@ inline bool release_behind(std::shared_ptr<void>& resource, event_handle done, i
 }
 
 #ifdef FERRY_RUNTIME_BODIES
-
-namespace detail {
 
 FERRY_INLINE void block_loan::promise() {
   const std::lock_guard lock(guard_);
@@ -124,8 +118,6 @@ FERRY_INLINE void block_loan::note(event_handle done, instance_id who) noexcept 
   if (done != nullptr) uses.push_back({std::move(done), who});
 }
 
-}  // namespace detail
-
 #endif
 
-}  // namespace ferry
+}  // namespace ferry::detail

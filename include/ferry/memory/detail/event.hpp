@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// A point in the work of an execution space instance. Backends derive from it. A null pointer means
 /// that the work has ended.
@@ -22,7 +22,6 @@ class event {
 
 using event_handle = std::shared_ptr<event>;
 
-namespace detail {
 /// Whether work has ended; false where the query fails. A wait will throw the failure.
 inline bool has_ended(event& work) noexcept {
   try {
@@ -31,11 +30,10 @@ inline bool has_ended(event& work) noexcept {
     return false;
   }
 }
-}  // namespace detail
 
 /// Identifies an execution space instance. Work of equal ids runs in the order in which it is enqueued. An id
 /// must not be reused while work of its instance is in flight: a stream's number is suitable, its address is
 /// not.
 using instance_id = std::uint64_t;
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// The enqueued work that uses an object: the latest point per instance, because the work of an instance runs
 /// in order. Adding work drops the points that have ended, so there is at most one point per active instance.
@@ -78,4 +78,4 @@ FERRY_INLINE void work_in_flight::drop(const std::vector<event_handle>& waited) 
 
 #endif
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -16,7 +16,7 @@ struct find_nonfinite {
   const Value* values;
   std::int64_t stride;
   detail::fast_divisor width;
-  report_writer report;
+  ferry::detail::report_writer report;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i);

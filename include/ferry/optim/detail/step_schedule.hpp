@@ -117,7 +117,7 @@ struct count_rows {
   Source source;
   Schedule schedule;
   Transforms transforms;
-  const index_report* refusal;
+  const ferry::detail::index_report* refusal;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || (refusal != nullptr && refusal->nonfinite != 0)) return;

@@ -23,7 +23,8 @@ struct update_row {
   std::int64_t state_stride;
   Schedule schedule;
   Transforms transforms;
-  const index_report* refusal;  ///< null: gradients are not checked; else says whether one spoils the step
+  const ferry::detail::index_report*
+      refusal;  ///< null: gradients are not checked; else says whether one spoils the step
 
   template <class Tile, class Compute>
   struct held {

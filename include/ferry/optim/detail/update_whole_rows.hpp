@@ -48,7 +48,7 @@ struct update_whole_rows {
   std::int64_t row_state_stride;
   Schedule schedule;
   Transforms transforms;
-  const index_report* refusal;
+  const ferry::detail::index_report* refusal;
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   [[nodiscard]] static std::int64_t per_item() { return 1; }

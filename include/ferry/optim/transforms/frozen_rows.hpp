@@ -63,7 +63,7 @@ class frozen_rows {
   void check() const {}
 
  private:
-  array_ref<const T, Space> mask_;
+  ferry::detail::array_ref<const T, Space> mask_;
 };
 /// The element type and the memory space follow from the mask.
 template <class Array>

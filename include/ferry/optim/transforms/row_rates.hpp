@@ -72,7 +72,7 @@ class row_rates {
   void check() const {}
 
  private:
-  array_ref<const T, Space> factors_;
+  ferry::detail::array_ref<const T, Space> factors_;
 };
 /// The element type and the memory space follow from the factors.
 template <class Array>

@@ -146,7 +146,7 @@ struct find_duplicates {
   const std::int64_t* unique_rows;
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
-  report_writer report;
+  ferry::detail::report_writer report;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (i < *unique_count && segment_begin[i + 1] - segment_begin[i] > 1) report.duplicate(unique_rows[i]);

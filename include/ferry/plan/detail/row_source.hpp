@@ -32,7 +32,7 @@ template <class Index, class Bounds>
 struct index_rows {
   const Index* indices = nullptr;
   std::int64_t rows = 0;
-  report_writer report;
+  ferry::detail::report_writer report;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
     const Index index = indices[position];
@@ -62,9 +62,9 @@ struct plan_rows {
   const std::int64_t* segment_begin = nullptr;
   const std::int64_t* order = nullptr;
   const std::int64_t* unique_count = nullptr;
-  const index_report* findings = nullptr;  ///< null: indices are not checked
-  const index_report* repeats = nullptr;   ///< null: duplicates are not checked
-  const void* long_sums = nullptr;         ///< see sum_long_segments; null: no long sums
+  const ferry::detail::index_report* findings = nullptr;  ///< null: indices are not checked
+  const ferry::detail::index_report* repeats = nullptr;   ///< null: duplicates are not checked
+  const void* long_sums = nullptr;                        ///< see sum_long_segments; null: no long sums
   std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION bool blocked() const {

@@ -17,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
-
-namespace detail {
+namespace ferry::detail {
 
 /// Resources that graphs released, kept until a verb drops them: graphs release them in threads that must not
 /// call the device's runtime. Thread-safe.
@@ -63,8 +61,6 @@ class kept_instance {
   virtual ~kept_instance() = default;
   virtual void drop() noexcept = 0;
 };
-
-}  // namespace detail
 
 /// The resources that the verbs of one backend share: scratch memory, events, reports, and detached work.
 /// Made by the first verb, destroyed by Kokkos::finalize. Thread-safe.
@@ -205,4 +201,4 @@ class engine final : public detail::ticket_state_keeper {
   std::vector<std::weak_ptr<detail::kept_instance>> instances_;
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// Reusable events of one backend. A lease returns when its last owner drops it, also before the recorded
 /// work has ended: recording an event again does not affect earlier waits on a device. Events are made in
@@ -64,4 +64,4 @@ class event_pool {
   std::shared_ptr<shelf> shelf_;
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

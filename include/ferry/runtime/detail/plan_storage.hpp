@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// Where the values of a plan's positions lie if several positions share them, as those of a bag do. In the
 /// memory of the plan's arrays.
@@ -62,4 +62,4 @@ struct plan_storage {
   [[nodiscard]] index_report read_report() const { return report_of(*this); }
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// Errors in a batch that kernels found. Lies in the memory of the kernel; clean between uses.
 struct index_report {
@@ -87,4 +87,4 @@ struct report_writer {
   }
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// A pool of clean index reports for the verbs. A raised report is cleaned when its lease returns.
 template <class Backend>
@@ -104,4 +104,4 @@ class report_pool {
   std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// A pool of further instances of an execution space, for work that must not wait for the kernels of the
 /// user's instance. They are made when needed and destroyed with the pool. A lease does not own its instance,
@@ -86,4 +86,4 @@ FERRY_INLINE side_stream_pool::~side_stream_pool() {
 
 #endif
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// The name of an array in error messages. Tensors share theirs. Other names are copied, short ones without
 /// heap memory, so describing an array to a verb allocates nothing.
@@ -55,4 +55,4 @@ FERRY_INLINE array_label::array_label(std::string_view text) {
 
 #endif
 
-}  // namespace ferry
+}  // namespace ferry::detail

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace ferry {
+namespace ferry::detail {
 
 /// The facts about an array for an error message. Made without heap memory; text is made for an error only.
 struct array_note {
@@ -84,8 +84,6 @@ struct array_ref {
   }
 };
 
-namespace detail {
-
 /// The array with const elements.
 template <class T, class Space>
 array_ref<const T, Space> read_only(const array_ref<T, Space>& array) {
@@ -99,6 +97,4 @@ array_ref<const T, Space> read_only(const array_ref<T, Space>& array) {
   return made;
 }
 
-}  // namespace detail
-
-}  // namespace ferry
+}  // namespace ferry::detail
