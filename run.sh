@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up what ferry needs, builds it and runs it. See usage() below.
 set -euo pipefail
 

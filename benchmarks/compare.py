@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds ferry's reports and the peers' reports against the goals, and prints the ratios as a table.
 
     compare.py FERRY.json [REPORT.json ...] [--goals] [--markdown FILE] [--json FILE] [--goals-file FILE]

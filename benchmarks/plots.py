@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Draws reports as SVG: the rate against the size of the table and of a row, and where a call's time goes.
 
     plots.py REPORT.json ... [--out FOLDER]

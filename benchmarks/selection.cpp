@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/machine.hpp"
 #include "support/tables.hpp"
 

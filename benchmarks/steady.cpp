@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/calls.hpp"
 #include "support/gather_case.hpp"
 #include "support/scatter_case.hpp"

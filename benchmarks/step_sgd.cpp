@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/step_case.hpp"
 
 namespace ferry_bench {

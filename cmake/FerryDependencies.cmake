@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What ferry::ferry needs. The same list, as find_dependency calls, stands in ferryConfig.cmake.in.
 
 # Imported targets end with the directory that finds them; a project that adds ferry as a subdirectory needs them as well.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 include(CMakePackageConfigHelpers)
 
 set(ferry_config_dir "${CMAKE_INSTALL_DATADIR}/cmake/ferry")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # ferry_add_instances()
 #
 # Makes the target ferry::instances: a static library with the verbs that programs call most often, compiled once by the build

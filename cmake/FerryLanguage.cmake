@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # ferry_target_language(<target>)
 #
 # Compiles the target's C++ sources in the language that the found Kokkos asks for: CUDA where Kokkos was built as a CMake

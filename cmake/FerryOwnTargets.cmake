@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Helpers for ferry's own programs: tests, benchmarks and examples. Nothing here reaches a consumer.
 
 if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads the version from the header, so that the number stands in one place.
 function(ferry_read_version header result)
   file(STRINGS "${header}" lines REGEX "^#define FERRY_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kokkos before 4.7.1 calls cudaMemPrefetchAsync and cudaGraphAddDependencies with the parameters that they
 // had up to CUDA 12. These overloads accept such calls; ferry's own build includes this file first in every
 // CUDA source when it meets such a Kokkos. A program that uses ferry with it does the same: -include

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """torch.nn.EmbeddingBag, forward, and backward with SparseAdam: what ferry's bags are measured against.
 
 The figures are named <device>.EmbeddingBag.<what>: `forward.<mode>`, and `training.<mode>`, which is the backward pass

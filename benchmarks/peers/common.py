@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Timing and reporting that the peers' scripts share. Reports have the layout of ferry's own."""
 
 import argparse

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Whole arrays between the host and the device with PyTorch: what ferry::copy is measured against.
 
   copy.<memory>.to_device.1GiB.<way>, copy.<memory>.from_device.1GiB.<way>   one GiB

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Rows gathered and scattered with PyTorch and CuPy: what ferry's verbs are measured against.
 
   <device>.index_select, <device>.index_copy_   a table of --rows rows where the device computes

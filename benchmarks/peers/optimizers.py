@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """PyTorch's optimizers on the rows of a batch: what ferry's fused steps are measured against.
 
 The figures are named <device>.<optimizer>.<gradient>. Sparse gradients: `coalesced` ones are sorted and free of repeats

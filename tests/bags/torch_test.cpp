@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
 #include "support/folder.hpp"
 

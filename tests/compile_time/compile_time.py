@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Prints what including ferry costs a source, and bounds it.
 
     compile_time.py COMPILER_ID RUNS FOLDER -- COMPILER FLAG...

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fuzz.hpp"
 
 #include <ferry/io/detail/safetensors_header.hpp>

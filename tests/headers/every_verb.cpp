@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One use of every verb and of every kind of argument, compiled and never run. It also serves to try a
 // version of Kokkos of which only the headers are at hand.
 #include <cstddef>

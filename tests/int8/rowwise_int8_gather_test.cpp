@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rowwise_int8.hpp"
 #include "support/matrix.hpp"
 #include "support/paths.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 
 #include <catch2/matchers/catch_matchers_exception.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
 
 #include <catch2/generators/catch_generators.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/rule_options.hpp>
 
 #include "fuzz/manifest_case.hpp"

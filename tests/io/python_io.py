@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The Python half of python_io_test.cpp: NumPy, ml_dtypes and safetensors against ferry.
 
     python_io.py FOLDER   checks the files that ferry wrote there, then writes files for ferry

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/batch_order.hpp>
 #include <ferry/loader/permutation.hpp>

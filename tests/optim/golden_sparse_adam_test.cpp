@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optim/golden.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>

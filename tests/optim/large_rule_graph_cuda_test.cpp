@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optim/large_rules.hpp"
 #include "support/arrays.hpp"
 #include "support/oracle.hpp"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optim/catch_up_kit.hpp"
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optim/catch_up_kit.hpp"
 #include "optim/step_kit.hpp"
 #include "support/paths.hpp"

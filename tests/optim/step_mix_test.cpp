@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "optim/transform_kit.hpp"
 #include "support/oracle.hpp"
 #include "support/paths.hpp"

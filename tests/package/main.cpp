@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table of rows whose values say where they stand, a batch of rows gathered from it, and a comparison of
 // each value.
 #include <algorithm>

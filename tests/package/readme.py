@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the lines that README.md gives for an installation with Conan, as they are there, in an empty home and in a copy of
 the tree; then builds a program that requires the package, elsewhere. The copy must be as it was afterwards.
 

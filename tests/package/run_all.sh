@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Consumes ferry as a user would, with the program beside this script:
 #   find_package      from an installation into a prefix
 #   add_subdirectory  from the sources

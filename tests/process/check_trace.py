@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs a program that writes a trace, and checks the file by the rules of the Trace Event Format.
 
     check_trace.py PROGRAM

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kokkos::finalize runs at exit, after the destructors of all objects with static storage that were made since.
 // Verbs, profiles and statistics must not have objects of that kind that finalize needs.
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors, plans, tickets and futures may outlive Kokkos: they hold no instance of an execution space and keep no
 // engine alive. Work that was in flight has ended with Kokkos::finalize.
 #include <ferry/ferry.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes trajectories of torch.optim's rules for tests/optim/golden_test.cpp.
 
     make_golden.py [DIRECTORY]      needs PyTorch; writes to golden/ beside this file unless told otherwise

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes what torch.nn.EmbeddingBag and its autograd give, for tests/bags/torch_test.cpp.
 
     make_golden_bags.py [DIRECTORY]      needs PyTorch; writes to golden_bags/ next to this file unless told otherwise

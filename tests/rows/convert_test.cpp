@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "rows/conversion.hpp"
 #include "support/matrix.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "copy_layout.hpp"
 
 #include <ferry/rows/detail/copy_box.hpp>

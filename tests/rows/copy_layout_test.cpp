@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "copy_layout.hpp"
 #include "conversion.hpp"
 #include "support/matrix.hpp"

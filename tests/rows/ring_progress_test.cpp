@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/rows/detail/ring_progress.hpp>

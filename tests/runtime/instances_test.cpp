@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
 #include "support/paths.hpp"
 

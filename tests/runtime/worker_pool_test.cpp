@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_pool.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>

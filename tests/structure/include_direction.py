@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks what the compiler cannot: which capability may include which, and what a header may not name.
 
     include_direction.py ROOT         checks the headers under ROOT/include/ferry and ROOT/backends

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that each source, header and script names its license in its first line, or in the second after a #! line.
 
     license_lines.py ROOT          prints the files without the line

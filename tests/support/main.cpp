@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <Kokkos_Core.hpp>
 
 #include <catch2/catch_session.hpp>

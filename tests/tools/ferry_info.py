@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs ferry-info and checks what it prints against this machine, as Python sees it.
 
     ferry_info.py PROGRAM

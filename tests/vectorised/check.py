@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails unless the compiler has vectorised every function of an assembly listing (GCC or Clang, x86-64) that is named."""
 
 import re

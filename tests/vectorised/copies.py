@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails where a kernel of an assembly listing (GCC or Clang, x86-64) copies or fills by string instructions or by calls, and
 where one that is named adds no vectors."""
 

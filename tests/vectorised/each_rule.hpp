@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// step(rule, fields) for every rule by elements and every number of its fields.

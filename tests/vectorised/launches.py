@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails where a kernel of a PTX file gets its functor from anywhere but its argument, or may take more registers than a
 block of its threads has: the host waits for the launches of the first, and those of the second are refused."""
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Fails unless the kernels of a PTX file that are named store whole packets: 16 bytes at a time, and no element alone."""
 
 import re

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host memory does not become the device's.
 // expected-error: adopt takes host memory over as pinned_space or pageable_space; the other spaces make their
 // own

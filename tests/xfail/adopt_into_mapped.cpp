@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Large device pages must be asked for before the first touch.
 // expected-error: adopt takes host memory over as pinned_space or pageable_space; the other spaces make their
 // own

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Without anything that comes earlier there is nothing to order.
 // expected-error: after needs to be told what comes earlier: instances, tickets, futures or plans
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number does not say what comes earlier.
 // expected-error: what comes earlier must be instances of Kokkos execution spaces, tickets, futures or plans
 #include <ferry/ferry.hpp>

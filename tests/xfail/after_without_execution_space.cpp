@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tickets have no later work; instances do.
 // expected-error: the first argument of after is the instance of a Kokkos execution space that comes later
 #include <ferry/ferry.hpp>

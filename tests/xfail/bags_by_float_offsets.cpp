@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Offsets are places.
 // expected-error: the offsets of bags must be a rank-1 array of int32
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights multiply.
 // expected-error: the weights of positions must be numbers
 #include <ferry/ferry.hpp>

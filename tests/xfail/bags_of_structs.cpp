@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structs can't be added.
 // expected-error: bags of rows are pooled by arithmetic
 #include <ferry/ferry.hpp>

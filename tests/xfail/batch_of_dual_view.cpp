@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which of the two views is meant?
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\).*one of its two views
 // most-lines: 30

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // There is nothing to catch up with.
 // expected-error: this rule, or one of its transforms, can't be combined with step_count::catch_up
 #include <ferry/ferry.hpp>

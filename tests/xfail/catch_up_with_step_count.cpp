@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // It is for one step count anyway.
 // expected-error: catch_up takes no policy but rounding::nearest or rounding::stochastic
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The state is that of the rule inside.
 // expected-error: step needs the state that make_state made for this optimizer, not for another one
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule and the state of another one.
 // expected-error: a checkpoint needs the state that make_state made for this optimizer
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elements that no piece of a checkpoint holds.
 // expected-error: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB
 #include <ferry/ferry.hpp>

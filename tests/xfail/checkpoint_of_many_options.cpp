@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A transform with more options than are counted.
 // expected-error: a checkpoint saves rules and transforms of at most 12 options
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A transform with an option that is no number.
 // expected-error: a checkpoint saves options that are numbers or std::arrays of them
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A factor below 1 makes most integers 0.
 // expected-error: clip_grad_norm scales gradients of float, double, half_t or bhalf_t
 #include <ferry/ferry.hpp>

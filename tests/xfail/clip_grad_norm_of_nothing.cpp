@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // There must be something to scale.
 // expected-error: clip_grad_norm needs gradients: arrays or sparse_grads
 #include <ferry/ferry.hpp>

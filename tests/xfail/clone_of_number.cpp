@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number is no array.
 // expected-error: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits
 #include <ferry/ferry.hpp>

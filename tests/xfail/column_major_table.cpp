@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of a LayoutLeft view are no rows in memory.
 // expected-error: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, .*
 // or use ferry::copy

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text is neither an element nor a number.
 // expected-error: init::constant needs a value of the array's element type, or numbers on both sides
 #include <ferry/ferry.hpp>

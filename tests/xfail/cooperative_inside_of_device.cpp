@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host has no share in rows that it can't reach.
 // expected-error: path::cooperative lets device and host share the rows of a table in host memory
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The second array is written.
 // expected-error: the verb writes to this array, but its elements are const
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number is no array.
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
 #include <ferry/ferry.hpp>

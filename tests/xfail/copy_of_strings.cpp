@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Strings own their characters, in a Kokkos::View, too.
 // expected-errors: 1 the elements of an array must be trivially copyable, because verbs copy their bytes
 // most-lines: 30

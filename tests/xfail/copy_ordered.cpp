@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A copy has no indices that could be sorted.
 // expected-error: copy moves whole arrays, so there are no rows to sort
 #include <ferry/ferry.hpp>

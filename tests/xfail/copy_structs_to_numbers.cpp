@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A struct is copied as it is.
 // expected-error: the element types of table and batch differ and at least one of them is no number, so rows
 // can't be converted

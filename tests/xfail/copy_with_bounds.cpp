@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A copy has no indices.
 // expected-error: this verb uses no indices, so it takes no bounds policy
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A copy has no indices.
 // expected-error: this verb reads or copies every row it is asked for, so it takes no duplicates policy
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function gets row and column.
 // expected-error: init::custom needs a function of \(row, column\)
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A capsule's pointer has no type.
 // expected-error: from_dlpack takes a DLManagedTensorVersioned\* or a DLManagedTensor\*
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The old struct has no flag for it.
 // expected-error: a DLManagedTensor can't say that its array is read-only
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What to_dlpack makes is one of two structs, and nothing else is one.
 // expected-error: to_dlpack makes a DLManagedTensorVersioned, or, with that as template argument, a DLManagedTensor
 #include <ferry/ferry.hpp>

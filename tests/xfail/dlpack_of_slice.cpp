@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A slice does not keep its tensor alive.
 // expected-error: to_dlpack takes a ferry::tensor, a ferry::read_only_tensor or a std::shared_ptr to one
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DLPack has no structs.
 // expected-error: DLPack describes numbers, bool and complex numbers only, no structs
 #include <ferry/ferry.hpp>

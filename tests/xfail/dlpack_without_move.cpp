@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whose is the memory afterwards?
 // expected-error: to_dlpack takes the tensor over; write std::move\(tensor\)
 #include <ferry/ferry.hpp>

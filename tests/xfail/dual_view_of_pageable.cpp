@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device's side must be memory that the device reaches.
 // expected-error: both sides of the DualView are the memory of the tensor, which must be in pinned_space or
 // mapped_space

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eigen's default is column-major.
 // expected-error: verbs that work on rows take row-major arrays only; .* the Eigen matrix Eigen::RowMajor
 #include <ferry/ferry.hpp>

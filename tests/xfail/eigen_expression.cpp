@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A sum has no memory.
 // expected-error: tables and batches must be a ferry::tensor
 #include <ferry/ferry.hpp>

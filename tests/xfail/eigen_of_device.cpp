@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eigen runs on the host.
 // expected-error: Eigen computes on the host, which can't rely on reaching device_space
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Only integers say where an element is.
 // expected-error: an element is named by integers, one for each extent
 #include <ferry/ferry.hpp>

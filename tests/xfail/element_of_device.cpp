@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host code must not rely on reaching device memory, also where it is the host's own.
 // expected-error: host code can't rely on reaching elements in device_space; bring them to the host
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A slice of device memory is no more for host code than the tensor.
 // expected-error: host code can't rely on reaching elements in device_space; bring them to the host
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eight extents are the most.
 // expected-error: ferry::extents: a tensor has 1 to 8 extents
 #include <ferry/ferry.hpp>

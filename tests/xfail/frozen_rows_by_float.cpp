@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A mask says yes or no.
 // expected-error: the mask of frozen_rows must be of integers
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that are computed do not travel.
 // expected-error: a gather that catches up computes the rows where the kernels run: path::direct alone
 #include <ferry/ferry.hpp>

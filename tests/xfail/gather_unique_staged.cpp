@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each row is read by kernels.
 // expected-error: so it takes no path policy
 #include <ferry/ferry.hpp>

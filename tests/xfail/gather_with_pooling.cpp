@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gather pools nothing.
 // expected-error: the trailing arguments must be policies
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // There must be something to take the norm of.
 // expected-error: grad_norm needs gradients: arrays or sparse_grads
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Squares need numbers.
 // expected-error: the norm of gradients needs elements that are numbers
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's cores can't follow pointers into a device's own memory.
 // expected-error: a host execution space can't dereference rows in device_space; pass an instance of the
 // device's execution space

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A braced list has no type.
 // expected-errors: 5 write std::array\{1, 2, 3\} in place of \{1, 2, 3\}
 #include <ferry/ferry.hpp>

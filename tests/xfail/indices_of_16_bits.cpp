@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Indices have 32 or 64 bits.
 // expected-errors: 1 the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64
 #include <ferry/ferry.hpp>

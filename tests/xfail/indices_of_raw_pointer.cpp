@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pointer does not say how many.
 // expected-errors: 1 the indices must be a row_plan, or a rank-1 array .* give ferry::tensor_view\(pointer, count\)
 // most-lines: 30

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A pointer says neither extents nor space.
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
 // most-lines: 30

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A load takes no policies.
 // expected-error: after the label, a load takes nothing but ferry::io::convert_dtype
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of layout_left are no rows in memory.
 // expected-error: verbs that work on rows take row-major arrays only; .* the mdspan layout_right
 #include <ferry/ferry.hpp>

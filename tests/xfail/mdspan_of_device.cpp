@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default accessor is for code of the host.
 // expected-error: an mdspan with the default accessor is for host code, which can't rely on reaching device_space
 #include <ferry/ferry.hpp>

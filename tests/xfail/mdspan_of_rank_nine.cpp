@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An array_ref has room for eight extents.
 // expected-error: an array has at most 8 extents
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The harness's own example: it needs nothing but the language.
 // expected-error: an index of 16 bits cannot count the rows of a table
 #include <cstdint>

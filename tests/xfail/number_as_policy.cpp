@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Policies are types; there is none of int.
 // expected-error: the trailing arguments must be policies: path::\*, bounds::\*, duplicates::\*, for a
 // step also step_count::\*, rounding::\*, nonfinite::\*, or a policies<\.\.\.> bundle of them

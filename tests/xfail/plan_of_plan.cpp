@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plan is sorted already.
 // expected-error: make_plan takes indices, not another plan
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What repeated rows mean is asked of the verb that uses the plan.
 // expected-error: this verb reads or copies every row it is asked for, so it takes no duplicates policy
 #include <ferry/ferry.hpp>

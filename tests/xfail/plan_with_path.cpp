@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plan moves no rows.
 // expected-error: make_plan moves no rows, so it takes no path policy
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host reads the indices of a prefetch.
 // expected-error: prefetch reads the indices on the host
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole tables have no indices that could be sorted.
 // expected-error: quantize and dequantize take whole tables, so there are no rows to sort
 #include <ferry/ferry.hpp>

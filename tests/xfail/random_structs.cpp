@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing says what a random struct is.
 // expected-error: this initialisation needs elements that are numbers
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each rule has records of its own.
 // expected-error: step needs the state that make_state made for this optimizer, not for another one
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers are not trained.
 // expected-error: records hold weights and state of float, double, half_t or bhalf_t elements only
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing would ever read or write the field.
 // expected-error: a row_field is for rules that look at the row as a whole
 #include <ferry/ferry.hpp>

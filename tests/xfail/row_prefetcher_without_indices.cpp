@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first array of a batch names the rows.
 // expected-error: the first array of a row_prefetcher's source must hold indices: int32, uint32, int64 or uint64
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates are numbers.
 // expected-error: the factors of row_rates must be numbers
 #include <ferry/ferry.hpp>

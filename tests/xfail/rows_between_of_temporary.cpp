@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The memory would be gone before the slice is used.
 // expected-error: a slice does not own memory, so it can't be one of a temporary tensor
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host threads read the samples.
 // expected-error: the threads of a prefetcher read the samples, so their tables can't be in device_space
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples are rows of something.
 // expected-error: samples_of needs a table
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples are rows of something.
 // expected-error: samples_of takes arrays of rows: tensors, slices, Kokkos Views, spans or vectors
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // save_async without the instance whose work it comes after.
 // expected-error: save_async takes the instance of a Kokkos execution space
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file can't hold pointers.
 // expected-errors: 1 a file takes elements whose bytes are their value
 #include <ferry/ferry.hpp>

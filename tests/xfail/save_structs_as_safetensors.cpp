@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The safetensors format has no type for structs.
 // expected-error: safetensors has types for bool, integers, .* save structs as .npy
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the two ends meet a row may be written twice, which must not add twice.
 // expected-error: path::cooperative serves gather and scatter only
 #include <ferry/ferry.hpp>

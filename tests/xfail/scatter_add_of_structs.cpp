@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structs have no sum.
 // expected-error: scatter_add adds, so the elements of table and values must be numbers
 #include <ferry/ferry.hpp>

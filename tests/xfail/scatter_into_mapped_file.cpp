@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A table over a file's pages is read-only.
 // expected-error: the verb writes to this array, but its elements are const
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structs have no sum.
 // expected-error: duplicates::sum and duplicates::mean need elements that are numbers
 #include <ferry/ferry.hpp>

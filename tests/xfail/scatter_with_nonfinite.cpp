@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A scatter takes no step.
 // expected-error: step_count::\*, rounding::\* and nonfinite::\* say how an optimizer steps, so ferry::step takes
 #include <ferry/ferry.hpp>

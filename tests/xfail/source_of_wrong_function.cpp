@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The function takes a span for each field.
 // expected-error: the function of made_by must be callable, as const, with a batch_request and a span for each field
 #include <ferry/ferry.hpp>

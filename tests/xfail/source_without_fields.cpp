@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch has arrays.
 // expected-error: made_by needs a batch_field for each array of a batch
 #include <ferry/ferry.hpp>

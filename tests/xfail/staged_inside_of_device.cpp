@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing has to go through host memory.
 // expected-error: path::staged moves rows through host memory, but table and batch both live in device_space;
 // use path::direct

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A state knows of counts alone.
 // expected-error: the last argument of make_state is a step_count policy: global, per_row or catch_up
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of integers can't be trained.
 // expected-error: optimizer state is kept in float, double, half_t or bhalf_t elements only
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients are fractions.
 // expected-error: the gradients of the weights must be floating-point numbers
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Without weights there are no gradients of weights.
 // expected-error: so there are no gradients of weights
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A maximum has no weights.
 // expected-error: the further array has the positions of the maxima
 #include <ferry/ferry.hpp>

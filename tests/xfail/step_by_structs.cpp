@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients are numbers.
 // expected-error: step needs gradients that are numbers
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 8-bit rows lose what a step without a gradient changes.
 // expected-error: step_count::catch_up is for tables of floating-point numbers
 #include <ferry/ferry.hpp>

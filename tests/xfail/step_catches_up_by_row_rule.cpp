@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rule of rows can't make up for steps element by element.
 // expected-error: step_count::catch_up is for rules that update each element by itself
 #include <ferry/ferry.hpp>

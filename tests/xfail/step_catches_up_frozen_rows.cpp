@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that a transform leaves out are not behind.
 // expected-error: step_count::catch_up can't make up for transforms that leave rows out or change weights
 #include <ferry/ferry.hpp>

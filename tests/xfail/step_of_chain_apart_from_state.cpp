@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The update runs where table and state lie, on one side.
 // expected-error: path::staged steps where the table lies, so table and state must both be in host memory or
 // both in device_space; use path::direct or make_state<Space>

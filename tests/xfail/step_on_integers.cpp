@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Integers are not trained.
 // expected-error: step trains tables of float, double, half_t or bhalf_t elements, or of 8-bit rows
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights of float are not rounded.
 // expected-error: rounding::stochastic is for tables of half_t, bhalf_t or 8-bit rows
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number is no optimizer.
 // expected-error: step needs an optimizer rule, ferry::optim::adam say
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nor are those of a LayoutStride view.
 // expected-error: verbs that work on rows take row-major arrays only; give the Kokkos::View LayoutRight, or
 // use ferry::copy

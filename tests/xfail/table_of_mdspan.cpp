@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // It says neither which space it is in nor how its rows lie.
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
 // most-lines: 30

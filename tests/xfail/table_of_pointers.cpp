@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An array of pointers to rows is no array of rows.
 // expected-errors: 1 tables and batches must be .* ferry::tensor_view\(pointer, rows, width\)
 // most-lines: 30

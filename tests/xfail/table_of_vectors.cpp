@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors own their elements, whose bytes alone a copy would take.
 // expected-errors: 1 the elements of an array must be trivially copyable, because verbs copy their bytes
 // most-lines: 30

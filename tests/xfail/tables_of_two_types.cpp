@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One kernel reads all tables.
 // expected-error: for_each_table takes tables of one element type
 #include <ferry/ferry.hpp>

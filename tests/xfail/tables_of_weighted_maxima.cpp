@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A maximum has no weights.
 // expected-error: pooling::max takes no weights
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tensor owns what it holds; a view may be of constants.
 // expected-error: ferry::tensor: the element type must not be const; use a view for that
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Thrust's kernels would read ordinary memory.
 // expected-error: Thrust's kernels don't reach pageable_space
 #include <ferry/ferry.hpp>

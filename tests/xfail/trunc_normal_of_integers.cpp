@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rounded to integers, the values would not lie in the interval.
 // expected-error: init::trunc_normal needs elements of float, double, half_t or bhalf_t
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bad index is handled one way; a bundle counts.
 // expected-error: at most one bounds policy may be given
 #include <ferry/ferry.hpp>

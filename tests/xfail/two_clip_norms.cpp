@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient's norm is clipped once.
 // expected-error: at most one transform may clip the norm of the gradient
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Repeated rows are handled one way, even if it is the same.
 // expected-error: at most one duplicates policy may be given
 #include <ferry/ferry.hpp>

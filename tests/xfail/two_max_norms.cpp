@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The weights' norm is limited once.
 // expected-error: at most one transform may limit the norm of the weights
 #include <ferry/ferry.hpp>

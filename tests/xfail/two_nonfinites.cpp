@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A step is kept, skipped or rejected.
 // expected-error: at most one nonfinite policy may be given
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows travel one way.
 // expected-error: at most one path policy may be given
 #include <ferry/ferry.hpp>

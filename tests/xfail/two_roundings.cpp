@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights are rounded one way.
 // expected-error: at most one rounding policy may be given
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A row goes by one count.
 // expected-error: at most one step_count policy may be given
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A number is no execution space.
 // expected-errors: 1 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What has no execution space begins with the next argument.
 // expected-errors: 17 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One index would be taken for a place in the memory.
 // expected-error: ferry::tensor_view: one index for each extent
 #include <ferry/ferry.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both widths are known when the program is compiled.
 // expected-error: the widths of table and batch are fixed by their types and differ
 #include <ferry/ferry.hpp>

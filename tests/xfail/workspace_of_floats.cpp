@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The workspace of a plan is bytes.
 // expected-error: the workspace of make_plan must be an array of std::byte that may be written
 #include <ferry/ferry.hpp>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Builds the extension into ferry_tables/, for the Python that runs this script.
 
     python3 build.py [--kokkos FOLDER] [--prefix FOLDER]... [--jobs N] [-- CMAKE OPTIONS]

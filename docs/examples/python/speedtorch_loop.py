@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """SpeedTorch's loop: a table that is too large for the GPU, of which each step trains some rows.
 
 There it takes a ModelFactory and an OptimizerFactory, four calls a step, and loses updates of rows that a batch names

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the extension: python3 test_ferry_tables.py [-v]. What needs a GPU, PyTorch or CuPy is skipped without."""
 
 import gc

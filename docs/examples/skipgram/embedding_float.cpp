@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "typed_embedding_impl.hpp"
 
 namespace skipgram {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "pair_stream.hpp"
 
 #include "sampling.hpp"

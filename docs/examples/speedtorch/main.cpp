@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SpeedTorch's word-embedding loop on ferry: two tables in host memory, of which a batch's rows visit the
 // device, SparseAdam on them, and the loss written every few batches. See README.md.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Trains on the batches that word_embeddings --dump wrote, with PyTorch, and writes the curve of the losses.
 
     word_embeddings --dump batches

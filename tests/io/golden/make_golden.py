@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Writes the golden files of the tests of ferry/io: needs numpy, ml_dtypes and safetensors.
 
 The values are those of the function `values` in tests/io/io_kit.hpp: element i of an array is i * 3 % 11 - 4, or without the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Python side of the tables: capsules in, capsules out, and ferry's errors as Python's.
 
 #include "table.hpp"

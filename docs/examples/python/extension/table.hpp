@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 // What module.cpp knows of ferry: no header of ferry or Kokkos, so that it compiles without nvcc.

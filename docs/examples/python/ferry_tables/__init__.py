@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of ferry for PyTorch, CuPy and NumPy: rows in device, pinned, mapped or pageable memory.
 
 Arrays come and go by DLPack, without copies. Indices are int64, rows are float32. Errors are IndexError (a row that the

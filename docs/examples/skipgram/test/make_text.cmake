@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DFILE=<text> -P make_text.cmake: writes a text about two topics that share no content word. A model that learns
 # anything ranks a topic's own words above the other's. Made of arithmetic, so every run writes the same bytes.
 set(sea harbour sail anchor wave gull tide captain deck rope island storm lighthouse)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DPROGRAM=... -DFILE=<text> -DOPTIONS="..." -P train.cmake: trains, then looks at what was printed and saved.
 set(vectors "${FILE}.vectors.txt")
 file(REMOVE "${vectors}")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 from conan import ConanFile
 from conan.tools.system.package_manager import Apt
 

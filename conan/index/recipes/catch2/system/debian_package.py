@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Unpacks a Debian or Ubuntu package into a folder, from a suite that the machine need not have configured.
 
     debian_package.py --package libcatch2-dev --minimum 3 --suite bookworm-backports --destination DIR
