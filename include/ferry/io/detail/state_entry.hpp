@@ -55,10 +55,9 @@ class state_entry final : public checkpoint_entry {
     to.facts.push_back(number("steps", clock_->steps));
     to.facts.push_back(number("skipped", clock_->skipped));
     to.facts.push_back(number("seed", clock_->seed));
-    manifest_fact policy;
+    manifest_fact& policy = to.facts.emplace_back();
     policy.name = "row_policy";
-    policy.words = clock_->row_policy;
-    to.facts.push_back(std::move(policy));
+    policy.words = std::string(clock_->row_policy);
     for (const auto& each : fields_) add(each, to, arrays);
     if (clock_->row_policy.empty()) return;
     add(as_stored("row_steps", make_ref(clock_->row_steps), name()), to, arrays);
@@ -131,7 +130,11 @@ class state_entry final : public checkpoint_entry {
 
   template <class Number>
   static manifest_fact number(const char* name, Number value) {
-    return {name, kind_of_number<Number>(), {}, {fact_bits(value)}};
+    manifest_fact made;
+    made.name = name;
+    made.kind = kind_of_number<Number>();
+    made.numbers.push_back(fact_bits(value));
+    return made;
   }
   static void add(const checkpoint_array& array, manifest_entry& to, std::vector<checkpoint_array>& arrays) {
     to.arrays.push_back(array.schema);
