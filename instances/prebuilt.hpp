@@ -54,8 +54,8 @@ using host_indices_64 = array_ref<const std::int64_t, pageable_space>;
 namespace ferry::optim::detail {
 
 template <class Rule, class StateType, class Space>
-state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label& label, std::int64_t rows,
-                                             std::int64_t width) {
+state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
+                                             std::int64_t rows, std::int64_t width) {
   return state_of<Rule, StateType, Space>(rule, label, rows, width);
 }
 
@@ -102,9 +102,9 @@ state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const array_label
   }
 
 /// make_state for a rule.
-#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                       \
-  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const array_label&, std::int64_t, \
-                                                    std::int64_t);
+#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                        \
+  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const ferry::detail::array_label&, \
+                                                    std::int64_t, std::int64_t);
 #define FERRY_STATES(RULE)                    \
   namespace ferry::optim::detail {            \
   FERRY_INSTANTIATE_STATE(RULE, device_space) \
