@@ -202,7 +202,7 @@ TEST_CASE("a save that finds no room leaves the old checkpoint", "[io][checkpoin
 TEST_CASE("a save removes what killed saves have left", "[io][checkpoint]") {
   const temporary_folder at;
   const std::string folder = saved(at, "run");
-  write_file(folder + "/data-9", "half of a file");
+  write_file(folder + "/data-9", "ferrydat, half of a file");
   write_file(folder + "/manifest.17-0.part", "half of a manifest");
   write_file(folder + "/data-mine", "");
   write_file(folder + "/notes", "");

@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/concepts/element.hpp>
+#include <ferry/error.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -12,8 +13,10 @@
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace ferry {
 
@@ -59,6 +62,9 @@ ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices
                                                                no_array{}, to);
   } else if constexpr (pooling::selects) {
     require_chosen(verb, extra, to);
+    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+      throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
+                             std::to_string(positions) + " indices; its elements must be int64");
     return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{}, extra,
                                                                to);
   } else {

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -154,14 +155,15 @@ class co_occurrence {
   template <class Exec>
   run sum_equal(const Exec& exec, const tensor<std::int64_t, Space>& keys,
                 const tensor<double, Space>& values) const {
+    using there = std::conditional_t<ferry::detail::is_host_exec<Exec>, pageable_space, void>;
     const auto plan = make_plan(exec, keys, classes_ * classes_, bounds::skip{});
     const auto count = static_cast<std::size_t>(plan.unique_count());
     run made{tensor<std::int64_t, Space>(label_ + "::keys", count),
              tensor<double, Space>(label_ + "::values", count)};
     init::zeros(exec, made.values);
     if (count == 0) return made;
-    copy(exec, plan.unique_rows(), made.keys).wait();
-    scatter_add(exec, made.values, plan.inverse(), values, bounds::skip{}).wait();
+    copy(exec, plan.template unique_rows<there>(), made.keys).wait();
+    scatter_add(exec, made.values, plan.template inverse<there>(), values, bounds::skip{}).wait();
     return made;
   }
 

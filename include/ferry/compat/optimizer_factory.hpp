@@ -15,6 +15,7 @@
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,8 +52,10 @@ class optimizer_factory {
   /// none.
   template <class Exec>
   ticket before_forward_pass(const Exec& exec) {
+    require_batch("before_forward_pass", model_->plan().storage() != nullptr);
     const auto rows = static_cast<std::size_t>(model_->plan().unique_count());
     ticket last;
+    batch_.reset();
     windows_.resize(static_cast<std::size_t>(fields()));
     for (int i = 0; i < fields(); ++i) {
       auto& window = windows_[static_cast<std::size_t>(i)];
@@ -62,14 +65,15 @@ class optimizer_factory {
       last.detach();
       last = gather(exec, field(i), model_->plan().unique_rows(), this->rows(i), bounds::unchecked{});
     }
+    batch_ = model_->plan().storage();
     return last;
   }
   /// Writes rows() back to the state of the batch. One ticket for all fields.
   template <class Exec>
   ticket after_optimizer_step(const Exec& exec) {
-    if (windows_.size() != static_cast<std::size_t>(fields()))
-      throw invalid_argument(
-          "ferry::speedtorch::optimizer_factory::after_optimizer_step: no batch yet; call before_forward_pass first");
+    // The rows of an earlier batch would overwrite the state of this one's.
+    const auto sent = batch_.lock();
+    require_batch("after_optimizer_step", sent != nullptr && sent == model_->plan().storage());
     ticket last;
     for (int i = 0; i < fields(); ++i) {
       last.detach();
@@ -83,6 +87,7 @@ class optimizer_factory {
   /// each row of model.weight(), which is not updated. See ferry::step.
   template <class Exec, class Gradients, class... Policies>
   ticket step(const Exec& exec, const Gradients& gradients, Policies... policies) {
+    require_batch("step", model_->plan().storage() != nullptr);
     return ferry::step(exec, rule_, model_->table(), state_, model_->plan().unique_rows(), gradients,
                        duplicates::assume_unique{}, bounds::unchecked{}, policies...);
   }
@@ -110,10 +115,18 @@ class optimizer_factory {
   /// @}
 
  private:
+  void require_batch(const char* what, bool there) const {
+    if (there) return;
+    throw invalid_argument(
+        "ferry::speedtorch::optimizer_factory::" + std::string(what) + ": '" + model_->table().label() +
+        "' has no batch yet, or one whose state was not sent; call before_forward_pass first");
+  }
+
   Rule rule_;
   Model* model_;
   state_type state_;
   std::vector<tensor<value_type, device_space>> windows_;
+  std::weak_ptr<detail::plan_storage> batch_;  ///< of which the rows are in windows_
 };
 
 }  // namespace ferry::speedtorch

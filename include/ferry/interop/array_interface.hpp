@@ -58,8 +58,9 @@ std::string type_string() {
 ///   array  anything that verbs take as an array, with any strides; the memory must outlive the use
 ///
 /// Blocks until the work of verbs on the array has ended, so the optional entry `stream` may be left out.
-template <ArrayLike Array>
-[[nodiscard]] array_interface to_array_interface(Array& array) {
+template <class Array>
+  requires(ArrayLike<std::remove_reference_t<Array>>)
+[[nodiscard]] array_interface to_array_interface(Array&& array) {
   const auto ref = make_ref(array);
   using element = std::remove_pointer_t<decltype(ref.data)>;
   array_interface made;

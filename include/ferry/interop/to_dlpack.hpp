@@ -78,11 +78,8 @@ struct dlpack_export {
   static void release(Managed* self) noexcept {
     const std::unique_ptr<dlpack_export> whole(static_cast<dlpack_export*>(self->manager_ctx));
     try {
-      if constexpr (facts::is_shared) {
-        if (whole->owner.use_count() == 1) wait_for_tracked(whole->owner->accesses(), true);
-      } else {
-        wait_for_tracked(whole->owner.accesses(), true);
-      }
+      // Also for other owners: they may let go at the same time, so that nobody would be the last to wait.
+      wait_for_tracked(facts::get(whole->owner).accesses(), true);
     } catch (...) {  // the device failed, so nothing is in flight
     }
   }

@@ -72,6 +72,9 @@ class checkpoint {
   template <class Array>
     requires ArrayLike<std::remove_reference_t<Array>>
   void add(const std::string& name, Array&& array) {
+    static_assert(
+        std::is_lvalue_reference_v<Array> || !ferry::detail::owns_elements<Array>,
+        "ferry: a checkpoint keeps references, so it can't take a temporary tensor, vector or array; keep it in a variable.");
     core_->add(std::make_unique<ferry::detail::array_entry>(
         name, "array", std::vector<ferry::detail::manifest_fact>{},
         ferry::detail::as_stored("", make_ref(array), name)));
@@ -129,7 +132,8 @@ class checkpoint {
 
   /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on
   /// the tensors, and blocks until the files are on the disk. Throws io_error; the folder then holds the
-  /// checkpoint that it held before.
+  /// checkpoint that it held before, or the new one if only the last step failed, which brings the folder's
+  /// entries to the disk.
   ///
   /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
   /// taken back is taken back by its wait().

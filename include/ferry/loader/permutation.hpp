@@ -44,7 +44,7 @@ class permutation {
   /// Number of elements.
   [[nodiscard]] std::int64_t size() const { return size_; }
 
-  /// The element at `position`, for positions in [0, size()).
+  /// The element at `position`, for positions in [0, size()): there is none in a permutation of nothing.
   [[nodiscard]] std::int64_t operator()(std::int64_t position) const {
     auto value = static_cast<std::uint64_t>(position);
     do {

@@ -125,7 +125,7 @@ class prefetcher {
                                               layout, order, options, depth);
   }
 
-  detail::closing<detail::pipeline> pipeline_;
+  detail::closing<detail::pipeline, execution_backend<Exec>> pipeline_;
 };
 
 }  // namespace ferry

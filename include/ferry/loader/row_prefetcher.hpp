@@ -140,7 +140,7 @@ class row_prefetcher {
     return std::make_shared<inside>(exec, rows, std::move(ring), options.batch, options.ahead);
   }
 
-  detail::closing<inside> inside_;
+  detail::closing<inside, execution_backend<Exec>> inside_;
 };
 
 }  // namespace ferry

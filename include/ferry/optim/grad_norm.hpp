@@ -6,8 +6,19 @@
 #include <ferry/optim/grad_total.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/slice.hpp>
 
+#include <type_traits>
 #include <utility>
+
+namespace ferry::detail {
+
+template <class T>
+inline constexpr bool is_slice = false;
+template <class T, class Space, class Extents>
+inline constexpr bool is_slice<tensor_slice<T, Space, Extents>> = true;
+
+}  // namespace ferry::detail
 
 namespace ferry::optim {
 
@@ -18,12 +29,18 @@ namespace ferry::optim {
 ///   optim::clip_grad_norm(exec, 1.0, optim::sparse_grads(plan, grads), dense_grads);
 template <class Grads>
 struct sparse_grads {
+  static_assert(std::is_lvalue_reference_v<Grads> || ::ferry::detail::is_slice<Grads>,
+                "ferry: sparse_grads refers to gradients, so they can't be a temporary array; a slice may.");
   row_plan plan;  ///< of the batch's indices
-  Grads& grads;   ///< one row per index
+  Grads grads;    ///< one row per index
 
-  /// Copies the plan, which shares its arrays, and refers to the gradients, which must outlive this object.
-  sparse_grads(row_plan of, Grads& values) : plan(std::move(of)), grads(values) {}
+  /// Copies the plan, which shares its arrays, and a slice; refers to other gradients, which must outlive
+  /// this object.
+  sparse_grads(row_plan of, Grads&& values) : plan(std::move(of)), grads(std::forward<Grads>(values)) {}
 };
+/// Deduces a reference, or a slice.
+template <class Grads>
+sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
 
 /// The Euclidean norm of all gradients together, as torch.nn.utils.get_total_norm: the root of the sum of all
 /// squares over several tables and dense arrays.

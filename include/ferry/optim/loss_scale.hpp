@@ -98,7 +98,7 @@ class loss_scale {
     if (overflowed) {
       change(options_.backoff_factor);
       good_ = 0;
-    } else if (++good_ == options_.growth_interval) {
+    } else if (++good_ >= options_.growth_interval) {
       change(options_.growth_factor);
       good_ = 0;
     }

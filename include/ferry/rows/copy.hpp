@@ -31,6 +31,7 @@ array_ref<T, Space> in_extents_of(const Other& other, array_ref<T, Space> sequen
 
 template <class Array>
 void require_distinct_places(const Array& sink) {
+  if (sink.size() == 0) return;  // dense arrays of rows without elements have strides of 0
   for (std::size_t i = 0; i < sink.rank; ++i)
     if (sink.extents[i] > 1 && sink.strides[i] == 0)
       throw invalid_argument("ferry::copy: elements of " + sink.describe() + " share memory: stride " +
@@ -54,7 +55,7 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
   } else {
     wait_for_host_access(of, "ferry::copy::staged", source, sink);
     [[maybe_unused]] const auto moving =
-        moves<Path>(of, source, sink, sink.size() * static_cast<std::int64_t>(sizeof(To)));
+        moves<Path>(of, source, sink, source.size() * static_cast<std::int64_t>(sizeof(From)));
     copy_staged(of, source, sink, how, meter);
   }
   ticket work = of.finish();

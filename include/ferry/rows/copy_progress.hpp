@@ -32,8 +32,9 @@ struct copied {
 /// see ferry::ticket. Other copies are reported once, when they are enqueued. An exception of the callback
 /// ends a copy that occupies the thread, which leaves the destination partly written; other copies are in
 /// flight by then and ended before the exception leaves the verb. Observers nest: the innermost is called
-/// first. Copies by a callback are not reported to it. Without an observer a copy reads one variable of the
-/// thread.
+/// first. Copies by a callback are not reported to it. The callback must not wait for the instance of the
+/// copy, nor for the device, and must not enqueue work or call verbs that do: a kernel of the copy may be
+/// waiting for this thread. Without an observer a copy reads one variable of the thread.
 class copy_progress {
  public:
   /// Observes until it is destroyed, which must happen in the same thread.

@@ -5,9 +5,11 @@
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -31,6 +33,7 @@ ticket gather_once(const Exec& exec, const array_ref<T, TableSpace>& table, cons
     require_direct_reach("gather_unique", exec, out);
     of.reads_from(table);
     of.writes_to(out);
+    [[maybe_unused]] const auto moving = moves<path::direct>(of, table, out, bytes_of_rows(table, n));
     const plan_storage& from = *plan.storage();
     const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
     launch_gather(exec, fetch, table, out, heads, n);

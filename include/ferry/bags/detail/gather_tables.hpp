@@ -81,6 +81,8 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   if constexpr (!std::is_same_v<Weights, no_array>) require_weights(verb, weights, positions);
 
   launch_context<Exec> of(exec, verb);
+  if constexpr (!is_host_exec<Exec>)
+    of.refuse_capture("but the list of tables would be read once only; pool the tables one by one there");
   const std::string& label = of.label("tables");
   if (batch != 0) {
     require_direct_reach(verb, exec, out);

@@ -27,11 +27,11 @@ template <class Table, class Weight, class Out>
 consteval auto pooling_in() {
   using table = std::remove_const_t<Table>;
   using weight = std::remove_const_t<Weight>;
-  if constexpr (std::is_integral_v<table> && std::is_void_v<weight>)
-    return std::type_identity<accumulation_t<table>>{};
-  else if constexpr (std::is_integral_v<table> || std::is_same_v<table, double> ||
-                     std::is_same_v<weight, double> || std::is_same_v<Out, double>)
+  if constexpr (std::is_same_v<table, double> || std::is_same_v<weight, double> ||
+                std::is_same_v<Out, double> || (std::is_integral_v<table> && !std::is_void_v<weight>))
     return std::type_identity<double>{};
+  else if constexpr (std::is_integral_v<table>)
+    return std::type_identity<accumulation_t<table>>{};
   else
     return std::type_identity<float>{};
 }

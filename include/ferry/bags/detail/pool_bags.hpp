@@ -12,6 +12,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/gather.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -79,6 +80,7 @@ void pool_here(launch_context<Exec>& of, const std::string& label, const array_r
                const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
                const array_ref<Out, OutSpace>& out) {
   const std::int64_t count = out.rows(), positions = positions_of(named);
+  if constexpr (Through) refuse_capture_of_staging<path::staged>(of);  // before the kernel is captured
   require_direct_reach(of.verb(), of.exec(), table);
   of.reads_from(table);
   const auto launch_into = [&](const auto& to, auto* maxima, std::int64_t stride, std::int64_t* own) {
@@ -93,6 +95,8 @@ void pool_here(launch_context<Exec>& of, const std::string& label, const array_r
     launch_pool<Pooling>(of.exec(), label, in, to, own);
   };
   const auto pool_into = [&](const auto& to, std::int64_t* own) {
+    [[maybe_unused]] const auto moving =
+        moves<path::direct>(of, table, to, bytes_of_rows(table, positions));
     if constexpr (std::is_same_v<Chosen, no_array>) {
       launch_into(to, static_cast<void*>(nullptr), 0, own);
     } else {

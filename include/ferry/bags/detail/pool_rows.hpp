@@ -139,15 +139,7 @@ struct pool_rows {
       }
     } else {
       for (; k + 8 <= range.end; k += 8) add<8, Tile>(sum, k, column, count);
-      if (k + 4 <= range.end) {
-        add<4, Tile>(sum, k, column, count);
-        k += 4;
-      }
-      if (k + 2 <= range.end) {
-        add<2, Tile>(sum, k, column, count);
-        k += 2;
-      }
-      if (k < range.end) add<1, Tile>(sum, k, column, count);
+      if (k < range.end) add<8, Tile, false>(sum, k, column, count, range.end);
     }
     if (may_miss<Source> && strict && sum.missed) return true;
     if constexpr (Pooling::divides)
@@ -160,19 +152,28 @@ struct pool_rows {
     return false;
   }
 
-  /// Adds the rows of positions [k, k + N). All loads come before the first addition; the row of a position
-  /// without one is row 0, which is loaded but not added.
-  template <int N, class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column,
-                                       int count) const {
-    std::int64_t row[N];
-    for (int j = 0; j < N; ++j) row[j] = source.row(k + j, false);
+  /// Adds the rows of positions [k, k + N), or where not Whole those before `end`. All loads come before the
+  /// first addition; the row of a position without one is row 0, which is loaded but not added.
+  template <int N, class Tile, bool Whole = true>
+  KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
+                                       [[maybe_unused]] std::int64_t end = 0) const {
+    const auto has = [&]([[maybe_unused]] int j) { return Whole || k + j < end; };
+    constexpr bool weighs = !std::is_void_v<Weight> && !Pooling::selects;
+    std::int64_t row[N] = {};
+    [[maybe_unused]] Compute weight[N];
+    for (int j = 0; j < N; ++j)
+      if (has(j)) {
+        row[j] = source.row(k + j, false);
+        if constexpr (weighs) weight[j] = convert<Compute>(weights[k + j]);
+      }
     Compute value[N][Tile::elements];
     for (int j = 0; j < N; ++j) {
+      if (!has(j)) continue;
       const std::int64_t at = may_miss<Source> && row[j] < 0 ? 0 : row[j];
       table.row(at, width).template load<Tile>(value[j], column, count);
     }
     for (int j = 0; j < N; ++j) {
+      if (!has(j)) continue;
       if constexpr (may_miss<Source>)
         if (row[j] < 0) {
           sum.missed = true;
@@ -184,9 +185,8 @@ struct pool_rows {
             sum.value[e] = value[j][e];
             if constexpr (!std::is_void_v<Chosen>) sum.from[e] = k + j;
           }
-      } else if constexpr (!std::is_void_v<Weight>) {
-        const auto weight = convert<Compute>(weights[k + j]);
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight * value[j][e];
+      } else if constexpr (weighs) {
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += weight[j] * value[j][e];
       } else {
         for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] += value[j][e];
       }

@@ -51,6 +51,10 @@ void require_extents(const char* verb, const array_ref<T, Space>& array) {
 /// Waits for the work enqueued on an instance.
 template <class Exec>
 void fence_for_file(const Exec& exec, const char* verb) {
+  if (execution_backend<Exec>::capturing(exec))
+    throw invalid_argument(std::string("ferry::io::") + verb +
+                           ": the instance is being captured into a graph, whose work runs only when the "
+                           "graph is launched; end the capture first");
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   execution_backend<Exec>::fence(exec, std::string("ferry::io::") + verb);
 }

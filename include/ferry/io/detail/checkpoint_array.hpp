@@ -8,8 +8,10 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -60,6 +62,16 @@ void convert_from_file(std::string_view dtype, const std::byte* from, std::byte*
   if (dtype == "f16") each(half_t{});
   if (dtype == "bf16") each(bhalf_t{});
 }
+
+/// Whether the elements die with the object.
+template <class Array>
+inline constexpr bool owns_elements = false;
+template <class T, class Space, class Extents>
+inline constexpr bool owns_elements<tensor<T, Space, Extents>> = true;
+template <class T, class Allocator>
+inline constexpr bool owns_elements<std::vector<T, Allocator>> = true;
+template <class T, std::size_t Size>
+inline constexpr bool owns_elements<std::array<T, Size>> = true;
 
 /// An array as a file sees it: bytes in row-major order, wherever they lie. Rows may be further apart than
 /// they are long.

@@ -12,8 +12,11 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +32,10 @@ class basic_checkpoint_core {
   explicit basic_checkpoint_core(std::string path) : path_(std::move(path)) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
+    // A save in the background must not follow a later chdir.
+    if (path_.front() != '/')
+      if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free); here != nullptr)
+        path_ = std::string(here.get()) + "/" + path_;
   }
   basic_checkpoint_core(const basic_checkpoint_core&) = delete;
   basic_checkpoint_core& operator=(const basic_checkpoint_core&) = delete;

@@ -89,9 +89,14 @@ class basic_folder_lock {
     } while (result != 0 && errno == EINTR);
     if (result == 0) return;
     if (errno == EWOULDBLOCK) file_.fail("another checkpoint object or process is saving into it");
-    // File systems without locks: nothing to do.
-    if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL) file_.fail_by_errno("lock");
+    // File systems without locks (ENOSYS: Lustre without -o flock): nothing to do.
+    if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL && errno != ENOSYS)
+      file_.fail_by_errno("lock");
   }
+  basic_folder_lock(const basic_folder_lock&) = delete;
+  basic_folder_lock& operator=(const basic_folder_lock&) = delete;
+  /// Closing alone would leave the lock to a child that was forked meanwhile.
+  ~basic_folder_lock() { static_cast<void>(::flock(file_.descriptor(), LOCK_UN)); }
 
  private:
   file file_;
@@ -129,6 +134,17 @@ void write_manifest(const std::string& folder, const manifest& of) {
   to.commit();
 }
 
+/// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
+template <class Dependent = void>
+bool is_data_file(const std::string& path) {
+  const file from(file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), "checkpoint",
+                  path);
+  if (!from.is_open() || !S_ISREG(from.status().st_mode)) return false;
+  char start[8] = {};
+  const ssize_t got = ::pread(from.descriptor(), start, sizeof start, 0);
+  return got == 0 || (got == 8 && std::string_view(start, sizeof start) == data_magic);
+}
+
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
 /// that can't be removed are left.
 template <class Dependent = void>
@@ -137,7 +153,8 @@ void remove_leftovers(const std::string& folder, const manifest& current) {
     bool needed = true;
     if (const std::uint64_t number = data_number(name); number != 0)
       needed = std::any_of(current.files.begin(), current.files.end(),
-                           [&](const manifest_file& each) { return each.number == number; });
+                           [&](const manifest_file& each) { return each.number == number; }) ||
+               !is_data_file(folder + "/" + name);
     else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
       needed = false;
     if (!needed) ::unlink((folder + "/" + name).c_str());

@@ -252,11 +252,14 @@ class basic_checkpoint_save {
     for_each_piece_made([&](manifest_piece& each) { each.file = place[each.file]; });
     made_.files = std::move(left);
   }
-  /// After an error of the last step, which may come after the rename.
+  /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:
+  /// the next save removes it if no manifest names it.
   void remove_unless_current() noexcept {
     try {
-      if (read_manifest(folder_).number == made_.number) return;
+      bool missing = false;
+      if (read_manifest(folder_, &missing).number == made_.number && !missing) return;
     } catch (...) {
+      return;
     }
     ::unlink(data_path(folder_, made_.number).c_str());
   }

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -58,7 +57,7 @@ void for_each_chunk(std::size_t count, int threads, const Work& work) {
           where.take();
           share();
         });
-    } catch (const std::system_error&) {  // fewer threads, then
+    } catch (const std::exception&) {  // system_error, bad_alloc: fewer threads, then
     }
   }
   share();

@@ -129,10 +129,12 @@ class file {
   /// Does nothing on file systems that can't.
   void reserve(std::uint64_t bytes) const {
     if (bytes == 0) return;
-    int result = 0;
-    do {
+    int result = -1;
+    // A signal undoes the call on some file systems: under a timer, a long one would never end.
+    for (int tries = 0; tries < 3 && result != 0; ++tries) {
       result = ::fallocate(descriptor_, 0, 0, place(bytes));
-    } while (result != 0 && errno == EINTR);
+      if (result != 0 && errno != EINTR) break;
+    }
     if (result != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
       fail_by_errno("reserve " + std::to_string(bytes) + " bytes");
   }

@@ -211,7 +211,8 @@ class state_entry final : public checkpoint_entry {
     next_.recorded.first = whole(from, stored, "history_first", 1);
     next_.recorded.in_double = whole(from, stored, "history_in_double", 0) != 0;
     const manifest_array* const history = stored.array("history");
-    if (history == nullptr || history->dtype != "u64" || history->extents.size() != 1)
+    if (history == nullptr || history->dtype != "u64" || history->element_bytes != sizeof(std::uint64_t) ||
+        history->extents.size() != 1)
       from.fail(name(), "the file has no 'history' of its steps");
     std::vector<std::uint64_t> numbers(static_cast<std::size_t>(history->extents[0]));
     std::vector<std::byte> scratch;
@@ -221,7 +222,25 @@ class state_entry final : public checkpoint_entry {
                             scratch, "entry '" + name() + "', array 'history'");
     const auto why = read_history<rule_type>(numbers, rule_of_optimizer(), next_.steps, next_.recorded);
     if (!why.empty()) from.fail(name(), why);
+    require_recorded(from, *counters);
     ++known;
+  }
+  /// Kernels look up the steps that a row has missed, so they must be in the history.
+  void require_recorded(const load_source& from, const manifest_array& counters) const {
+    const std::int64_t least = next_.recorded.spans.empty() ? next_.steps : next_.recorded.first - 1;
+    bool all = least <= next_.steps;
+    std::vector<std::byte> bytes, scratch;
+    for (std::size_t place = 0; place < counters.chunks.size(); ++place) {
+      bytes.resize(static_cast<std::size_t>(counters.bytes_of_chunk(place)));
+      from.files.read_chunk(counters, place, bytes.data(), scratch,
+                            "entry '" + name() + "', array 'row_steps'");
+      for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint32_t)) {
+        std::uint32_t done = 0;
+        std::memcpy(&done, bytes.data() + at, sizeof done);
+        all = all && std::int64_t{done} >= least;
+      }
+    }
+    if (!all) from.fail(name(), "its rows have missed steps that are not in its history");
   }
 
   [[nodiscard]] const rule_type& rule_of_optimizer() const {

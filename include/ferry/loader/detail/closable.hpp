@@ -29,7 +29,9 @@ class closable {
   pid_t process_ = ::getpid();
 };
 
-/// The prefetchers of the process. Kokkos::finalize closes those that still live. Thread-safe.
+/// The prefetchers of a backend. Kokkos::finalize closes those that still live, before the engine of the
+/// backend, which they made before they were added. Thread-safe.
+template <class Backend>
 class living_prefetchers {
  public:
   living_prefetchers() = default;
@@ -52,11 +54,11 @@ class living_prefetchers {
 
 /// Owns a prefetcher's inside. In a child process it leaks it: the threads are not there to be joined, and
 /// they may have held its locks.
-template <class Owned>
+template <class Owned, class Backend>
 class closing {
  public:
   explicit closing(std::shared_ptr<Owned> owned) : owned_(std::move(owned)) {
-    until_finalize<living_prefetchers>()->add(owned_);
+    until_finalize<living_prefetchers<Backend>>()->add(owned_);
   }
   closing(closing&&) noexcept = default;
   closing& operator=(closing&& other) noexcept {

@@ -48,19 +48,19 @@ class early_rows {
 
   early_rows(const Exec& exec, const array_ref<const T, TableSpace>& table)
       : side_(engine<backend>::get()->side_streams().take(exec)), table_(table), ahead_(table) {
-    if (table.accesses == nullptr) return;
-    for (const event_handle& each : table.accesses->before_read(backend::id_of(*side_)))
-      backend::wait_for(*side_, *each);
     ahead_.accesses = nullptr;  // later writes are those of steps, which the window is about
   }
 
   /// The instance that plans of batches are made on.
   [[nodiscard]] const Exec& planner(const Exec&) const { return *side_; }
 
-  /// The steps before this point have ended when later early reads begin.
+  /// The steps before this point, and the writes of other instances, have ended when later early reads begin.
   void come_after(const Exec& exec) {
     const typename backend::device_guard on(exec);
     if (const event_handle before = engine<backend>::get()->record(exec)) backend::wait_for(*side_, *before);
+    if (table_.accesses == nullptr) return;
+    for (const event_handle& each : table_.accesses->before_read(backend::id_of(*side_)))
+      backend::wait_for(*side_, *each);
   }
 
   /// Enqueues the early read of a batch whose use comes after the steps of `window`.
@@ -109,16 +109,18 @@ class early_rows_of_host {
   using room = row_room<T, pinned_space>;
 
   early_rows_of_host(const Exec&, const array_ref<const T, TableSpace>& table)
-      : table_(table), thread_(std::make_unique<job_thread<job>>()) {
-    if (table_.accesses != nullptr) table_.accesses->wait_for_writes();
+      : table_(table), accesses_(table.accesses), thread_(std::make_unique<job_thread<job>>()) {
     table_.accesses = nullptr;
   }
 
   [[nodiscard]] const Exec& planner(const Exec& exec) const { return exec; }
-  /// Steps have ended when they return.
-  void come_after(const Exec&) const {}
+  /// Steps have ended when they return; work of a device may not have.
+  void come_after(const Exec&) const {
+    if (accesses_ != nullptr) accesses_->wait_for_writes();
+  }
 
   void begin(room& to, const row_plan& plan, const std::vector<row_plan>& window) {
+    to.rows.accesses()->wait_for_all();  // a device may still read the batch before
     to.job = thread_->put(job{table_, &to, plan, window});
   }
   void end(const Exec& exec, room& of, std::int64_t positions) {
@@ -150,7 +152,8 @@ class early_rows_of_host {
     }
   };
 
-  array_ref<const T, TableSpace> table_;
+  array_ref<const T, TableSpace> table_;  ///< without the record of accesses
+  std::shared_ptr<access_tracker> accesses_;
   std::unique_ptr<job_thread<job>> thread_;
 };
 

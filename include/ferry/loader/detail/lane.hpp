@@ -38,6 +38,8 @@ class lane {
   virtual std::int64_t send(slot& of, const slot_layout& layout, std::int64_t rows) = 0;
   /// Orders later work of the user's instance after an event.
   virtual void order(event& before) = 0;
+  /// Throws where batches can't be given to the user's instance now.
+  virtual void require_usable() const {}
   /// The end of the work that the user's instance has been given; null where it has ended.
   [[nodiscard]] virtual event_handle mark() = 0;
   /// Waits for all work on the slots and releases the instances, which may not outlive Kokkos.
@@ -52,10 +54,10 @@ class lane_of final : public lane {
   using batch_space = std::conditional_t<on_host, pinned_space, device_space>;
 
   lane_of(const Exec& exec, const slot_layout& layout, std::size_t slots)
-      : slot_bytes_(layout.bytes), host_("loader::slots", layout.bytes * slots) {
+      : slot_bytes_(layout.bytes), host_("loader::slots", layout.bytes_of(slots)) {
     static_cast<void>(engine<backend>::get());  // made first, so it is released last
     if constexpr (!on_host) {
-      device_ = tensor<std::byte, device_space>("loader::batches", layout.bytes * slots);
+      device_ = tensor<std::byte, device_space>("loader::batches", layout.bytes_of(slots));
       side_ = engine<backend>::get()->side_streams().take(exec);
       id_ = backend::id_of(*side_);
     }
@@ -103,12 +105,12 @@ class lane_of final : public lane {
     backend::wait_for(*exec_, before);
   }
 
-  [[nodiscard]] event_handle mark() override {
-    if (backend::capturing(*exec_))
+  void require_usable() const override {
+    if (exec_ && backend::capturing(*exec_))
       throw invalid_argument(
           "ferry::prefetcher: the instance is being captured into a graph, so the end of the work on the last batch can't be recorded; end the capture before next()");
-    return engine<backend>::get()->record(*exec_);
   }
+  [[nodiscard]] event_handle mark() override { return engine<backend>::get()->record(*exec_); }
 
   void close() noexcept override {
     static const std::string label = "ferry::prefetch::close";

@@ -85,6 +85,7 @@ class pipeline final : public closable {
       throw invalid_argument(
           "ferry::prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
     const leaving back{in_next_};
+    lane_->require_usable();
     release();
     return take(may_block, got);
   }

@@ -13,6 +13,7 @@
 #include <ferry/tensor/slice.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -71,17 +72,22 @@ class row_pipeline final : public closable {
     if (backend::capturing(*exec_))
       throw invalid_argument(
           "ferry::row_prefetcher: the instance is being captured into a graph; end the capture before next()");
+    if (in_next_.exchange(true))
+      throw invalid_argument(
+          "ferry::row_prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
+    const leaving back{in_next_};
     early_->come_after(*exec_);  // the step of the batch before has been enqueued
     current_.reset();
     if (queue_.empty()) pull(true);
-    row_entry front = std::move(queue_.front());
-    queue_.pop_front();
+    row_entry& front = queue_.front();
     if (front.of != nullptr) {
+      // Where this throws, the next call returns the batch.
+      ring_->order_after(*front.of);
+      early_->end(*exec_, rooms_[front.room], front.plan.positions());
       current_ = std::move(front);
       --batches_;
-      ring_->order_after(*current_->of);
-      early_->end(*exec_, rooms_[current_->room], current_->plan.positions());
     }
+    queue_.pop_front();
     while (batches_ < ahead_ && !ended_ && broken_ == nullptr && pull(false)) {
     }
     return current_ ? &*current_ : nullptr;
@@ -101,6 +107,11 @@ class row_pipeline final : public closable {
   [[nodiscard]] room& room_of(const row_entry& batch) { return rooms_[batch.room]; }
 
  private:
+  struct leaving {
+    std::atomic<bool>& flag;
+    ~leaving() { flag = false; }
+  };
+
   /// Takes a batch and begins to read its rows. Returns false where none is ready. An error that the ring
   /// throws comes again with the next call, so that of a look ahead is left for its turn.
   bool pull(bool may_block) {
@@ -157,6 +168,7 @@ class row_pipeline final : public closable {
   std::size_t number_ = 0;   ///< of batches pulled
   std::size_t batches_ = 0;  ///< in the queue
   bool ended_ = false;
+  std::atomic<bool> in_next_{false};
   std::exception_ptr broken_;
 };
 

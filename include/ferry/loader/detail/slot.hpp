@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,7 +42,21 @@ struct slot_layout {
     made.offset = bytes;
     made.row_bytes = made.extents.width() * element_bytes;
     fields.push_back(made);
-    bytes += (made.extents.size() * element_bytes + 255) / 256 * 256;
+    const std::size_t more = (made.extents.size() * element_bytes + 255) / 256 * 256;
+    if (more > most - bytes) refuse();
+    bytes += more;
+  }
+  /// Of a ring.
+  [[nodiscard]] std::size_t bytes_of(std::size_t slots) const {
+    if (bytes != 0 && slots > most / bytes) refuse();
+    return bytes * slots;
+  }
+
+ private:
+  static constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
+  [[noreturn]] static void refuse() {
+    throw invalid_argument(
+        "ferry::prefetcher: the slots of the ring do not fit the address space; choose a smaller batch or depth");
   }
 };
 

@@ -19,11 +19,11 @@ inline constexpr std::int64_t sum_lanes = 32;
 inline constexpr std::int64_t sum_depth = 64;
 inline constexpr std::int64_t sum_block = sum_lanes * sum_depth;
 
-/// sum + x^2 with one rounding. The square of a narrower type is exact in double.
+/// sum + x^2 with one rounding. The square of a float or of 16 bits is exact in double.
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION double add_square(double sum, const T& x) {
   const auto wide = convert<double>(x);
-  if constexpr (sizeof(T) < sizeof(double))
+  if constexpr (sizeof(T) <= 2 || std::is_same_v<T, float>)
     return sum + wide * wide;
   else
     return Kokkos::fma(wide, wide, sum);

@@ -25,10 +25,16 @@ inline constexpr path_kind kind_of<path::cooperative> = path_kind::cooperative;
 /// except `Without`, which the operands rule out.
 template <class Asked, verb What, class Exec, class TableSpace, class BatchSpace, path_kind... Without>
 consteval path_set paths_for() {
-  if constexpr (Asked::chosen_at_run_time)
-    return candidate_paths<Exec, TableSpace, BatchSpace>(What).without(path_set{Without...});
-  else
+  if constexpr (Asked::chosen_at_run_time) {
+    constexpr path_set barred{Without...};
+    constexpr path_set left = candidate_paths<Exec, TableSpace, BatchSpace>(What).without(barred);
+    if constexpr (left.empty())  // never none: direct says what it can't reach
+      return {barred.contains(path_kind::staged) ? path_kind::direct : path_kind::staged};
+    else
+      return left;
+  } else {
     return {kind_of<Asked>};
+  }
 }
 
 /// The one of `Paths` that the call takes: the one that the machine's profile predicts to be fastest.

@@ -29,7 +29,7 @@ void copy_direct(launch_context<Exec>& of, const array_ref<From, FromSpace>& fro
   using plain = std::remove_const_t<From>;
   const auto& label = of.label("direct");
   const copy_box box = box_of(from, to).ordered(copy_box::side::to);
-  const std::int64_t bytes = box.size() * static_cast<std::int64_t>(sizeof(To));
+  const std::int64_t bytes = box.size() * static_cast<std::int64_t>(sizeof(From));
   if constexpr (std::is_same_v<plain, To>) {
     // DMA from mapped_space reaches a seventh of the rate of the link, so a kernel moves it.
     constexpr bool by_kernel = !is_host_exec<Exec> && (std::is_same_v<FromSpace, mapped_space> ||

@@ -107,9 +107,9 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
   const bool packed = in_packets<4>(values);
   const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
   launch(of.exec(), of.label_part(label, "sum_long"), slots * tiles,
-         kernels::sum_long_segments<Sum, plain>{from.order, from.inverse, from.segment_begin,
-                                                from.value_rows(), values.data, values.row_stride(), sums,
-                                                width, fast_divisor(tiles), packed});
+         kernels::sum_long_segments<Sum, plain, Source>{from.order, from.inverse, from.segment_begin, source,
+                                                        values.data, values.row_stride(), sums, width,
+                                                        fast_divisor(tiles), packed});
   source.long_sums = sums;
   source.long_stride = width;
 }
@@ -128,7 +128,9 @@ auto plan_source(launch_context<Exec>& of, const std::string& label, const row_p
                             nullptr};
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(of, label, plan).findings;
   if constexpr (adjusts_values<Duplicates>) {
-    return Duplicates::source(source, from, values.width());
+    auto adjusted = Duplicates::source(source, from, values.width());
+    if constexpr (!is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, adjusted);
+    return adjusted;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, source);
     return source;

@@ -24,14 +24,14 @@ struct long_segments {
 
 /// Device mapping: one thread per (row of the buffer, tile). Of the places that map to one buffer row, only
 /// the last one's segment can be long and begin there. Additions follow the order of the positions.
-template <class Compute, class Value>
+template <class Compute, class Value, class Source>
 struct sum_long_segments {
   static constexpr int under_way = 8;
 
   const std::int64_t* order;
   const std::int64_t* inverse;
   const std::int64_t* segment_begin;
-  const std::int64_t* value_rows;
+  Source source;
   const Value* values;
   std::int64_t stride;
   Compute* sums;
@@ -59,22 +59,26 @@ struct sum_long_segments {
     if (begin < first || !long_segments::has(begin, end)) return;
     Compute total[Tile::elements];
     Compute next[under_way][Tile::elements];
-    load_tile<Tile>(total, at(begin, column), Tile::elements);
+    load<Tile>(total, begin, column);
     std::int64_t k = begin + 1;
     for (; k + under_way <= end; k += under_way) {
-      for (int j = 0; j < under_way; ++j) load_tile<Tile>(next[j], at(k + j, column), Tile::elements);
+      for (int j = 0; j < under_way; ++j) load<Tile>(next[j], k + j, column);
       for (int j = 0; j < under_way; ++j)
         for (int e = 0; e < Tile::elements; ++e) total[e] += next[j][e];
     }
     for (; k < end; ++k) {
-      load_tile<Tile>(next[0], at(k, column), Tile::elements);
+      load<Tile>(next[0], k, column);
       for (int e = 0; e < Tile::elements; ++e) total[e] += next[0][e];
     }
     store_tile<Tile>(total, sums + slot * width + column, Tile::elements);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION const Value* at(std::int64_t place, std::int64_t column) const {
-    return values + value_rows[place] * stride + column;
+  template <class Tile>
+  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&tile)[Tile::elements], std::int64_t place,
+                                        std::int64_t column) const {
+    load_tile<Tile>(tile, values + source.position(place) * stride + column, Tile::elements);
+    if constexpr (requires { Source::adjusts; })
+      source.template adjust<Tile>(tile, place, column, Tile::elements);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
 #include <ferry/runtime/detail/pitched_block.hpp>
 
 #include <cstddef>
@@ -62,6 +63,7 @@ bool suits_transfer(const Exec& exec, const copy_box& box, std::size_t element_b
 template <class Exec, class T>
 void transfer_box(const Exec& exec, const char* label, T* to, const T* from, const copy_box& box) {
   box_transfers parts(box, sizeof(T));
+  const device_span<Exec> span(exec, label, "transfer");
   for (std::int64_t i = 0; i < parts.count; ++i) {
     const auto [there, here] = box.offsets(i, parts.outer);
     parts.block.to = to + there;

@@ -34,7 +34,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
     if constexpr (Duplicates::forbids) report_repeats(of, label, plan);
   } else {
     [[maybe_unused]] const auto moving =
-        moves<Path>(of, values, job.table, bytes_of_rows(values, plan.positions()));
+        moves<Path>(of, values, job.table, bytes_of_rows(values, values.rows()));
     if constexpr (!by_host_alone<Path>) {
       using table_space = typename decltype(job.table)::memory_space;
       require_direct_reach(verb, exec, values);

@@ -205,7 +205,9 @@ template <class Duplicates, class Exec, class Job, class Value, class Space>
 void write_staged(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                   const array_ref<Value, Space>& values) {
   using table_space = typename decltype(job.table)::memory_space;
-  if constexpr (!table_space::is_host_accessible)
+  if constexpr (!table_space::is_host_accessible && !Space::is_host_accessible)
+    launch_uploaded<Duplicates>(of, label, job, plan, values);  // made on the device, as those of bags are
+  else if constexpr (!table_space::is_host_accessible)
     launch_uploaded<Duplicates>(of, label, job, plan, upload_values(of, label, values));
   else if constexpr (Space::is_host_accessible)
     write_on_host<Duplicates>(of, label, job, plan, values);
