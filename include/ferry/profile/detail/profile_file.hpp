@@ -100,18 +100,18 @@ FERRY_INLINE std::string from_text(std::string_view text, const machine_identity
       {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
   for (const auto& [key, value] : names) {
     const profile_line* line = find(key);
-    if (line == nullptr) return "lacks a line " + quoted(key);
+    if (line == nullptr) return "lacks a line " + in_quotes(key);
     if (line->value == *value) continue;
     malformed = false;
-    return "is of " + std::string(key) + " " + quoted(line->value) + ", not " + quoted(*value);
+    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value);
   }
   machine_profile read;
   for (const auto& field : profile_fields) {
     const profile_line* line = find(field.name);
-    if (line == nullptr) return "lacks a line " + quoted(field.name);
+    if (line == nullptr) return "lacks a line " + in_quotes(field.name);
     const auto number = number_of(line->value);
     if (!number || !is_usable(field, *number))
-      return "has " + quoted(line->value) + " for " + quoted(field.name);
+      return "has " + in_quotes(line->value) + " for " + in_quotes(field.name);
     read.*field.member = *number;
   }
   const profile_line* measured = find("measured");

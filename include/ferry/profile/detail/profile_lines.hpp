@@ -21,7 +21,7 @@ struct profile_line {
   std::string_view value;
 };
 
-inline std::string quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
+inline std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
 /// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
 /// returns the lines read so far. The lines point into `text`.
@@ -61,7 +61,7 @@ FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::st
     const profile_line made{line.substr(0, blank), line.substr(blank + 1)};
     for (const profile_line& earlier : found)
       if (earlier.key == made.key) {
-        why = "has " + quoted(made.key) + " a second time in line " + std::to_string(number);
+        why = "has " + in_quotes(made.key) + " a second time in line " + std::to_string(number);
         return found;
       }
     found.push_back(made);
