@@ -396,8 +396,8 @@ TEST_CASE("a consumer gets the array after the work of verbs", "[dlpack]") {
     versioned* const second =
         ferry::to_dlpack(std::shared_ptr<const ferry::tensor<float, ferry::pageable_space>>(table));
     CHECK(!open->ready());
+    open->end();  // the deleter waits for readers, too
     second->deleter(second);
-    open->end();
   }
   out->deleter(out);
 }
