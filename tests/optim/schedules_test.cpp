@@ -42,6 +42,7 @@ TEST_CASE("schedules equal torch's recursions", "[schedules]") {
     CAPTURE(t);
     REQUIRE_THAT(step_lr(base, t, 9, 0.3), WithinAbs(step_size, 1e-12));
     REQUIRE_THAT(multi_step_lr(base, t, milestones, 0.5), WithinAbs(multi, 1e-12));
+    REQUIRE(multi_step_lr(base, t, {3, 17}, 0.5) == base * (t < 3 ? 1.0 : t < 17 ? 0.5 : 0.25));
     REQUIRE_THAT(exponential_lr(base, t, 0.93), WithinAbs(exponential, 1e-12));
     REQUIRE_THAT(cosine_annealing_lr(base, t, 20, 0.01), WithinAbs(cosine, 1e-6));
     REQUIRE_THAT(linear_lr(base, t, 0.25, 0.9, 8), WithinAbs(linear, 1e-12));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 /// Learning rates over time, with the names, defaults and formulas of torch.optim.lr_scheduler. Each is a
@@ -47,6 +48,12 @@ inline double multi_step_lr(double lr, std::int64_t step, std::span<const std::i
   const auto passed = std::count_if(milestones.begin(), milestones.end(),
                                     [step](std::int64_t milestone) { return milestone <= step; });
   return lr * std::pow(gamma, static_cast<double>(passed));
+}
+
+/// As above, for milestones in braces.
+inline double multi_step_lr(double lr, std::int64_t step, std::initializer_list<std::int64_t> milestones,
+                            double gamma = 0.1) {
+  return multi_step_lr(lr, step, std::span<const std::int64_t>(milestones.begin(), milestones.size()), gamma);
 }
 
 /// torch's ExponentialLR: lr gamma^step.

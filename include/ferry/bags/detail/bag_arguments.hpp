@@ -110,9 +110,10 @@ void require_bags(const char* verb, const Named& named, std::int64_t positions, 
   } else {
     require_rank_one(verb, named);
     if (named.rows() != bags && named.rows() != bags + 1)
-      throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(named.rows()) +
-                             " offsets were given for the " + std::to_string(bags) + " bags of " +
-                             pooled.describe() + ", must be one for each bag, and one more for the last end");
+      throw invalid_argument(
+          std::string("ferry::") + verb + ": " + std::to_string(named.rows()) +
+          " offsets were given for the " + std::to_string(bags) + " bags of " + pooled.describe() +
+          ", must be one for each bag, with or without one more for the last end; or a plain integer, the positions of every bag");
     if (bags == 0 && named.rows() == 0 && positions != 0)
       throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
                              " indices were given, but " + pooled.describe() + " has no bags");

@@ -129,7 +129,8 @@ auto plan_source(launch_context<Exec>& of, const std::string& label, const row_p
   if constexpr (Duplicates::forbids) source.repeats = report_repeats(of, label, plan).findings;
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, from, values.width());
-    if constexpr (!is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, adjusted);
+    if constexpr (!is_host_exec<Exec>)
+      sum_long<combining_number<Exec, Duplicates, Sum>>(of, label, plan, values, adjusted);
     return adjusted;
   } else {
     if constexpr (Duplicates::combines && !is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, source);

@@ -5,6 +5,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
+#include <ferry/rows/detail/shared_values.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -65,9 +66,9 @@ struct reduce_to_buffer : row_job {
     if constexpr (Moves)
       return move_kernel<kernels::emit_row, Tile, Duplicates>(source, items, table, values);
     else
-      return apply_kernel<Wire, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
-                                                  values.width(),
-                                                  kernels::emit_row<Wire>{table.data, table.row_stride()});
+      return apply_kernel<combining_number<Exec, Duplicates, Wire>, Tile, Duplicates>(
+          source, items, const_data(values), values.row_stride(), values.width(),
+          kernels::emit_row<Wire>{table.data, table.row_stride()});
   }
 };
 

@@ -4,6 +4,7 @@
 #include <ferry/concepts/policy.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 /// Sums of values that several positions share, each position with a part of its own. See shared_values for
 /// the arrays.
@@ -79,5 +81,18 @@ template <class Duplicates>
 inline constexpr bool adjusts_values = requires {
   &Duplicates::source;
 };
+
+/// The type in which kernels of Exec combine adjusted values: a device would fuse the product of an
+/// adjustment with the addition after it, so its operations round one by one.
+template <class Exec, class Duplicates, class Compute>
+consteval auto combining_number_for() {
+  constexpr bool fuses = std::is_same_v<Compute, float> || std::is_same_v<Compute, double>;
+  if constexpr (!is_host_exec<Exec> && adjusts_values<Duplicates> && fuses)
+    return std::type_identity<typename execution_backend<Exec>::template number<Compute>>{};
+  else
+    return std::type_identity<Compute>{};
+}
+template <class Exec, class Duplicates, class Compute>
+using combining_number = typename decltype(combining_number_for<Exec, Duplicates, Compute>())::type;
 
 }  // namespace ferry::detail

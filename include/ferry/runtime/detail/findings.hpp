@@ -33,7 +33,7 @@ FERRY_INLINE std::exception_ptr found_error(const index_report& found, const std
     return std::make_exception_ptr(out_of_range(
         "ferry::" + verb + ": the offsets of " + std::to_string(found.bad_bags) +
         " bags decrease, are negative or leave the " + std::to_string(positions) + " positions for rows of " +
-        table + "; the first is offset " +
+        table + (verb == "step_bags" ? ", or leave positions without a bag" : "") + "; the first is offset " +
         std::to_string(static_cast<std::int64_t>(found.first_offset_number)) + " at place " +
         std::to_string(found.first_offset)));
   if (found.out_of_range != 0) {
