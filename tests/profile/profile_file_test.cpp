@@ -140,7 +140,7 @@ TEST_CASE("a profile of another machine is known as such", "[profile][lines]") {
     bool malformed = true;
     const std::string why = from_text(text, other, read, malformed);
     CHECK_THAT(why, ContainsSubstring("not "));
-    CHECK_THAT(why, ContainsSubstring(quoted(other.*part)));
+    CHECK_THAT(why, ContainsSubstring(in_quotes(other.*part)));
     CHECK_FALSE(malformed);
     CHECK(read == machine_profile{});
   }
