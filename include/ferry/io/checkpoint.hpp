@@ -56,7 +56,9 @@ class checkpoint {
   template <class Dependent = void>
   explicit checkpoint(std::string path)
       : core_(std::make_unique<ferry::detail::checkpoint_core>(std::move(path))) {}
+  /// Takes what the other has been given; its save in the background goes on.
   checkpoint(checkpoint&&) noexcept = default;
+  /// As above, after a wait for the save of this one.
   checkpoint& operator=(checkpoint&&) noexcept = default;
   checkpoint(const checkpoint&) = delete;
   checkpoint& operator=(const checkpoint&) = delete;
