@@ -33,7 +33,7 @@ constexpr std::size_t rows = 30000, width = 48;  // 5.5 MiB, two chunks
 /// What the saving process has done, in memory that survives it.
 struct progress {
   std::atomic<std::int64_t> begun{0};
-  std::atomic<std::int64_t> ended{0};            ///< saves that returned
+  std::atomic<std::int64_t> ended{0};             ///< saves that returned
   std::atomic<std::int64_t> microseconds{60000};  ///< of the last of them
 };
 

@@ -95,8 +95,7 @@ void pool_here(launch_context<Exec>& of, const std::string& label, const array_r
     launch_pool<Pooling>(of.exec(), label, in, to, own);
   };
   const auto pool_into = [&](const auto& to, std::int64_t* own) {
-    [[maybe_unused]] const auto moving =
-        moves<path::direct>(of, table, to, bytes_of_rows(table, positions));
+    [[maybe_unused]] const auto moving = moves<path::direct>(of, table, to, bytes_of_rows(table, positions));
     if constexpr (std::is_same_v<Chosen, no_array>) {
       launch_into(to, static_cast<void*>(nullptr), 0, own);
     } else {

@@ -34,7 +34,8 @@ class basic_checkpoint_core {
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
     // A save in the background must not follow a later chdir.
     if (path_.front() != '/')
-      if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free); here != nullptr)
+      if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free);
+          here != nullptr)
         path_ = std::string(here.get()) + "/" + path_;
   }
   basic_checkpoint_core(const basic_checkpoint_core&) = delete;

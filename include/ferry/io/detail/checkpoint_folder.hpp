@@ -137,8 +137,8 @@ void write_manifest(const std::string& folder, const manifest& of) {
 /// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
 template <class Dependent = void>
 bool is_data_file(const std::string& path) {
-  const file from(file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), "checkpoint",
-                  path);
+  const file from(file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
+                  "checkpoint", path);
   if (!from.is_open() || !S_ISREG(from.status().st_mode)) return false;
   char start[8] = {};
   const ssize_t got = ::pread(from.descriptor(), start, sizeof start, 0);

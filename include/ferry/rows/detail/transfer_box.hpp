@@ -52,8 +52,8 @@ bool suits_transfer(const Exec& exec, const copy_box& box, std::size_t element_b
   constexpr std::int64_t most = 64;  // each costs the host some microseconds
   if (box.is_one_run()) return true;
   const box_transfers parts(box, element_bytes);
-  if (!parts.possible ||
-      static_cast<std::int64_t>(parts.block.row_bytes) < execution_backend<Exec>::tuning(exec).pitched_row_bytes)
+  if (!parts.possible || static_cast<std::int64_t>(parts.block.row_bytes) <
+                             execution_backend<Exec>::tuning(exec).pitched_row_bytes)
     return false;
   const std::size_t each = execution_backend<Exec>::pitched_transfers(exec, parts.block);
   return each != 0 && static_cast<std::int64_t>(each) * parts.count <= most;
