@@ -119,7 +119,7 @@ struct survey_functions {
     const auto line = [&](const char* name) { return host::numa::first_line(at + name); };
     const auto lanes = [&](const char* name) {
       const int wide = std::atoi(line(name).c_str());
-      return wide > 0 && wide <= 32 ? wide : 0;  // 63 and 255 stand for a link that the system can't see
+      return wide > 0 && wide <= 32 ? wide : 0;  // 63 and 255 mean an unknown link
     };
     made.link_generation = generation_of(line("current_link_speed"));
     made.link_lanes = lanes("current_link_width");

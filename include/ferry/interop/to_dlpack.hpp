@@ -170,10 +170,10 @@ Managed* hand_over(Array&& array, std::optional<DLDevice> as, const Order& order
 ///   Managed  DLManagedTensorVersioned (default), or DLManagedTensor for consumers from before DLPack 1.0
 ///   array    a tensor or read_only_tensor, which is taken over (std::move), or a std::shared_ptr to one,
 ///            which stays usable; a pointer to a const one and a read_only_tensor are exported as read-only
-///   as       the device to present the memory as; default what it is: kDLCUDA, kDLCUDAHost or
-///            kDLCUDAManaged, kDLCPU for pageable_space and on a host backend. Memory of pinned_space and
-///            mapped_space may be presented as kDLCPU or as the device's (kDLCUDA), too, for consumers that
-///            know no better.
+///   as       the device type of the result. By default it says how the memory was made: kDLCUDA,
+///            kDLCUDAHost or kDLCUDAManaged; kDLCPU for pageable_space and on a host backend. For consumers
+///            that know neither of the last two CUDA types, memory of pinned_space and mapped_space may be
+///            kDLCPU or kDLCUDA.
 ///
 /// The caller owns the result and calls its deleter, once, from any thread; the deleter waits for the work of
 /// verbs on the array and frees it. The strides are always set. Blocks until the work of verbs on the array

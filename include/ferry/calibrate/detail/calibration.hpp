@@ -24,10 +24,6 @@
 /// the numbers that follow from them by the formulas of cost_model.hpp.
 namespace ferry::detail {
 
-/// Whether the verbs implement this path.
-inline constexpr bool verbs_take_ordered = true;
-inline constexpr bool verbs_take_cooperative = true;
-
 /// Takes readings until the time is over. Numbers without a reading are unchanged.
 template <class Exec, class Clock = wall_clock>
 class calibration : row_timer<Exec, Clock> {
@@ -203,78 +199,60 @@ class calibration : row_timer<Exec, Clock> {
     const auto table = table_of(block, 128 * mib, 16);
     const std::size_t few = at_most(table, 1024), many = at_most(table, 262144);
     draw(table, many);
-    const auto planning_us = [&](std::size_t n) {
-      return 1e6 * seconds([&](std::size_t call) {
-               auto plan = make_plan(exec_, list(call, n), table.rows());
-               exec_.fence("ferry::calibrate");
-               return ticket();
-             });
-    };
-    if constexpr (!verbs_take_ordered) {
-      const double least = planning_us(few);
-      known_.sort_us = least;
-      known_.sort_ns_per_index =
-          std::max(0.0, planning_us(many) - least) * 1e3 / std::max(1.0, static_cast<double>(many - few));
-      got(reading::sort);
-    } else {
-      const auto plan = make_plan(exec_, list(0, few), table.rows());
-      const auto batch = batch_of(few, table.width());
-      const double planned =
-          1e6 * seconds([&](std::size_t) { return gather(exec_, table, plan, batch, path::ordered{}); });
-      known_.ordered_call_us = std::max(0.0, planned - known_.call_us);
-      std::size_t n = few;
-      const double brief =
-          this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(few);
-      known_.sort_us = std::max(0.0, brief * 1e-3 - planned);
-      n = many;
-      const double whole =
-          this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(many);
-      known_.sort_ns_per_index = std::max(
-          0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
-      got(reading::sort);
-      // One row per group of pages on average touches 1 - 1/e of the groups.
-      const double groups = gib() * 0x1p30 / 65536.0;
-      if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
-      n = static_cast<std::size_t>(groups);
-      const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
-      known_.pinned_group_ns =
-          solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
-                 path_kind::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
-      got(reading::ordered);
-    }
+    const auto plan = make_plan(exec_, list(0, few), table.rows());
+    const auto batch = batch_of(few, table.width());
+    const double planned =
+        1e6 * seconds([&](std::size_t) { return gather(exec_, table, plan, batch, path::ordered{}); });
+    known_.ordered_call_us = std::max(0.0, planned - known_.call_us);
+    std::size_t n = few;
+    const double brief =
+        this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(few);
+    known_.sort_us = std::max(0.0, brief * 1e-3 - planned);
+    n = many;
+    const double whole =
+        this->template row_ns<path::ordered>(block, 128 * mib, 16, n, 0.0) * static_cast<double>(many);
+    known_.sort_ns_per_index =
+        std::max(0.0, (whole - brief) / std::max(1.0, static_cast<double>(many - few)) - known_.link_row_ns);
+    got(reading::sort);
+    // One row per group of pages on average touches 1 - 1/e of the groups.
+    const double groups = gib() * 0x1p30 / 65536.0;
+    if (!in_time() || gib() < 2.0 * known_.pinned_reach_gib) return;
+    n = static_cast<std::size_t>(groups);
+    const double row = this->template row_ns<path::ordered>(block, bytes_, 128, n, 0.0);
+    known_.pinned_group_ns =
+        solved(&machine_profile::pinned_group_ns, this->template timed<pinned_space>(128, n),
+               path_kind::ordered, row * 1e-9 * static_cast<double>(n), 0.0, 1e4);
+    got(reading::ordered);
   }
 
   /// The start of path::cooperative, and its share of the link. Other programs may delay its threads, and the
   /// profile would keep the result. So a reading must be plausible: both ends together are not slower than
   /// the slower one alone.
   void both(tensor<float, pinned_space>& block) {
-    if constexpr (verbs_take_cooperative) {
-      std::size_t few = 256, many = 131072, brief_ones = 262144;
-      const auto read = [&](std::size_t row_bytes, std::size_t& n) {
-        while (in_time()) {
-          const double all = 1e-9 *
-                             this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
-                             static_cast<double>(n);
-          const auto facts = this->template timed<pinned_space>(row_bytes, n);
-          if (all < 2.0 * std::max(predict(known_, facts, path_kind::staged).seconds,
-                                   predict(known_, facts, path_kind::ordered).seconds))
-            return all;
-          Clock::pause(std::chrono::milliseconds(100));
-        }
-        return 0.0;
-      };
-      const double start = read(64, few), brief = read(16, brief_ones), wide = read(512, many);
-      if (std::min({start, brief, wide}) == 0.0) return;
-      known_.cooperative_call_us = std::max(0.0, start * 1e6 - known_.sort_us);
-      known_.cooperative_row_ns = 0.0;
-      known_.cooperative_row_ns =
-          solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
-                 path_kind::cooperative, brief, 0.0, 1e4);
-      known_.cooperative_link_share =
-          solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
-                 path_kind::cooperative, wide, 1.0, 0.2);
-      got(reading::cooperative);
-    }
+    std::size_t few = 256, many = 131072, brief_ones = 262144;
+    const auto read = [&](std::size_t row_bytes, std::size_t& n) {
+      while (in_time()) {
+        const double all = 1e-9 * this->template row_ns<path::cooperative>(block, bytes_, row_bytes, n, 0.0) *
+                           static_cast<double>(n);
+        const auto facts = this->template timed<pinned_space>(row_bytes, n);
+        if (all < 2.0 * std::max(predict(known_, facts, path_kind::staged).seconds,
+                                 predict(known_, facts, path_kind::ordered).seconds))
+          return all;
+        Clock::pause(std::chrono::milliseconds(100));
+      }
+      return 0.0;
+    };
+    const double start = read(64, few), brief = read(16, brief_ones), wide = read(512, many);
+    if (std::min({start, brief, wide}) == 0.0) return;
+    known_.cooperative_call_us = std::max(0.0, start * 1e6 - known_.sort_us);
+    known_.cooperative_row_ns = 0.0;
+    known_.cooperative_row_ns =
+        solved(&machine_profile::cooperative_row_ns, this->template timed<pinned_space>(16, brief_ones),
+               path_kind::cooperative, brief, 0.0, 1e4);
+    known_.cooperative_link_share =
+        solved(&machine_profile::cooperative_link_share, this->template timed<pinned_space>(512, many),
+               path_kind::cooperative, wide, 1.0, 0.2);
+    got(reading::cooperative);
   }
 
   /// Mapped memory. With small pages as a fallback, its rates fall for tables inside of the block already.

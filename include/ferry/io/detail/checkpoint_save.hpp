@@ -125,7 +125,7 @@ class basic_checkpoint_save {
   [[nodiscard]] std::uint64_t written() const { return end_.load() - data_header_bytes; }
 
  private:
-  static constexpr std::uint32_t fresh = 0xFFFFFFFFu;  ///< stands for the new file
+  static constexpr std::uint32_t fresh = 0xFFFFFFFFu;  ///< the number of the new file until it has one
   static constexpr std::uint64_t alignment = 64;
   static constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 

@@ -40,7 +40,7 @@ struct safetensors_header {
 /// As the reference implementation.
 inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 
-/// Whether a shape of elements of so many bits has that number of bytes.
+/// Whether the elements of an entry's shape take the bytes between its offsets.
 inline bool has_bytes(const safetensors_entry& entry) {
   std::uint64_t bits = safetensors_dtypes[entry.type].bits;
   bool is_empty = false;

@@ -5,7 +5,7 @@
 
 namespace ferry {
 
-/// How a block of memory was made, as far as the device's runtime knows.
+/// How a block of memory was made, according to the device's runtime.
 enum class memory_kind {
   host,         ///< ordinary host memory
   page_locked,  ///< host memory that the device reaches at the same address
