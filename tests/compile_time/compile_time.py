@@ -21,7 +21,7 @@ PROGRAMS = ["umbrella", "gather", "step", "gather+", "step+"]
 INSTANCES = "-DFERRY_USE_INSTANCES"
 # What they may cost: some 15 % above what was measured, see docs/performance.md.
 RATIOS = {"GNU": {"umbrella": 3.5, "gather": 8.2, "step": 10.8, "gather+": 3.8, "step+": 3.6},
-          "NVIDIA": {"umbrella": 2.9, "gather": 4.2, "step": 4.5, "gather+": 2.9, "step+": 3.2}}
+          "NVIDIA": {"umbrella": 3.4, "gather": 5.2, "step": 5.2, "gather+": 3.3, "step+": 3.4}}
 KERNELS = {"umbrella": 1, "gather": 10, "step": 18, "gather+": 1, "step+": 1}
 
 

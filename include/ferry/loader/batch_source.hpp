@@ -74,10 +74,10 @@ class function_source {
   /// @}
 
  private:
-  template <std::size_t... I>
-  void call(const batch_request& request, std::byte* const* data, std::index_sequence<I...>) const {
+  template <std::size_t... Place>
+  void call(const batch_request& request, std::byte* const* data, std::index_sequence<Place...>) const {
     const std::size_t rows = request.samples.size();
-    function_(request, std::span<T>(reinterpret_cast<T*>(data[I]), rows * widths_[I])...);
+    function_(request, std::span<T>(reinterpret_cast<T*>(data[Place]), rows * widths_[Place])...);
   }
 
   std::int64_t samples_;

@@ -131,8 +131,8 @@ class row_prefetcher {
                              ", must be from 1 to " + std::to_string(kernels::most_ahead));
     const detail::batch_order order(source.samples(), options);
     const auto layout = layouts::layout(source.fields(), options.batch);
-    const auto depth =
-        static_cast<std::size_t>((options.depth == 0 ? options.workers + 2 : options.depth) + options.ahead);
+    const int slots = options.depth == 0 ? options.workers + 2 : options.depth;
+    const std::size_t depth = static_cast<std::size_t>(slots) + static_cast<std::size_t>(options.ahead);
     auto ring =
         std::make_unique<detail::pipeline>(std::make_unique<lane>(exec, layout, depth),
                                            std::make_unique<detail::maker_of<Source>>(std::move(source)),

@@ -37,7 +37,8 @@ inline void require_positive(std::string_view schedule, const char* option, doub
 inline double step_lr(double lr, std::int64_t step, std::int64_t step_size, double gamma = 0.1) {
   detail::require_steps("step_lr", static_cast<double>(step));
   detail::require_positive("step_lr", "step_size", static_cast<double>(step_size));
-  return lr * std::pow(gamma, static_cast<double>(step / step_size));
+  const std::int64_t decays = step / step_size;
+  return lr * std::pow(gamma, static_cast<double>(decays));
 }
 
 /// torch's MultiStepLR: lr gamma^m, where m milestones are <= step. A milestone given twice counts twice. The

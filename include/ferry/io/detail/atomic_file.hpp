@@ -25,7 +25,7 @@ inline std::string behind_links(const std::string& verb, const std::string& path
     const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
     if (length < 0) throw_errno(verb, at, "readlink");
     target.resize(static_cast<std::size_t>(length));
-    at = !target.empty() && target.front() == '/' ? target : folder_of(at) + "/" + target;
+    at = !target.empty() && target.front() == '/' ? target : path_in(folder_of(at), target);
   }
   errno = ELOOP;
   throw_errno(verb, path, "readlink");
@@ -54,10 +54,9 @@ class atomic_file {
     if (name.empty()) throw_io_error(verb, path, "it names no file");
     int descriptor = -1;
     for (int number = 0; number < most_names; ++number) {
-      temporary_ = (slash == std::string::npos ? ""
-                    : folder == "/"            ? "/"
-                                               : folder + "/") +
-                   name + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".part";
+      temporary_ = slash == std::string::npos ? name : path_in(folder, name);
+      temporary_.append(".").append(std::to_string(::getpid()));
+      temporary_.append("-").append(std::to_string(number)).append(".part");
       descriptor =
           file::open_again(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
       if (descriptor >= 0 || errno != EEXIST) break;

@@ -36,7 +36,7 @@ class basic_checkpoint_core {
     if (path_.front() != '/')
       if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free);
           here != nullptr)
-        path_ = std::string(here.get()) + "/" + path_;
+        path_ = path_in(here.get(), path_);
   }
   basic_checkpoint_core(const basic_checkpoint_core&) = delete;
   basic_checkpoint_core& operator=(const basic_checkpoint_core&) = delete;

@@ -154,10 +154,10 @@ void remove_leftovers(const std::string& folder, const manifest& current) {
     if (const std::uint64_t number = data_number(name); number != 0)
       needed = std::any_of(current.files.begin(), current.files.end(),
                            [&](const manifest_file& each) { return each.number == number; }) ||
-               !is_data_file(folder + "/" + name);
+               !is_data_file(path_in(folder, name));
     else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
       needed = false;
-    if (!needed) ::unlink((folder + "/" + name).c_str());
+    if (!needed) ::unlink(path_in(folder, name).c_str());
   }
 }
 

@@ -191,6 +191,12 @@ inline std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
+/// The path of an entry of a folder.
+inline std::string path_in(std::string folder, const std::string& name) {
+  if (folder.back() != '/') folder.push_back('/');
+  return folder.append(name);
+}
+
 /// Returns when the entries of a folder, new names say, are on the disk.
 inline void sync_folder(const std::string& verb, const std::string& folder) {
   file opened(file::open_again(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), verb, folder);

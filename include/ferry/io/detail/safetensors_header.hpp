@@ -173,9 +173,9 @@ inline std::string make_safetensors_header(std::span<const safetensors_entry> en
   }
   for (const auto& each : entries) {
     next();
-    text += json_quoted(each.name) + ":{\"dtype\":\"";
+    text += json_quoted(each.name) + R"(:{"dtype":")";
     text += safetensors_dtypes[each.type].name;
-    text += "\",\"shape\":[";
+    text += R"(","shape":[)";
     for (std::size_t i = 0; i < each.shape.size(); ++i)
       text += (i == 0 ? "" : ",") + std::to_string(each.shape[i]);
     text += "],\"data_offsets\":[" + std::to_string(each.begin) + "," + std::to_string(each.end) + "]}";

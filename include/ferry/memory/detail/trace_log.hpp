@@ -183,8 +183,7 @@ class trace_log {
     const std::int64_t length = end < begin ? 0 : end - begin;
     reserve();
     print(
-        "%s{\"ph\":\"X\",\"pid\":%lld,\"tid\":%lld,\"name\":\"%s\",\"cat\":\"%s\",\"ts\":%lld.%03d,\"dur\":%lld."
-        "%03d,\"args\":{%s}}",
+        R"(%s{"ph":"X","pid":%lld,"tid":%lld,"name":"%s","cat":"%s","ts":%lld.%03d,"dur":%lld.%03d,"args":{%s}})",
         any_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(from / 1000),
         static_cast<int>(from % 1000), static_cast<long long>(length / 1000), static_cast<int>(length % 1000),
         arguments.data);
@@ -194,7 +193,7 @@ class trace_log {
     trace_name text;
     text.append_escaped(name);
     reserve();
-    print("%s{\"ph\":\"M\",\"pid\":%lld,\"tid\":%lld,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+    print(R"(%s{"ph":"M","pid":%lld,"tid":%lld,"name":"thread_name","args":{"name":"%s"}})",
           any_ ? ",\n" : "[\n", process_, row, text.data);
     any_ = true;
   }

@@ -12,7 +12,7 @@ namespace ferry::detail {
 /// fit is left out.
 template <std::size_t Size>
 struct trace_text {
-  char data[Size] = "";
+  char data[Size] = {};
   std::size_t length = 0;
 
   /// Appends text as the inside of a JSON string. Bytes that are not printable ASCII become "?", so that a

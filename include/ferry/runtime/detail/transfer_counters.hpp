@@ -28,7 +28,7 @@ struct transfer_counters {
   transfer_counter all[places][places][places];  ///< by source, destination, path
 
   /// The place of a name in one of the lists.
-  static consteval std::size_t place_of(const std::string_view (&list)[places], std::string_view name) {
+  static constexpr std::size_t place_of(const std::string_view (&list)[places], std::string_view name) {
     std::size_t place = 0;
     while (place + 1 < places && list[place] != name) ++place;
     return place;
@@ -36,7 +36,10 @@ struct transfer_counters {
 
   template <class From, class To, class Path>
   [[nodiscard]] transfer_counter& of() noexcept {
-    return all[place_of(spaces, From::name)][place_of(spaces, To::name)][place_of(paths, Path::name)];
+    constexpr std::size_t from = place_of(spaces, From::name);
+    constexpr std::size_t to = place_of(spaces, To::name);
+    constexpr std::size_t path = place_of(paths, Path::name);
+    return all[from][to][path];
   }
 
   static transfer_counters& get() {
