@@ -42,10 +42,10 @@ template <class Space, class Visit>
 void for_each_path(const Visit& visit) {
   visit(ferry::path::direct{});
   if constexpr (!ferry::HostExecutionSpace<exec_space>) {
-    if constexpr (ferry::detail::verbs_take_ordered) visit(ferry::path::ordered{});
+    visit(ferry::path::ordered{});
     if constexpr (!std::is_same_v<Space, ferry::device_space>) {
       visit(ferry::path::staged{});
-      if constexpr (ferry::detail::verbs_take_cooperative) visit(ferry::path::cooperative{});
+      visit(ferry::path::cooperative{});
     }
   }
   visit(ferry::path::automatic{});

@@ -50,9 +50,9 @@ TEMPLATE_LIST_TEST_CASE("copy converts arrays of every size and alignment", "[co
 TEST_CASE("copy converts through the ring in several slots, whatever the alignment", "[copy][convert]") {
   auto random = generator(73);
   for (const auto& offset : conversion_offsets) {
-    convert_copies<float, ferry::bhalf_t, ferry::pageable_space, ferry::device_space>(random, 20003, 131,
+    convert_copies<float, ferry::bhalf_t, ferry::pageable_space, ferry::device_space>(random, 9001, 131,
                                                                                       offset);
-    convert_copies<ferry::half_t, double, ferry::device_space, ferry::pageable_space>(random, 10007, 129,
+    convert_copies<ferry::half_t, double, ferry::device_space, ferry::pageable_space>(random, 5003, 129,
                                                                                       offset);
     convert_copies<double, float, ferry::pinned_space, ferry::mapped_space>(random, 1009, 33, offset);
   }
