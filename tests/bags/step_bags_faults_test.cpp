@@ -66,7 +66,9 @@ TEST_CASE("Bad indices and bad offsets leave table, state and gradients of weigh
   one.refuses<ferry::out_of_range>("offset -2 at place 4", given.which, with(4, -2), one.grads);
   one.refuses<ferry::out_of_range>("at place 5", given.which, with(5, all + 9), one.grads,
                                    ferry::bounds::skip{});
-  one.refuses<ferry::out_of_range>("offset 1 at place 0", given.which, with(0, 1), one.grads);
+  // After an empty first bag it is the next offset that decreases.
+  one.refuses<ferry::out_of_range>(given.offsets[1] == 0 ? "offset 0 at place 1" : "offset 1 at place 0",
+                                   given.which, with(0, 1), one.grads);
   one.refuses<ferry::out_of_range>("at place 31", given.which, with(31, all - 1), one.grads, weights,
                                    weight_grads);
   one.refuses<ferry::out_of_range>("at place 31", given.which, with(31, -1), one.grads,

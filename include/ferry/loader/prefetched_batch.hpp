@@ -32,8 +32,8 @@ class prefetched_batch {
   [[nodiscard]] auto get() const {
     return slice<Place, Space>(slot_->device, slot_->device_accesses);
   }
-  /// Array Place where the source has written it, in page-locked host memory: for host code. Written to, it is
-  /// not sent again.
+  /// Array Place where the source has written it, in page-locked host memory: for host code. Written to, it
+  /// is not sent again.
   template <std::size_t Place>
   [[nodiscard]] auto host() const {
     return slice<Place, pinned_space>(slot_->host, slot_->host_accesses);

@@ -11,7 +11,7 @@
 namespace ferry {
 
 /// The progress of an allocation. The strings are valid during the callback only.
-struct progress {
+struct FERRY_SHARED progress {
   std::string_view space;      ///< name of the memory space
   std::string_view label;      ///< as in memory_by_label
   std::size_t bytes_done = 0;  ///< bytes that are ready

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
+#include <ferry/memory/detail/thread_observer.hpp>
 
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <string_view>
@@ -12,7 +11,7 @@
 namespace ferry {
 
 /// The progress of one copy. The strings are valid during the callback only.
-struct copied {
+struct FERRY_SHARED copied {
   std::string_view from;       ///< label of the source
   std::string_view to;         ///< label of the destination
   std::size_t bytes_done = 0;  ///< bytes of the destination that host threads are done with

@@ -14,7 +14,7 @@ namespace ferry::detail {
 /// Calls a function for the events of the thread that made it, during its lifetime. Observers nest: the
 /// innermost is called first. What a callback does itself is not reported to it.
 template <class Event>
-class thread_observer {
+class FERRY_SHARED thread_observer {
  public:
   /// Whether this thread is observed.
   [[nodiscard]] static bool is_watched() noexcept { return innermost() != nullptr; }
