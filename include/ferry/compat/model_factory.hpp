@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 /// SpeedTorch's classes (https://github.com/Santosh-Gupta/SpeedTorch) on ferry's verbs.
@@ -143,6 +144,8 @@ class model_factory {
 
  private:
   using index_buffer = tensor<std::int64_t, device_space>;
+  // A name that depends on T: only with a backend is it known where the arrays of a plan lie.
+  using plan_of_batch = std::conditional_t<std::is_void_v<T>, void, row_plan>;
 
   template <class Exec>
   ticket send(const Exec& exec, row_plan plan, std::int64_t positives) {
@@ -168,7 +171,7 @@ class model_factory {
   tensor<T, Space> table_;
   tensor<Weight, device_space> weight_;  ///< as many rows as any batch had, and more
   index_buffer indices_;
-  row_plan plan_;
+  plan_of_batch plan_;
   std::int64_t positives_ = 0;
   std::size_t distinct_ = 0;
 };
