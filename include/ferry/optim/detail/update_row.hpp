@@ -18,6 +18,7 @@ namespace ferry::kernels {
 template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
+  static constexpr int arrays = 2 * (1 + Fields);
 
   Weights table;
   State* state[room];

@@ -53,6 +53,12 @@ struct update_whole_rows {
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   [[nodiscard]] static std::int64_t per_item() { return 1; }
+  /// Each walk over a row counts.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    constexpr int walks = 1 + Transforms::clip_norms + Transforms::norm_limits + (measures ? 1 : 0) +
+                          (Weights::needs_range ? 1 : 0);
+    return width * static_cast<std::int64_t>(sizeof(Value) + (2 + 2 * Fields) * sizeof(Compute)) * walks;
+  }
   /// Vector lanes per row.
   [[nodiscard]] int lanes() const { return lanes_for(width); }
 

@@ -38,6 +38,10 @@ struct apply_rows {
   Operation operation;
 
   [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
+  /// Of a host's item, a row with one value.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(sizeof(Value) + Operation::arrays * sizeof(Compute));
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || operation.is_refused()) return;

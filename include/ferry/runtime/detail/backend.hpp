@@ -4,6 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/backend.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -44,6 +45,13 @@ consteval bool may_dereference() {
     return Space::is_host_accessible || device_is_host<Space>;
   else
     return true;
+}
+
+/// Whether a host instance does work of that many bytes in the calling thread: to wake other threads would
+/// take longer than the work. An instance of one thread wakes nobody.
+template <HostExecutionSpace Exec>
+bool stays_in_caller(const Exec& exec, std::int64_t bytes) {
+  return bytes <= execution_backend<Exec>::tuning(exec).caller_bytes && concurrency_of(exec) > 1;
 }
 
 }  // namespace detail
