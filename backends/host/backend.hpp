@@ -10,6 +10,7 @@
 #include "event.hpp"
 #include "identity.hpp"
 #include "interop.hpp"
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "sort.hpp"

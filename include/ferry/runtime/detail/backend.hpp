@@ -33,6 +33,13 @@ inline constexpr bool is_host_exec = HostExecutionSpace<Exec>;
 template <>
 inline constexpr bool is_host_exec<caller_thread> = true;
 
+/// Several numbers that a host's kernel computes at once: `type<Count>` for Count up to `most`, each half of
+/// the one before, and 1. None where `most` is 0; specialised in backends/host.
+template <class T>
+struct lanes_of {
+  static constexpr int most = 0;
+};
+
 /// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;
