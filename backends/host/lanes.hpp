@@ -69,7 +69,10 @@ class lanes {
   [[nodiscard, gnu::always_inline]] lanes magnitude() const {
     lanes made;
     for (int e = 0; e < Count; ++e)
-      made.all_[e] = sizeof(T) == 4 ? __builtin_fabsf(all_[e]) : __builtin_fabs(all_[e]);
+      if constexpr (std::is_same_v<T, float>)
+        made.all_[e] = __builtin_fabsf(all_[e]);
+      else
+        made.all_[e] = __builtin_fabs(all_[e]);
     return made;
   }
   [[nodiscard, gnu::always_inline]] lanes square_root() const {

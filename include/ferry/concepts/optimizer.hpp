@@ -70,4 +70,15 @@ concept ScheduledOptimizer = Optimizer<Rule> && requires(const Rule& rule, std::
   rule.template options<double, double>().at(rule.by_step().template at<double>(step));
 };
 
+/// A rule that, with some options, changes a weight by a multiple of the gradient and by nothing else. Then
+/// the gradients of a row may be applied one by one, see duplicates::sum_any_order.
+///
+///   is_linear()                       whether it is so with these options
+///   weight_per_gradient<C>()          that multiple
+template <class Rule>
+concept LinearOptimizer = Optimizer<Rule> && requires(const Rule& rule) {
+  { rule.is_linear() } -> std::convertible_to<bool>;
+  rule.template weight_per_gradient<float>();
+};
+
 }  // namespace ferry

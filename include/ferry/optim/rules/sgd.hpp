@@ -113,6 +113,14 @@ struct sgd {
             nesterov};
   }
 
+  /// Without momentum and weight decay, see ferry::LinearOptimizer.
+  [[nodiscard]] bool is_linear() const { return momentum == 0.0 && weight_decay == 0.0; }
+  /// The change of a weight for a gradient of 1, see ferry::LinearOptimizer.
+  template <class Compute>
+  [[nodiscard]] Compute weight_per_gradient() const {
+    return static_cast<Compute>(maximize ? lr : -lr);
+  }
+
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
@@ -122,6 +130,6 @@ struct sgd {
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
   }
 };
-static_assert(Optimizer<sgd>);
+static_assert(LinearOptimizer<sgd>);
 
 }  // namespace ferry::optim
