@@ -154,7 +154,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   rule.check();
-  if constexpr (in_any_order<Duplicates>)
+  if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
     if (!rule.is_linear())
       return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, table, state, named, grads);
   std::apply([&](const auto&... transform) { (require_transform(transform, table), ...); },

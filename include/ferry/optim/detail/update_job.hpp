@@ -184,7 +184,8 @@ struct update_job {
   template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
-    if constexpr (in_any_order<Duplicates> && kernels::by_positions<Source> && !is_host_exec<Exec>) {
+    if constexpr (LinearOptimizer<Optimizer> && in_any_order<Duplicates> && kernels::by_positions<Source> &&
+                  !is_host_exec<Exec>) {
       using compute = number_t<Exec, compute_type<Value>>;
       const kernels::scaled<compute> change{optimizer.template weight_per_gradient<compute>()};
       return apply_kernel<compute, Tile, Duplicates>(
