@@ -20,12 +20,13 @@ namespace ferry {
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
 ///
 /// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
-/// active field. More members are optional. at_rest and decay_state let step_count::catch_up skip steps without a gradient.
+/// active field. More members are optional. at_rest and decay_state let step_count::catch_up skip steps
+/// without a gradient.
 ///
-///   by_lanes                   declared true if apply is a template of the type of its numbers, template <int N,
-///                              class Number>, and works on several at once on a host: Number has arithmetic
-///                              with Compute, and square_root, either, magnitude and sign_of of ferry::optim in
-///                              place of branches and functions
+///   by_lanes                   true if a host may apply the update to several elements at once. Then apply
+///                              is template <int N, class Number>; Number has arithmetic with Compute, and
+///                              takes square_root, either, magnitude and sign_of of ferry::optim in place of
+///                              functions and branches
 ///   at_rest(weight, state)     whether no later step without a gradient changes the weight, at any lr up to
 ///                              this one
 ///   decay_state(state, steps)  applies that number of steps without a gradient to the state

@@ -70,8 +70,8 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
-/// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in any
-/// order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
+/// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
+/// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
           class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Job& job,

@@ -17,8 +17,8 @@
 namespace ferry::host {
 
 /// `Count` numbers that one instruction computes, at most a register of the machine that is compiled for.
-/// They have the arithmetic of T, number by number, and the same bits. Square roots are instructions: those of
-/// the C library set errno, so a compiler that is not told otherwise calls them one by one.
+/// They have the arithmetic of T, number by number, and the same bits. Square roots are instructions: those
+/// of the C library set errno, so a compiler that is not told otherwise calls them one by one.
 template <class T, int Count>
 class lanes {
   typedef T vector __attribute__((vector_size(Count * sizeof(T))));
