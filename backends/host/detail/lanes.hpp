@@ -84,7 +84,7 @@ class lanes {
       if constexpr (Count == 8) made.all_ = _mm256_sqrt_ps(all_);
 #endif
 #ifdef __AVX512F__
-      if constexpr (Count == 16) made.all_ = _mm512_sqrt_ps(all_);
+      if constexpr (Count == 16) made.all_ = _mm512_maskz_sqrt_ps(static_cast<__mmask16>(-1), all_);
 #endif
     } else {
       if constexpr (Count == 1) {
@@ -96,7 +96,7 @@ class lanes {
       if constexpr (Count == 4) made.all_ = _mm256_sqrt_pd(all_);
 #endif
 #ifdef __AVX512F__
-      if constexpr (Count == 8) made.all_ = _mm512_sqrt_pd(all_);
+      if constexpr (Count == 8) made.all_ = _mm512_maskz_sqrt_pd(static_cast<__mmask8>(-1), all_);
 #endif
     }
     return made;
