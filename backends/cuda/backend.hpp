@@ -4,6 +4,7 @@
 #include "allocation.hpp"
 #include "annotation.hpp"
 #include "arithmetic.hpp"
+#include "atomics.hpp"
 #include "capture.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -38,7 +39,8 @@ struct cuda_backend : cuda::device_functions,
                       cuda::link_functions,
                       cuda::launch_functions,
                       cuda::sort_functions,
-                      cuda::arithmetic_functions {
+                      cuda::arithmetic_functions,
+                      cuda::atomic_functions {
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;

@@ -4,7 +4,9 @@
 #include "allocation.hpp"
 #include "annotation.hpp"
 #include "arithmetic.hpp"
+#include "atomics.hpp"
 #include "capture.hpp"
+#include "detail/lanes.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"
@@ -38,7 +40,8 @@ struct host_backend : host::device_functions,
                       host::link_functions,
                       host::launch_functions,
                       host::sort_functions,
-                      host::arithmetic_functions {
+                      host::arithmetic_functions,
+                      host::atomic_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
   using scratch_space = pageable_space;

@@ -104,6 +104,8 @@ void time_steps(session& run, const std::string& name, const Rule& rule, const F
   steps.time("unique", distinct, distinct, ferry::duplicates::assume_unique{});
   const auto any = index_sets::make<any_row>(run, n, rows);
   steps.time("duplicates", any, any);
+  if constexpr (ferry::LinearOptimizer<Rule>)
+    steps.time("duplicates_any_order", any, any, ferry::duplicates::sum_any_order{});
   steps.time("duplicates_plan_ready", any, plan_sets(run, any, rows));
 }
 

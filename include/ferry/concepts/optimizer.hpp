@@ -20,8 +20,13 @@ namespace ferry {
 ///   apply(Compute& weight, Compute gradient, Compute (&state)[N]) const
 ///
 /// It is compiled for each number N of active fields in [min_fields, number of fields]; state[i] is the i-th
-/// active field. Two more members are optional. They let step_count::catch_up skip steps without a gradient.
+/// active field. More members are optional. at_rest and decay_state let step_count::catch_up skip steps
+/// without a gradient.
 ///
+///   by_lanes                   true if a host may apply the update to several elements at once. Then apply
+///                              is template <int N, class Number>; Number has arithmetic with Compute, and
+///                              takes square_root, either, magnitude and sign_of of ferry::optim in place of
+///                              functions and branches
 ///   at_rest(weight, state)     whether no later step without a gradient changes the weight, at any lr up to
 ///                              this one
 ///   decay_state(state, steps)  applies that number of steps without a gradient to the state
@@ -64,6 +69,17 @@ concept ScheduledOptimizer = Optimizer<Rule> && requires(const Rule& rule, std::
   { rule.by_step() } -> std::equality_comparable;
   { rule.by_step().template at<double>(step) } -> std::equality_comparable;
   rule.template options<double, double>().at(rule.by_step().template at<double>(step));
+};
+
+/// A rule that, with some options, changes a weight by a multiple of the gradient and by nothing else. Then
+/// the gradients of a row may be applied one by one, see duplicates::sum_any_order.
+///
+///   is_linear()                       whether it is so with these options
+///   weight_per_gradient<C>()          that multiple
+template <class Rule>
+concept LinearOptimizer = Optimizer<Rule> && requires(const Rule& rule) {
+  { rule.is_linear() } -> std::convertible_to<bool>;
+  rule.template weight_per_gradient<float>();
 };
 
 }  // namespace ferry

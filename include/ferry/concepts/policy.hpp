@@ -63,6 +63,7 @@ concept BoundsPolicy = PolicyOf<T, bounds_category> && requires {
 ///   combines    the values of all of them are combined
 ///   needs_plan  duplicates are found by sorting the indices
 ///   forbids     a duplicate is an error
+///   any_order   declared true if the values are summed in any order
 template <class T>
 concept DuplicatesPolicy = PolicyOf<T, duplicates_category> && requires {
   { T::combines } -> std::convertible_to<bool>;

@@ -123,6 +123,9 @@ template <class Exec, class Space, class Indices, class Values, class... Policie
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  static_assert(
+      !detail::in_any_order<duplicates_policy>,
+      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
   const auto to = detail::codes_of(table);
   const auto from = make_ref(values);
   const auto by_plan = [&](const row_plan& plan) {

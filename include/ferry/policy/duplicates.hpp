@@ -6,7 +6,7 @@
 #include <string_view>
 
 /// What happens where several positions of a batch name the same row. "First" and "last" refer to positions,
-/// so the result is the same on every backend and for every number of threads.
+/// so the result is the same on every backend and for every number of threads; only sum_any_order differs.
 namespace ferry::duplicates {
 
 /// The values are summed in the order of their positions, in the accumulation type.
@@ -21,6 +21,27 @@ struct sum {
   /// @}
 };
 static_assert(DuplicatesPolicy<sum>);
+
+/// The values are summed in any order, so the last bits of floating-point sums differ from run to run. Each
+/// value is converted to the table's element type and added to the row where it lies, rounded to nearest:
+/// narrow formats lose more than under `sum`. Integers give the bits of `sum`.
+///
+/// A device adds atomically to a table in device_space and sorts nothing. A host's threads own rows, so there
+/// the result depends on nothing but the batch. Where that would not be faster - with a plan, on
+/// path::ordered, for a device and a table in host memory - it is `sum`. For scatter_add, and for step with
+/// rules that are linear in the gradient, see ferry::Optimizer.
+struct sum_any_order {
+  /// Facts about the policy, see ferry::DuplicatesPolicy.
+  /// @{
+  using policy_category = duplicates_category;
+  static constexpr std::string_view name = "duplicates::sum_any_order";
+  static constexpr bool combines = true;
+  static constexpr bool needs_plan = false;
+  static constexpr bool forbids = false;
+  static constexpr bool any_order = true;
+  /// @}
+};
+static_assert(DuplicatesPolicy<sum_any_order>);
 
 /// The sum divided by the number of positions; integers round towards zero.
 struct mean {
@@ -89,3 +110,13 @@ struct reject {
 static_assert(DuplicatesPolicy<reject>);
 
 }  // namespace ferry::duplicates
+
+namespace ferry::detail {
+
+/// Whether the values of a row may be added one by one, in any order.
+template <class Duplicates>
+inline constexpr bool in_any_order = requires {
+  requires Duplicates::any_order;
+};
+
+}  // namespace ferry::detail

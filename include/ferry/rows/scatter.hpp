@@ -38,6 +38,9 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
   using value = std::remove_cvref_t<decltype(*from.data)>;
   detail::require_convertible<element, value>();
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
+  static_assert(
+      !detail::in_any_order<duplicates_policy>,
+      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
   const auto& named = detail::rows_named_by(indices);

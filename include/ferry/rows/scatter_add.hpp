@@ -21,8 +21,8 @@ namespace ferry {
 ///             duplicates  default duplicates::sum
 ///
 /// Values are summed in the order of their positions, in the accumulation type, and the sum is added to the
-/// table once: the same bits on every backend and for every number of threads. Ordering, lifetimes and errors
-/// are those of scatter.
+/// table once: the same bits on every backend and for every number of threads. duplicates::sum_any_order
+/// gives that up and sorts nothing. Ordering, lifetimes and errors are those of scatter.
 template <class Exec, class Table, class Indices, class Values, class... Policies>
   requires(detail::flaw_of_row_verb<Exec, Table, Indices, Values>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(

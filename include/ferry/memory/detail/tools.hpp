@@ -35,13 +35,17 @@ inline void report_deallocation(std::string_view space, std::string_view label, 
                                   static_cast<std::uint64_t>(bytes));
 }
 
-/// Reports work of ferry's host threads as a kernel of the host, for its lifetime.
+/// Reports work of ferry's host threads as a kernel of a host instance, for its lifetime.
 class kernel_region {
  public:
+  /// Of the default host instance.
   explicit kernel_region(const std::string& label) : span_(label, {}, "kernel"), listened_(tools_listen()) {
-    if (listened_)
-      Kokkos::Tools::beginParallelFor(
-          label, Kokkos::Tools::Experimental::device_id(Kokkos::DefaultHostExecutionSpace()), &id_);
+    if (listened_) begin(label, Kokkos::DefaultHostExecutionSpace());
+  }
+  template <class Exec>
+  kernel_region(const Exec& exec, const std::string& label)
+      : span_(label, {}, "kernel"), listened_(tools_listen()) {
+    if (listened_) begin(label, exec);
   }
   kernel_region(const kernel_region&) = delete;
   kernel_region& operator=(const kernel_region&) = delete;
@@ -50,6 +54,11 @@ class kernel_region {
   }
 
  private:
+  template <class Exec>
+  void begin(const std::string& label, const Exec& exec) {
+    Kokkos::Tools::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(exec), &id_);
+  }
+
   trace_span span_;
   bool listened_;
   std::uint64_t id_ = 0;

@@ -44,10 +44,10 @@ KOKKOS_FORCEINLINE_FUNCTION Compute narrowed(const Wide& number) {
 
 /// gradient + weight_decay weight. The term is left out without a decay, as in torch.optim: 0 times an
 /// infinite weight is not 0.
-template <class Compute>
-KOKKOS_FORCEINLINE_FUNCTION Compute decayed(const Compute& gradient, const Compute& weight_decay,
-                                            const Compute& weight) {
-  const Compute sum = gradient + weight_decay * weight;
+template <class Number, class Compute>
+KOKKOS_FORCEINLINE_FUNCTION Number decayed(const Number& gradient, const Compute& weight_decay,
+                                           const Number& weight) {
+  const Number sum = gradient + weight_decay * weight;
   return weight_decay == Compute(0) ? gradient : sum;
 }
 

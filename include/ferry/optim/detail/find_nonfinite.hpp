@@ -19,6 +19,8 @@ struct find_nonfinite {
   detail::fast_divisor width;
   ferry::detail::report_writer report;
 
+  static std::int64_t bytes_each() { return sizeof(Value); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
     const Value value = values[row * stride + i - row * width.divisor()];

@@ -9,7 +9,10 @@ namespace ferry::optim {
 /// Nested conditionals become branches, which the signs of gradients mispredict.
 template <class Compute>
 KOKKOS_FORCEINLINE_FUNCTION Compute sign_of(const Compute& x) {
-  return Compute(static_cast<float>(static_cast<int>(x > Compute(0)) - static_cast<int>(x < Compute(0))));
+  if constexpr (requires { x.sign(); })
+    return x.sign();  // several numbers, see detail::lanes_of
+  else
+    return Compute(static_cast<float>(static_cast<int>(x > Compute(0)) - static_cast<int>(x < Compute(0))));
 }
 
 }  // namespace ferry::optim

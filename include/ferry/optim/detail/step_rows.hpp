@@ -72,6 +72,20 @@ consteval void require_step_policies() {
                 "ferry: at most one transform may limit the norm of the weights.");
 }
 
+/// Refuses duplicates::sum_any_order where the gradients of a row can't be applied one by one.
+template <class Rule, class Element, class Duplicates, class StepCount, class Rounding>
+consteval void require_any_order() {
+  static_assert(
+      !in_any_order<Duplicates> || LinearOptimizer<Rule>,
+      "ferry: duplicates::sum_any_order is for steps that are linear in the gradient, as those of sgd without transforms; other rules need the sum of a row's gradients before they change it.");
+  static_assert(
+      !in_any_order<Duplicates> || !StepCount::counts_rows,
+      "ferry: duplicates::sum_any_order looks at positions, not at rows, so the step can't count the steps of rows; use step_count::global.");
+  static_assert(
+      !in_any_order<Duplicates> || (!Rounding::is_random && !std::is_same_v<Element, std::byte>),
+      "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither 8-bit rows nor rounding::stochastic.");
+}
+
 inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
   if (field.rows() != table.rows() || field.width() != width)
     throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " +
@@ -106,12 +120,13 @@ struct rows_of_indices {
 };
 
 /// `Batch` says how the gradients belong to the indices.
-template <class Chosen, class Batch = rows_of_indices, class Exec, class Rule, class T, class Space,
-          class State, class Named, class Value, class ValueSpace>
+/// `Duplicates` is the policy to apply.
+template <class Chosen, class Batch = rows_of_indices,
+          class Duplicates = typename Chosen::template get<duplicates_category, duplicates::sum>, class Exec,
+          class Rule, class T, class Space, class State, class Named, class Value, class ValueSpace>
 ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
                  const Named& named, const array_ref<Value, ValueSpace>& grads) {
   using path_policy = typename Chosen::template get<path_category, path::automatic>;
-  using duplicates_policy = typename Chosen::template get<duplicates_category, duplicates::sum>;
   using count_policy = typename Chosen::template get<step_count_category, step_count::global>;
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   using nonfinite_policy = typename Chosen::template get<nonfinite_category, nonfinite::keep>;
@@ -119,6 +134,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
                               rounding_policy, nonfinite_policy>;
   require_one_end<path_policy>();
+  require_any_order<Rule, T, Duplicates, count_policy, rounding_policy>();
   require_step_policies<Rule, typename job_type::template transforms_type<float>, T, count_policy,
                         rounding_policy>();
   static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");
@@ -138,6 +154,9 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   rule.check();
+  if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
+    if (!rule.is_linear())
+      return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, table, state, named, grads);
   std::apply([&](const auto&... transform) { (require_transform(transform, table), ...); },
              optim::detail::transforms_of<Rule>::transforms_in(optimizer));
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
@@ -183,13 +202,13 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
     };
   ticket launched;
   if constexpr (only_staged)
-    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::direct, path_kind::ordered>(
+    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::direct, path_kind::ordered>(
         exec, job, named, grads, ends, Batch::verb);
   else if constexpr (together)
-    launched = update_rows<verb::step, Chosen, duplicates_policy>(exec, job, named, grads, ends, Batch::verb);
+    launched = update_rows<verb::step, Chosen, Duplicates>(exec, job, named, grads, ends, Batch::verb);
   else
-    launched = update_rows<verb::step, Chosen, duplicates_policy, path_kind::staged>(exec, job, named, grads,
-                                                                                     ends, Batch::verb);
+    launched = update_rows<verb::step, Chosen, Duplicates, path_kind::staged>(exec, job, named, grads, ends,
+                                                                              Batch::verb);
   if (first_to_count) clock->count_rows(count_policy::name, std::move(counters));
   if constexpr (count_policy::catches_up)
     clock->updates.note(rule, job.step,

@@ -120,6 +120,8 @@ struct count_rows {
   Transforms transforms;
   const ferry::detail::index_report* refusal;
 
+  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || (refusal != nullptr && refusal->nonfinite != 0)) return;
     const auto rows = source.segment(i);

@@ -13,6 +13,7 @@ struct transform_pack;
 
 template <>
 struct transform_pack<> {
+  static constexpr bool is_empty = true;
   static constexpr int clip_norms = 0;
   static constexpr int norm_limits = 0;
   static constexpr bool allows_catch_up = true;
@@ -34,6 +35,7 @@ struct transform_pack<> {
 
 template <class First, class... Rest>
 struct transform_pack<First, Rest...> {
+  static constexpr bool is_empty = false;
   static constexpr int clip_norms = transform_pack<Rest...>::clip_norms + (First::clips_norm ? 1 : 0);
   static constexpr int norm_limits = transform_pack<Rest...>::norm_limits + (First::limits_norm ? 1 : 0);
   static constexpr bool allows_catch_up = First::allows_catch_up && transform_pack<Rest...>::allows_catch_up;

@@ -184,7 +184,15 @@ struct update_job {
   template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
-    if constexpr (needs_whole_rows) {
+    if constexpr (LinearOptimizer<Optimizer> && in_any_order<Duplicates> && kernels::by_positions<Source> &&
+                  !is_host_exec<Exec>) {
+      using compute = number_t<Exec, compute_type<Value>>;
+      const kernels::scaled<compute> change{optimizer.template weight_per_gradient<compute>()};
+      return apply_kernel<compute, Tile, Duplicates>(
+          source, items, const_data(values), values.row_stride(), values.width(),
+          kernels::add_atomically<execution_backend<Exec>, T, kernels::scaled<compute>>(
+              table.data, table.row_stride(), change, inputs.findings));
+    } else if constexpr (needs_whole_rows) {
       return whole_rows_kernel<Exec, Tile, Duplicates, Fields>(source, items, values);
     } else {
       using compute = number_t<Exec, compute_type<Value>>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
@@ -18,6 +19,7 @@ namespace ferry::kernels {
 template <class Weights, class State, class Schedule, class Transforms, int Fields>
 struct update_row {
   static constexpr int room = Fields == 0 ? 1 : Fields;
+  static constexpr int arrays = 2 * (1 + Fields);
 
   Weights table;
   State* state[room];
@@ -79,14 +81,28 @@ struct update_row {
     using update = typename Schedule::update;
     // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = schedule.of(row);
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      Compute own[room];
-      own[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
-      for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
-      const Compute before = of.weight[e];
-      now.apply(of.weight[e], transforms.gradient(gradient[e], Compute(1)), own);
-      of.weight[e] = transforms.changed(before, of.weight[e], row);
-      for (int f = 0; f < Fields; ++f) of.field[f][e] = own[f];
+    constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
+    if constexpr (by_lanes && Transforms::is_empty) {
+      apply_tile<Tile, Fields>(now, of.weight, gradient, of.field, count);
+    } else if constexpr (by_lanes) {
+      Compute before[Tile::elements], used[Tile::elements];
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        before[e] = of.weight[e];
+        used[e] = transforms.gradient(gradient[e], Compute(1));
+      }
+      apply_tile<Tile, Fields>(now, of.weight, used, of.field, count);
+      for (int e = 0; e < live<Tile>(count); ++e)
+        of.weight[e] = transforms.changed(before[e], of.weight[e], row);
+    } else {
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        Compute own[room];
+        own[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
+        for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
+        const Compute before = of.weight[e];
+        now.apply(of.weight[e], transforms.gradient(gradient[e], Compute(1)), own);
+        of.weight[e] = transforms.changed(before, of.weight[e], row);
+        for (int f = 0; f < Fields; ++f) of.field[f][e] = own[f];
+      }
     }
     table.template store<Tile>(of.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)

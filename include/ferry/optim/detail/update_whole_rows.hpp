@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/combine.hpp>
@@ -53,6 +54,12 @@ struct update_whole_rows {
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   [[nodiscard]] static std::int64_t per_item() { return 1; }
+  /// Each walk over a row counts.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    constexpr int walks = 1 + Transforms::clip_norms + Transforms::norm_limits + (measures ? 1 : 0) +
+                          (Weights::needs_range ? 1 : 0);
+    return width * static_cast<std::int64_t>(sizeof(Value) + (2 + 2 * Fields) * sizeof(Compute)) * walks;
+  }
   /// Vector lanes per row.
   [[nodiscard]] int lanes() const { return lanes_for(width); }
 
@@ -192,18 +199,28 @@ struct update_whole_rows {
   KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
                                            int count) const {
     load(here, with, column, count);
-    for (int e = 0; e < live<Tile>(count); ++e) {
-      const Compute before = here.weight[e];
-      Compute weight = before;
-      auto of = here.state(e);
-      if constexpr (measures)
-        with.now.apply(weight, here.gradient[e], of.field, with.total.value);
-      else
-        with.now.apply(weight, here.gradient[e], of.field);
-      weight = transforms.changed(before, weight, with.rows.row);
-      if constexpr (Transforms::norm_limits != 0) weight *= with.weight_factor;
-      here.weight[e] = weight;
-      for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
+    if constexpr (!measures && lanes_in_tile<Tile, update, Compute>() != 0) {
+      Compute before[Tile::elements];
+      for (int e = 0; e < live<Tile>(count); ++e) before[e] = here.weight[e];
+      apply_tile<Tile, Fields>(with.now, here.weight, here.gradient, here.field, count);
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        here.weight[e] = transforms.changed(before[e], here.weight[e], with.rows.row);
+        if constexpr (Transforms::norm_limits != 0) here.weight[e] *= with.weight_factor;
+      }
+    } else {
+      for (int e = 0; e < live<Tile>(count); ++e) {
+        const Compute before = here.weight[e];
+        Compute weight = before;
+        auto of = here.state(e);
+        if constexpr (measures)
+          with.now.apply(weight, here.gradient[e], of.field, with.total.value);
+        else
+          with.now.apply(weight, here.gradient[e], of.field);
+        weight = transforms.changed(before, weight, with.rows.row);
+        if constexpr (Transforms::norm_limits != 0) weight *= with.weight_factor;
+        here.weight[e] = weight;
+        for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
+      }
     }
   }
 };

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -41,13 +43,16 @@ struct adagrad {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute lr, weight_decay, eps, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += g * g;
-      weight -= lr * (g / (Kokkos::sqrt(state[0]) + eps));
+      weight -= lr * (g / (square_root(state[0]) + eps));
     }
     /// Without a gradient nothing changes.
     template <int N>

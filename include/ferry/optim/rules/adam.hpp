@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -48,19 +50,22 @@ struct adam {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute step_size, beta1, beta2, fresh1, fresh2, root_correction2, eps, weight_decay, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = beta1 * state[0] + fresh1 * g;
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      Compute square = state[1];
+      Number square = state[1];
       if constexpr (N > 2) {
-        if (state[2] > square) square = state[2];
+        square = either(state[2] > square, state[2], square);
         state[2] = square;
       }
-      weight -= step_size * (state[0] / (Kokkos::sqrt(square) / root_correction2 + eps));
+      weight -= step_size * (state[0] / (square_root(square) / root_correction2 + eps));
     }
     /// Without a gradient the weight changes by a multiple of m / sqrt(v), which decays where b1^2 <= b2.
     template <int N>

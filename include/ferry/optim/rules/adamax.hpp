@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -43,15 +45,18 @@ struct adamax {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute step_size, fresh1, beta2, eps, weight_decay, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
-      const Compute decayed = beta2 * state[1];
-      const Compute now = Kokkos::fabs(g) + eps;
-      state[1] = now > decayed || now != now ? now : decayed;  // a NaN is kept, as in torch
+      const Number decayed = beta2 * state[1];
+      const Number now = magnitude(g) + eps;
+      state[1] = either(now > decayed || now != now, now, decayed);  // a NaN is kept, as in torch
       weight -= step_size * (state[0] / state[1]);
     }
     /// @}

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -48,11 +49,14 @@ struct asgd {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute eta, keep, mu, weight_decay, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       weight = keep * weight - eta * g;
       state[0] = mu == Compute(1) ? weight : state[0] + mu * (weight - state[0]);
     }

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/sign_of.hpp>
 
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -45,22 +47,25 @@ struct ftrl {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute inverse_lr, beta, l1, l2, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient;
-      const Compute before = Kokkos::sqrt(state[0]);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = sign * gradient;
+      const Number before = square_root(state[0]);
       state[0] += g * g;
-      const Compute root = Kokkos::sqrt(state[0]);
+      const Number root = square_root(state[0]);
       state[1] += g - (root - before) * inverse_lr * weight;
-      const Compute z = state[1];
-      Compute within = z > l1 ? l1 : z;
-      within = within < -l1 ? -l1 : within;
-      const Compute divisor = (beta + root) * inverse_lr + l2;
+      const Number z = state[1];
+      Number within = either(z > Number(l1), Number(l1), z);
+      within = either(within < Number(-l1), Number(-l1), within);
+      const Number divisor = (beta + root) * inverse_lr + l2;
       // The divisor is zero where there was no gradient yet and beta and l2 are zero. So is the dividend:
       // divide by 1.
-      weight = (within - z) / (divisor + (Compute(1) - sign_of(divisor)));
+      weight = (within - z) / (divisor + (Number(Compute(1)) - sign_of(divisor)));
     }
     /// @}
   };

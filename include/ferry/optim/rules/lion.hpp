@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -40,12 +41,15 @@ struct lion {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient;
-      const Compute direction = beta1 * state[0] + fresh1 * g;
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = sign * gradient;
+      const Number direction = beta1 * state[0] + fresh1 * g;
       weight = keep * weight - lr * sign_of(direction);
       state[0] = beta2 * state[0] + fresh2 * g;
     }

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,6 +15,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -47,15 +49,18 @@ struct nadam {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute from_gradient, from_average, fresh1, beta2, fresh2, correction2, eps, weight_decay, keep, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
       weight *= keep;
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
       state[1] = beta2 * state[1] + fresh2 * g * g;
-      const Compute root = Kokkos::sqrt(state[1] / correction2) + eps;
+      const Number root = square_root(state[1] / correction2) + eps;
       weight -= from_gradient * (g / root);
       weight -= from_average * (state[0] / root);
     }

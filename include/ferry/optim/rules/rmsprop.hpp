@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -45,24 +47,27 @@ struct rmsprop {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute lr, alpha, fresh, eps, weight_decay, momentum, sign;
     bool centered;
 
     friend bool operator==(const update&, const update&) = default;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = alpha * state[0] + fresh * g * g;
-      Compute square = state[0];
+      Number square = state[0];
       // With two fields, the second belongs to the option that is set; with three, both are set.
       if constexpr (N > 1)
         if (centered) {
-          Compute& average = state[N - 1];
+          Number& average = state[N - 1];
           average += fresh * (g - average);
           square -= average * average;
         }
-      Compute direction = g / (Kokkos::sqrt(square) + eps);
+      Number direction = g / (square_root(square) + eps);
       if constexpr (N > 1)
         if (N > 2 || !centered) {
           state[1] = momentum * state[1] + direction;

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/sign_of.hpp>
 
@@ -13,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -39,20 +41,23 @@ struct rprop {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute shrink, grow, least, most, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient;
-      const Compute turn = sign_of(g * state[0]);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = sign * gradient;
+      const Number turn = sign_of(g * state[0]);
       // Each is 0 or 1. Products with them are exact and replace branches, see sign_of.
-      const Compute goes_on = Compute(0.5f) * (turn * turn + turn);
-      const Compute turned = Compute(0.5f) * (turn * turn - turn);
-      Compute size = state[1] * (goes_on * grow + turned * shrink + (Compute(1) - turn * turn));
-      size = size < least ? least : size;
-      size = size > most ? most : size;
-      weight -= size * (sign_of(g) * (Compute(1) - turned));
-      state[0] = turned > Compute(0) ? Compute(0) : g;
+      const Number goes_on = Number(Compute(0.5f)) * (turn * turn + turn);
+      const Number turned = Number(Compute(0.5f)) * (turn * turn - turn);
+      Number size = state[1] * (goes_on * grow + turned * shrink + (Number(Compute(1)) - turn * turn));
+      size = either(size < Number(least), Number(least), size);
+      size = either(size > Number(most), Number(most), size);
+      weight -= size * (sign_of(g) * (Number(Compute(1)) - turned));
+      state[0] = either(turned > Number(Compute(0)), Number(Compute(0)), g);
       state[1] = size;
     }
     /// Without a gradient nothing changes once the stored gradient is zero.

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -42,11 +43,13 @@ struct sgd {
   /// The update without momentum and decay. lr includes the gradient's sign: the product has the same bits.
   template <class Compute>
   struct plain_update {
+    static constexpr bool by_lanes = true;  ///< see ferry::Optimizer
+
     Compute lr;  ///< learning rate, negative under maximize
 
     /// weight -= lr * gradient
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N]) const {
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient, Number (&)[N]) const {
       weight -= lr * gradient;
     }
   };
@@ -56,14 +59,17 @@ struct sgd {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute lr, momentum, fresh, weight_decay, sign;
     bool nesterov;
 
     friend bool operator==(const update&, const update&) = default;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      Compute g = decayed(sign * gradient, weight_decay, weight);
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      Number g = decayed(sign * gradient, weight_decay, weight);
       if (momentum != Compute(0)) {
         state[0] = momentum * state[0] + fresh * g;
         g = nesterov ? g + momentum * state[0] : state[0];
@@ -107,6 +113,14 @@ struct sgd {
             nesterov};
   }
 
+  /// Without momentum and weight decay, see ferry::LinearOptimizer.
+  [[nodiscard]] bool is_linear() const { return momentum == 0.0 && weight_decay == 0.0; }
+  /// The change of a weight for a gradient of 1, see ferry::LinearOptimizer.
+  template <class Compute>
+  [[nodiscard]] Compute weight_per_gradient() const {
+    return static_cast<Compute>(maximize ? lr : -lr);
+  }
+
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_not_negative(name, "lr", lr);
@@ -116,6 +130,6 @@ struct sgd {
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
   }
 };
-static_assert(Optimizer<sgd>);
+static_assert(LinearOptimizer<sgd>);
 
 }  // namespace ferry::optim

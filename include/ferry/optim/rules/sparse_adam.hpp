@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace ferry::optim {
 
@@ -44,14 +46,17 @@ struct sparse_adam {
   struct update {
     /// Coefficients and functions as in ferry::Optimizer.
     /// @{
+    static constexpr bool by_lanes = true;
+
     Compute step_size, fresh1, fresh2, eps, sign;
 
-    template <int N>
-    KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N]) const {
-      const Compute g = sign * gradient;
+    template <int N, class Number>
+    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                               Number (&state)[N]) const {
+      const Number g = sign * gradient;
       state[0] += fresh1 * (g - state[0]);
       state[1] += fresh2 * (g * g - state[1]);
-      weight -= step_size * (state[0] / (Kokkos::sqrt(state[1]) + eps));
+      weight -= step_size * (state[0] / (square_root(state[1]) + eps));
     }
     /// As for adam.
     template <int N>

@@ -21,6 +21,8 @@ struct resolve_indices {
   std::uint64_t* keys;
   std::int64_t* order;
 
+  static std::int64_t bytes_each() { return 4 * sizeof(std::int64_t); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = source.row(i, true);
     if (row_of != nullptr) row_of[i] = row;
@@ -38,6 +40,8 @@ struct key_indices {
   std::int64_t* row_of;
   std::uint64_t* keys;
   int position_bits;
+
+  static std::int64_t bytes_each() { return 3 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t row = source.row(i, true);
@@ -81,6 +85,8 @@ struct place_segments {
   std::int64_t* inverse;
   std::int64_t* unique_count;
   std::int64_t* run_count;
+
+  static std::int64_t bytes_each() { return 7 * sizeof(std::int64_t); }
 
   /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
@@ -148,6 +154,8 @@ struct find_duplicates {
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
   ferry::detail::report_writer report;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(std::int64_t); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (i < *unique_count && segment_begin[i + 1] - segment_begin[i] > 1) report.duplicate(unique_rows[i]);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -13,7 +15,8 @@
 namespace ferry::kernels {
 
 /// Combines the values meant for the row of each item of the source, then applies the operation to that row.
-/// No two items share a row, so nothing is atomic.
+/// No two items share a row, so nothing is atomic, except under duplicates::sum_any_order: there items may be
+/// positions. A device's operation then adds atomically; on a host each row belongs to one thread.
 ///
 /// Device mapping: one thread per (item, tile), row-major. The threads of a warp hold neighbouring tiles of
 /// one row. Each thread issues the loads of its row and of its first value before it adds anything. Occupancy
@@ -38,6 +41,10 @@ struct apply_rows {
   Operation operation;
 
   [[nodiscard]] std::int64_t per_item() const { return tiles.divisor(); }
+  /// Of a host's item, a row with one value.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(sizeof(Value) + Operation::arrays * sizeof(Compute));
+  }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (source.blocked() || operation.is_refused()) return;
@@ -118,7 +125,9 @@ struct apply_rows {
     const std::int64_t begin = run.begin(all);
     const std::int64_t end = run.end(all);
     const std::int64_t ahead = look_ahead::rows(of.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
-    if constexpr (requires { Source::in_order; })
+    if constexpr (detail::in_any_order<Duplicates> && by_positions<Source>)
+      rows_of_owner<Even>(of, run, all, ahead);
+    else if constexpr (requires { Source::in_order; })
       rows_in_order<Even>(of, begin, end, ahead);
     else
       rows_by_plan<Even>(of, begin, end, ahead);
@@ -132,6 +141,30 @@ struct apply_rows {
       const row_segment later = of.from.segment_within(i + ahead < end ? i + ahead : end - 1);
       if (later.row >= 0) of.to.prefetch(later.row, of.width);
       const row_segment rows = of.from.segment_within(i);
+      if (rows.row >= 0)
+        row_of_one<Even>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+    }
+  }
+
+  /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
+  template <bool Even, class To>
+  [[gnu::always_inline]] static void rows_of_owner(const shared<To>& of, const detail::host_run& run,
+                                                   std::int64_t all, std::int64_t ahead) {
+    const auto owned = [&](std::int64_t i) {
+      const row_segment rows = of.from.segment_within(i);
+      const auto mixed = static_cast<std::uint64_t>(rows.row) * 0x9e3779b97f4a7c15u >> 32;
+      const bool mine =
+          static_cast<std::int64_t>(mixed * static_cast<std::uint64_t>(run.runs) >> 32) == run.number;
+      return rows.row >= 0 && mine ? rows : row_segment{};
+    };
+    for (std::int64_t i = 0; i < all; ++i) {
+      const row_segment later = owned(i + ahead < all ? i + ahead : all - 1);
+      if (later.row >= 0) {
+        look_ahead::prefetch(of.values + of.from.position(later.begin) * of.values_stride,
+                             of.width * static_cast<std::int64_t>(sizeof(Value)));
+        of.to.prefetch(later.row, of.width);
+      }
+      const row_segment rows = owned(i);
       if (rows.row >= 0)
         row_of_one<Even>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
     }

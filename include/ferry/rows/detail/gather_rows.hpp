@@ -126,6 +126,10 @@ struct gather_blocks {
   std::int64_t items;
   Source source;
 
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return (width < block ? width : block) * static_cast<std::int64_t>(sizeof(In) + sizeof(Out));
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t item = blocks == 1 ? i : i / blocks;
     const std::int64_t begin = (i - item * blocks) * block;

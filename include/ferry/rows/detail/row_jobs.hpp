@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/concepts/policy.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/row_kernels.hpp>
 #include <ferry/rows/detail/row_operations.hpp>
@@ -154,9 +156,16 @@ struct add_job : row_job {
   template <class Exec, class Duplicates, class Tile, int, class Source, class Value, class Space>
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
-    return apply_kernel<combine_type<T, std::remove_const_t<Value>>, Tile, Duplicates>(
-        source, items, const_data(values), values.row_stride(), values.width(),
-        kernels::add_row<T>{table.data, table.row_stride()});
+    using compute = combine_type<T, std::remove_const_t<Value>>;
+    const auto by = [&](const auto& operation) {
+      return apply_kernel<compute, Tile, Duplicates>(source, items, const_data(values), values.row_stride(),
+                                                     values.width(), operation);
+    };
+    if constexpr (in_any_order<Duplicates> && kernels::by_positions<Source> && !is_host_exec<Exec>)
+      return by(kernels::add_atomically<execution_backend<Exec>, T, kernels::unscaled>(
+          table.data, table.row_stride(), {}, nullptr));
+    else
+      return by(kernels::add_row<T>{table.data, table.row_stride()});
   }
 
   template <class Check>

@@ -11,12 +11,14 @@
 /// Operations on a row and its combined value. An operation sees one tile: item (of the source), row (of the
 /// table), column, the tile and its live elements. `load` reads the other inputs of `finish`, so that these
 /// loads are issued before values are summed. `prefetch` prefetches a later row on a host. On a host an
-/// operation with `by_vectors` gets rows of one value in tiles of one vector.
+/// operation with `by_vectors` gets rows of one value in tiles of one vector. `arrays` is the number of rows
+/// that it reads or writes.
 namespace ferry::kernels {
 
 /// An operation that reads nothing and never refuses.
 struct plain_operation {
   static constexpr bool by_vectors = true;
+  static constexpr int arrays = 1;
 
   template <class Tile, class Compute>
   struct held {};
@@ -51,6 +53,7 @@ struct replace_row : plain_operation {
 template <class T>
 struct add_row {
   static constexpr bool by_vectors = true;
+  static constexpr int arrays = 2;
 
   T* table;
   std::int64_t stride;

@@ -99,6 +99,7 @@ void launch(const Exec& exec, const std::string& label, [[maybe_unused]] const O
   if constexpr (std::is_same_v<Exec, caller_thread>) {
     launch(exec, label, items * per_item, functor);
   } else {
+    if (launch_in_caller(exec, label, items * per_item, functor)) return;
     using order_there = std::conditional_t<is_host_exec<Exec>, schedule::flat, Order>;
     const auto kernel = order_there(order).kernel(exec, items, per_item, functor);
     const device_span<Exec> span(exec, label, "kernel");

@@ -63,15 +63,21 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
 }
 
-/// Without sorting: the caller promised that no row is named twice. A separate kernel looks for bad indices
-/// first, so that nothing is written if there is one.
-template <class Path, class Bounds, class Exec, class Job, class Index, class IndexSpace, class Value,
-          class Space>
+/// Whether positions are added one by one, without sorting. A device does so inside its own memory only:
+/// atomic additions to host memory cost more than a sort.
+template <class Path, class Duplicates, class Exec, class TableSpace>
+inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts &&
+                                       (is_host_exec<Exec> ? in_batch_order<Path>
+                                                           : std::is_same_v<TableSpace, device_space>));
+
+/// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
+/// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
+template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
+          class Value, class Space>
 ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
                        const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
                        const rollback& ends) {
   using plain = std::remove_const_t<Index>;
-  using unique = duplicates::assume_unique;
   using table_space = typename decltype(job.table)::memory_space;
   const std::int64_t n = indices.rows();
   launch_context<Exec> of(exec, verb);
@@ -88,7 +94,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
     if constexpr (!is_host_exec<Exec> && Job::template replaces_by<values_type>)
       launch_gather(exec, label, batch, job.table, kernels::index_destinations<plain, Bounds>{source}, n);
     else
-      launch_update<unique>(exec, labels, ready, source, n, batch);
+      launch_update<Duplicates>(exec, labels, ready, source, n, batch);
   };
   if (job.table.width() == 0 && !Job::counts_rows) {
     look_at_bounds<Bounds>(of, indices, job.table.rows());
@@ -116,7 +122,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
         if (!of.host_found()) {
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
-            launch_update<unique>(host, labels, ready, kernels::listed_rows{rows}, n, values);
+            launch_update<Duplicates>(host, labels, ready, kernels::listed_rows{rows}, n, values);
             host.fence(label);
           } else {
             drain_rows(of, label, ready, rows, n, values.data, values.row_stride(), values.width());
@@ -133,13 +139,16 @@ template <class Path, class Bounds, class Duplicates, class Exec, class Job, cla
           class Space>
 ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
                  const array_ref<Value, Space>& values, const rollback& ends) {
+  using table_space = typename decltype(job.table)::memory_space;
+  using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   if constexpr (is_plan<Named>)
-    return update_by_plan<Path, Duplicates>(exec, verb, job, named, values, ends);
-  else if constexpr (Duplicates::needs_plan || Path::sorts)
-    return update_by_plan<Path, Duplicates>(
-        exec, verb, job, plan_rows_of<Bounds>(exec, named, job.table.rows()), values, ends);
+    return update_by_plan<Path, ordered>(exec, verb, job, named, values, ends);
+  else if constexpr ((ordered::needs_plan && !adds_by_index<Path, Duplicates, Exec, table_space>) ||
+                     Path::sorts)
+    return update_by_plan<Path, ordered>(exec, verb, job, plan_rows_of<Bounds>(exec, named, job.table.rows()),
+                                         values, ends);
   else
-    return update_by_index<Path, Bounds>(exec, verb, job, named, values, ends);
+    return update_by_index<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
 }
 
 /// Entry of the three verbs, after require_batch has checked their arguments. `named` comes from
@@ -152,7 +161,9 @@ ticket update_rows(const Exec& exec, const Job& job, const Named& named,
   using asked = typename Chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   using table_space = typename decltype(job.table)::memory_space;
-  constexpr bool planned = is_plan<Named> || Duplicates::needs_plan;
+  constexpr bool planned =
+      is_plan<Named> || Duplicates::needs_plan ||
+      (in_any_order<Duplicates> && !adds_by_index<path::direct, Duplicates, Exec, table_space>);
   constexpr path_set paths = paths_for<asked, What, Exec, table_space, Space, Without...>();
   const path_kind best = choose_path<paths, What, Space>(exec, job.table, positions_of(named), planned);
   if constexpr (paths.contains(path_kind::ordered))

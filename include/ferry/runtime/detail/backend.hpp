@@ -4,6 +4,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/backend.hpp>
 
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -32,6 +33,13 @@ inline constexpr bool is_host_exec = HostExecutionSpace<Exec>;
 template <>
 inline constexpr bool is_host_exec<caller_thread> = true;
 
+/// Several numbers that a host's kernel computes at once: `type<Count>` for Count up to `most`, each half of
+/// the one before, and 1. None where `most` is 0; specialised in backends/host.
+template <class T>
+struct lanes_of {
+  static constexpr int most = 0;
+};
+
 /// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;
@@ -44,6 +52,13 @@ consteval bool may_dereference() {
     return Space::is_host_accessible || device_is_host<Space>;
   else
     return true;
+}
+
+/// Whether a host instance does work of that many bytes in the calling thread: to wake other threads would
+/// take longer than the work. An instance of one thread wakes nobody.
+template <HostExecutionSpace Exec>
+bool stays_in_caller(const Exec& exec, std::int64_t bytes) {
+  return bytes <= execution_backend<Exec>::tuning(exec).caller_bytes && concurrency_of(exec) > 1;
 }
 
 }  // namespace detail

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
 
@@ -98,21 +99,38 @@ auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& fu
                                              functor};
 }
 
-/// Enqueues functor(i) for each i in [0, count) on `exec`.
-template <class Exec, class Functor>
-void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
-  if (count <= 0) return;
-  const auto kernel = iterations(exec, count, functor);
-  const device_span<Exec> span(exec, label, "kernel");
-  Kokkos::parallel_for(label, kernel.policy, kernel.functor);
-}
-
+/// Runs functor(i) for each i in [0, count) in the calling thread.
 template <class Functor>
 void launch(const caller_thread&, const std::string&, std::int64_t count, const Functor& functor) {
   if constexpr (by_runs<caller_thread, Functor>())
     functor(host_run{0, 1});
   else
     for (std::int64_t i = 0; i < count; ++i) functor(i);
+}
+
+/// Runs a small kernel of a host instance in the calling thread, and reports it as Kokkos would; false if the
+/// kernel is not small. A functor states by bytes_each() how many bytes an iteration reads and writes. One
+/// that does not is never small.
+template <class Exec, class Functor>
+bool launch_in_caller([[maybe_unused]] const Exec& exec, [[maybe_unused]] const std::string& label,
+                      [[maybe_unused]] std::int64_t count, [[maybe_unused]] const Functor& functor) {
+  if constexpr (is_host_exec<Exec> && requires { functor.bytes_each(); }) {
+    if (!stays_in_caller(exec, count * functor.bytes_each())) return false;
+    const kernel_region region(exec, label);
+    launch(caller_thread{}, label, count, functor);
+    return true;
+  } else {
+    return false;
+  }
+}
+
+/// Enqueues functor(i) for each i in [0, count) on `exec`.
+template <class Exec, class Functor>
+void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  if (count <= 0 || launch_in_caller(exec, label, count, functor)) return;
+  const auto kernel = iterations(exec, count, functor);
+  const device_span<Exec> span(exec, label, "kernel");
+  Kokkos::parallel_for(label, kernel.policy, kernel.functor);
 }
 
 /// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division

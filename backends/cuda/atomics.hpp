@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::cuda {
+
+/// Additions to global memory that need no result, wider or narrower than Kokkos' atomics. They return false
+/// where the device that is compiled for has no such instruction.
+struct atomic_functions {
+  /// Adds four floats at once; `to` is a multiple of 16.
+  KOKKOS_FORCEINLINE_FUNCTION static bool add_packet([[maybe_unused]] float* to,
+                                                     [[maybe_unused]] const float (&value)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};"
+                 :
+                 : "l"(__cvta_generic_to_global(to)), "f"(value[0]), "f"(value[1]), "f"(value[2]),
+                   "f"(value[3])
+                 : "memory");
+    return true;
+#else
+    return false;
+#endif
+  }
+
+  /// Adds four 16-bit numbers, given by their bits, at once; `to` is a multiple of 8. Brain: of the format
+  /// bfloat16, else binary16. Each sum is rounded to nearest.
+  template <bool Brain>
+  KOKKOS_FORCEINLINE_FUNCTION static bool add_packet([[maybe_unused]] std::uint16_t* to,
+                                                     [[maybe_unused]] const std::uint16_t (&bits)[4]) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const auto low = static_cast<std::uint32_t>(bits[0]) | static_cast<std::uint32_t>(bits[1]) << 16;
+    const auto high = static_cast<std::uint32_t>(bits[2]) | static_cast<std::uint32_t>(bits[3]) << 16;
+    const auto at = __cvta_generic_to_global(to);
+    if constexpr (Brain)
+      asm volatile("red.global.add.noftz.v2.bf16x2 [%0], {%1, %2};"
+                   :
+                   : "l"(at), "r"(low), "r"(high)
+                   : "memory");
+    else
+      asm volatile("red.global.add.noftz.v2.f16x2 [%0], {%1, %2};"
+                   :
+                   : "l"(at), "r"(low), "r"(high)
+                   : "memory");
+    return true;
+#else
+    return false;
+#endif
+  }
+
+  /// Adds one 16-bit number, as above.
+  template <bool Brain>
+  KOKKOS_FORCEINLINE_FUNCTION static bool add_one([[maybe_unused]] std::uint16_t* to,
+                                                  [[maybe_unused]] std::uint16_t bits) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    const auto at = __cvta_generic_to_global(to);
+    if constexpr (Brain)
+      asm volatile("red.global.add.noftz.bf16 [%0], %1;" : : "l"(at), "h"(bits) : "memory");
+    else
+      asm volatile("red.global.add.noftz.f16 [%0], %1;" : : "l"(at), "h"(bits) : "memory");
+    return true;
+#else
+    return false;
+#endif
+  }
+};
+
+}  // namespace ferry::cuda

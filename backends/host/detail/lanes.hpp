@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <type_traits>
+
+// nvcc compiles kernels for the host without lanes: its front end takes vectors for a part of the device.
+#if defined(__GNUC__) && defined(__SSE2__) && !defined(__CUDACC__)
+#define FERRY_HOST_LANES 1
+#include <immintrin.h>
+#else
+#define FERRY_HOST_LANES 0
+#endif
+
+#if FERRY_HOST_LANES
+namespace ferry::host {
+
+/// `Count` numbers that one instruction computes, at most a register of the machine that is compiled for.
+/// They have the arithmetic of T, number by number, and the same bits. Square roots are instructions: those
+/// of the C library set errno, so a compiler that is not told otherwise calls them one by one.
+template <class T, int Count>
+class lanes {
+  typedef T vector __attribute__((vector_size(Count * sizeof(T))));
+
+ public:
+  static constexpr int count = Count;
+
+  /// Of a comparison: each number has its own answer, so there is no branch, but either().
+  struct mask {
+    decltype(vector{} < vector{}) all;
+  };
+
+  lanes() = default;
+  [[gnu::always_inline]] lanes(T number)  // NOLINT: coefficients are numbers
+      : all_(number - vector{}) {}
+
+  [[gnu::always_inline]] static lanes load(const T* from) {
+    lanes made;
+    __builtin_memcpy(&made.all_, from, sizeof made.all_);
+    return made;
+  }
+  [[gnu::always_inline]] void store(T* to) const { __builtin_memcpy(to, &all_, sizeof all_); }
+
+  [[gnu::always_inline]] friend lanes operator+(lanes a, lanes b) { return of(a.all_ + b.all_); }
+  [[gnu::always_inline]] friend lanes operator-(lanes a, lanes b) { return of(a.all_ - b.all_); }
+  [[gnu::always_inline]] friend lanes operator*(lanes a, lanes b) { return of(a.all_ * b.all_); }
+  [[gnu::always_inline]] friend lanes operator/(lanes a, lanes b) { return of(a.all_ / b.all_); }
+  [[gnu::always_inline]] friend lanes operator-(lanes a) { return of(-a.all_); }
+  [[gnu::always_inline]] lanes& operator+=(lanes b) { return *this = *this + b; }
+  [[gnu::always_inline]] lanes& operator-=(lanes b) { return *this = *this - b; }
+  [[gnu::always_inline]] lanes& operator*=(lanes b) { return *this = *this * b; }
+  [[gnu::always_inline]] lanes& operator/=(lanes b) { return *this = *this / b; }
+
+  [[gnu::always_inline]] friend mask operator<(lanes a, lanes b) { return {a.all_ < b.all_}; }
+  [[gnu::always_inline]] friend mask operator>(lanes a, lanes b) { return {a.all_ > b.all_}; }
+  [[gnu::always_inline]] friend mask operator!=(lanes a, lanes b) { return {a.all_ != b.all_}; }
+  [[gnu::always_inline]] friend mask operator||(mask a, mask b) { return {a.all | b.all}; }
+  /// a where the condition holds, else b.
+  [[gnu::always_inline]] friend lanes either(mask condition, lanes a, lanes b) {
+    return of(condition.all ? a.all_ : b.all_);
+  }
+
+  /// 1, 0 or -1; 0 for a NaN.
+  [[nodiscard, gnu::always_inline]] lanes sign() const {
+    return either(*this > lanes(T(0)), lanes(T(1)), lanes(T(0))) -
+           either(*this < lanes(T(0)), lanes(T(1)), lanes(T(0)));
+  }
+  [[nodiscard, gnu::always_inline]] lanes magnitude() const {
+    lanes made;
+    for (int e = 0; e < Count; ++e)
+      if constexpr (std::is_same_v<T, float>)
+        made.all_[e] = __builtin_fabsf(all_[e]);
+      else
+        made.all_[e] = __builtin_fabs(all_[e]);
+    return made;
+  }
+  [[nodiscard, gnu::always_inline]] lanes square_root() const {
+    lanes made;
+    if constexpr (std::is_same_v<T, float>) {
+      if constexpr (Count == 1) made.all_[0] = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(all_[0])));
+      if constexpr (Count == 4) made.all_ = _mm_sqrt_ps(all_);
+#ifdef __AVX__
+      if constexpr (Count == 8) made.all_ = _mm256_sqrt_ps(all_);
+#endif
+#ifdef __AVX512F__
+      if constexpr (Count == 16) made.all_ = _mm512_maskz_sqrt_ps(static_cast<__mmask16>(-1), all_);
+#endif
+    } else {
+      if constexpr (Count == 1) {
+        const __m128d one = _mm_set_sd(all_[0]);
+        made.all_[0] = _mm_cvtsd_f64(_mm_sqrt_sd(one, one));
+      }
+      if constexpr (Count == 2) made.all_ = _mm_sqrt_pd(all_);
+#ifdef __AVX__
+      if constexpr (Count == 4) made.all_ = _mm256_sqrt_pd(all_);
+#endif
+#ifdef __AVX512F__
+      if constexpr (Count == 8) made.all_ = _mm512_maskz_sqrt_pd(static_cast<__mmask8>(-1), all_);
+#endif
+    }
+    return made;
+  }
+
+ private:
+  [[gnu::always_inline]] static lanes of(vector all) {
+    lanes made;
+    made.all_ = all;
+    return made;
+  }
+
+  vector all_;
+};
+
+/// Bytes of a register.
+#if defined(__AVX512F__)
+inline constexpr int lane_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int lane_bytes = 32;
+#else
+inline constexpr int lane_bytes = 16;
+#endif
+
+}  // namespace ferry::host
+
+template <>
+struct ferry::detail::lanes_of<float> {
+  static constexpr int most = ferry::host::lane_bytes / static_cast<int>(sizeof(float));
+  template <int Count>
+  using type = ferry::host::lanes<float, Count>;
+};
+template <>
+struct ferry::detail::lanes_of<double> {
+  static constexpr int most = ferry::host::lane_bytes / static_cast<int>(sizeof(double));
+  template <int Count>
+  using type = ferry::host::lanes<double, Count>;
+};
+#endif

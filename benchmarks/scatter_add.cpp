@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/step_case.hpp"
+
+namespace ferry_bench {
+namespace {
+
+/// scatter_add in the order of the batch, with and without a plan, and in any order. Checked as a step of sgd with the
+/// rate -1: the batch holds gradients.
+template <class Which, class... Policies>
+void time_sums(session& run, const std::string& name, const std::string& ceiling,
+               ferry::tensor<float, ferry::device_space>& table, const batch_tensor& values,
+               const Which& which, const index_sets& sets, Policies... policies) {
+  const named_rows named(run, sets[1]);
+  const auto n = static_cast<std::int64_t>(values.rows());
+  const auto width = static_cast<std::int64_t>(values.width());
+  figure made;
+  made.name = "scatter_add.device.step_batch." + name;
+  made.setting = facts{{"n", n}, {"row_bytes", 4 * width}, {"burst", std::int64_t{16}}};
+  made.counts = "read + write";
+  made.ceiling = ceiling;
+  made.bytes = 4 * static_cast<double>(2 * named.count() * width + n * width);
+  made.time = measure(run, 16, [&](int call) {
+    return ferry::scatter_add(run.exec(), table, which[call], values, policies...);
+  });
+  const element_value before{width};
+  ferry::init::custom(run.exec(), table, before);
+  ferry::scatter_add(run.exec(), table, which[1], values, policies...).wait();
+  conclude(run, made,
+           wrong_in_table(run, table.data(), static_cast<std::int64_t>(table.size()), before,
+                          first_sgd_step{-1.0}, named));
+}
+
+void scatter_add_step_batch(session& run) {
+  const auto rows = static_cast<std::size_t>(run.chosen().step_rows);
+  const auto width = static_cast<std::size_t>(run.chosen().width);
+  const auto n = run.chosen().step_n;
+  const std::string ceiling = run.ceiling(in_memory().ceiling);  // measured before there are tables
+  ferry::tensor<float, ferry::device_space> table("table", rows, width);
+  batch_tensor values("values", n, width);
+  ferry::init::custom(run.exec(), table, element_value{static_cast<std::int64_t>(width)});
+  ferry::init::custom(run.exec(), values, gradient_value{static_cast<std::int64_t>(width)});
+  const auto any = index_sets::make<any_row>(run, n, rows);
+  time_sums(run, "sum", ceiling, table, values, any, any);
+  time_sums(run, "sum_plan_ready", ceiling, table, values, plan_sets(run, any, rows), any);
+  time_sums(run, "sum_any_order", ceiling, table, values, any, any, ferry::duplicates::sum_any_order{});
+  time_sums(run, "sum_any_order_unchecked", ceiling, table, values, any, any,
+            ferry::duplicates::sum_any_order{}, ferry::bounds::unchecked{});
+}
+
+const registration device{"scatter_add.device.step_batch", scatter_add_step_batch};
+
+}  // namespace
+}  // namespace ferry_bench

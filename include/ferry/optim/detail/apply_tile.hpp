@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <utility>
+
+namespace ferry::kernels {
+
+/// Lanes in which a tile's elements are updated on a host: 0 where the update takes one number at a time.
+/// Tiles of fours need lanes that divide 4.
+template <class Tile, class Update, class Compute>
+consteval int lanes_in_tile() {
+  if constexpr (Tile::host && requires { requires Update::by_lanes; }) {
+    int lanes = ferry::detail::lanes_of<Compute>::most;
+    const int whole = Tile::elements % 4 == 0 && Tile::elements % 16 != 0 ? 4 : Tile::elements;
+    while (lanes > whole) lanes /= 2;
+    return lanes;
+  } else {
+    return 0;
+  }
+}
+
+/// Updates elements [at, at + Lanes) of a tile.
+template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements>
+KOKKOS_FORCEINLINE_FUNCTION void apply_lanes(const Update& now, Compute (&weight)[Elements],
+                                             const Compute (&gradient)[Elements],
+                                             Compute (&field)[Room][Elements], int at) {
+  using number = typename ferry::detail::lanes_of<Compute>::template type<Lanes>;
+  number own[Room];
+  own[0] = number(Compute(0));  // unused without fields: a rule without fields still takes an array
+  for (int f = 0; f < Fields; ++f) own[f] = number::load(field[f] + at);
+  number updated = number::load(weight + at);
+  now.apply(updated, number::load(gradient + at), own);
+  updated.store(weight + at);
+  for (int f = 0; f < Fields; ++f) own[f].store(field[f] + at);
+}
+
+template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements, int... Part>
+KOKKOS_FORCEINLINE_FUNCTION void apply_parts(const Update& now, Compute (&weight)[Elements],
+                                             const Compute (&gradient)[Elements],
+                                             Compute (&field)[Room][Elements],
+                                             std::integer_sequence<int, Part...>) {
+  (apply_lanes<Lanes, Fields>(now, weight, gradient, field, Part * Lanes), ...);
+}
+
+/// Updates the live elements of a tile by an update that takes several numbers at once. A whole tile has no
+/// loop: at -O2 GCC would not unroll it, and so keep the tile in memory.
+template <class Tile, int Fields, class Update, class Compute, int Room>
+KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)[Tile::elements],
+                                            const Compute (&gradient)[Tile::elements],
+                                            Compute (&field)[Room][Tile::elements], int count) {
+  constexpr int lanes = lanes_in_tile<Tile, Update, Compute>();
+  if constexpr (!Tile::partial) {
+    apply_parts<lanes, Fields>(now, weight, gradient, field,
+                               std::make_integer_sequence<int, Tile::elements / lanes>());
+  } else {
+    int e = 0;
+    for (; e + lanes <= count; e += lanes) apply_lanes<lanes, Fields>(now, weight, gradient, field, e);
+    if constexpr (Tile::elements % 16 == 0)
+      for (; e < count; ++e) apply_lanes<1, Fields>(now, weight, gradient, field, e);
+  }
+}
+
+}  // namespace ferry::kernels

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/arrays.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+/// Steps of sgd with duplicates::sum_any_order.
+namespace ferry_test {
+namespace {
+
+using any_order = ferry::duplicates::sum_any_order;
+
+struct batch {
+  std::size_t rows, width;
+  std::vector<std::int64_t> indices;
+  std::vector<float> table, grads;
+};
+
+/// Gradients whose multiples of 1/8 are exact.
+batch random_batch(std::size_t n, std::size_t rows, std::size_t width) {
+  auto random = generator(n * 17 + width);
+  batch made{rows, width, std::vector<std::int64_t>(n), std::vector<float>(rows * width),
+             std::vector<float>(n * width)};
+  for (auto& i : made.indices) i = static_cast<std::int64_t>(random() % rows);
+  for (auto& x : made.table) x = static_cast<float>(random() % 9);
+  for (auto& x : made.grads) x = static_cast<float>(random() % 5) - 2.0f;
+  return made;
+}
+
+/// The weights after steps with `policies`.
+template <class Space, class... Policies>
+std::vector<float> weights_after(const batch& of, const ferry::optim::sgd& rule, int steps,
+                                 Policies... policies) {
+  const exec_space exec;
+  auto table = make<Space>("table", of.rows, of.width, of.table);
+  auto state = ferry::optim::make_state(rule, table);
+  const auto grads = make<ferry::device_space>("grads", of.indices.size(), of.width, of.grads);
+  for (int s = 0; s < steps; ++s)
+    ferry::step(exec, rule, table, state, of.indices, grads, policies...).wait();
+  CHECK(state.steps() == steps);
+  return take(table);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("an exact step of sgd has the same bits in any order", "[any_order]", ferry::device_space,
+                   ferry::pinned_space, ferry::pageable_space) {
+  for (const bool up : {false, true})
+    for (const std::size_t width : {1u, 4u, 7u, 64u})
+      for (const std::size_t n : {1u, 50u, 2500u}) {
+        CAPTURE(up, width, n);
+        const auto of = random_batch(n, 41, width);
+        auto expected = of.table;
+        for (int s = 0; s < 2; ++s)
+          for (std::size_t p = 0; p < n; ++p)
+            for (std::size_t c = 0; c < width; ++c)
+              expected[static_cast<std::size_t>(of.indices[p]) * width + c] +=
+                  (up ? 0.125f : -0.125f) * of.grads[p * width + c];
+        const ferry::optim::sgd rule{.lr = 0.125, .maximize = up};
+        CHECK(weights_after<TestType>(of, rule, 2, any_order{}) == expected);
+        CHECK(weights_after<TestType>(of, rule, 2, any_order{}, ferry::path::ordered{}) == expected);
+      }
+}
+
+TEST_CASE("with momentum or weight decay the order is that of the batch", "[any_order]") {
+  const auto of = random_batch(700, 30, 9);
+  for (const auto& rule :
+       {ferry::optim::sgd{.lr = 0.1, .momentum = 0.9}, ferry::optim::sgd{.lr = 0.1, .weight_decay = 0.1}})
+    CHECK(weights_after<ferry::device_space>(of, rule, 3, any_order{}) ==
+          weights_after<ferry::device_space>(of, rule, 3));
+}
+
+TEST_CASE("gradients are checked before a step in any order", "[any_order]") {
+  auto of = random_batch(64, 10, 8);
+  of.grads[100] = std::numeric_limits<float>::infinity();
+  const exec_space exec;
+  auto table = make<ferry::device_space>("table", of.rows, of.width, of.table);
+  const ferry::optim::sgd rule{.lr = 0.125};
+  auto state = ferry::optim::make_state(rule, table);
+  const auto grads = make<ferry::device_space>("grads", of.indices.size(), of.width, of.grads);
+  CHECK_THROWS_AS(
+      ferry::step(exec, rule, table, state, of.indices, grads, any_order{}, ferry::nonfinite::reject{})
+          .wait(),
+      ferry::invalid_argument);
+  CHECK(take(table) == of.table);
+  CHECK(state.steps() == 0);
+  of.indices[5] = 10;
+  CHECK_THROWS_AS(ferry::step(exec, rule, table, state, of.indices, grads, any_order{}).wait(),
+                  ferry::out_of_range);
+  CHECK(take(table) == of.table);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/arrays.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Where a host's kernels run, and what Kokkos Tools see of them, on both sides of tuning_numbers::caller_bytes.
+namespace ferry_test {
+namespace {
+
+using host_space = Kokkos::DefaultHostExecutionSpace;
+
+/// Notes the thread of each iteration, and how often an iteration runs.
+struct noting {
+  std::thread::id* threads;
+  int* visits;
+  std::int64_t bytes;
+
+  void operator()(std::int64_t i) const {
+    threads[i] = std::this_thread::get_id();
+    ++visits[i];
+  }
+};
+struct of_known_bytes : noting {
+  [[nodiscard]] std::int64_t bytes_each() const { return bytes; }
+};
+struct of_unknown_bytes : noting {};
+
+std::map<std::string, int>* labels = nullptr;
+void note_label(const char* label, std::uint32_t, std::uint64_t*) { ++(*labels)[label]; }
+
+struct listener {
+  listener() {
+    labels = &seen;
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(note_label);
+    Kokkos::Tools::Experimental::set_begin_parallel_scan_callback(note_label);
+  }
+  listener(const listener&) = delete;
+  listener& operator=(const listener&) = delete;
+  ~listener() {
+    Kokkos::Tools::Experimental::set_begin_parallel_for_callback(nullptr);
+    Kokkos::Tools::Experimental::set_begin_parallel_scan_callback(nullptr);
+    labels = nullptr;
+  }
+  std::map<std::string, int> seen;
+};
+
+/// The threads of a kernel of `count` iterations, each of which runs once.
+template <class Functor>
+std::set<std::thread::id> threads_of(std::int64_t count, std::int64_t bytes) {
+  const auto n = static_cast<std::size_t>(count);
+  std::vector<std::thread::id> threads(n);
+  std::vector<int> visits(n, 0);
+  listener tool;
+  ferry::detail::launch(host_space(), "ferry_test::noting", count,
+                        Functor{{threads.data(), visits.data(), bytes}});
+  CHECK(tool.seen == std::map<std::string, int>{{"ferry_test::noting", 1}});
+  CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
+  return {threads.begin(), threads.end()};
+}
+
+/// The labels of a step with duplicates on n rows of `width` elements.
+std::set<std::string> labels_of_step(std::size_t n, std::size_t width) {
+  const host_space exec;
+  ferry::tensor<float, ferry::pageable_space> table("table", n, width);
+  ferry::tensor<float, ferry::pageable_space> grads("grads", n, width);
+  std::vector<float> before(n * width);
+  for (std::size_t i = 0; i < before.size(); ++i) before[i] = static_cast<float>(i % 97) / 8.0f;
+  std::copy(before.begin(), before.end(), table.data());
+  std::copy(before.begin(), before.end(), grads.data());
+  std::vector<std::int32_t> indices(n);
+  for (std::size_t p = 0; p < n; ++p) indices[p] = static_cast<std::int32_t>(p * p % n);
+  auto state = ferry::optim::make_state(ferry::optim::adam{}, table);
+  listener tool;
+  ferry::step(exec, ferry::optim::adam{}, table, state, indices, grads).wait();
+  std::set<std::string> names;
+  for (const auto& [name, times] : tool.seen) names.insert(name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a small kernel of a host runs once in the calling thread, a large one on all threads", "[small]") {
+  const auto threads = static_cast<std::size_t>(ferry::detail::concurrency_of(host_space()));
+  const std::int64_t most = ferry::host::tuning_numbers{}.caller_bytes;
+  const std::set<std::thread::id> caller{std::this_thread::get_id()};
+  CHECK(threads_of<of_known_bytes>(1, 1) == caller);
+  CHECK(threads_of<of_known_bytes>(1000, 1) == caller);
+  CHECK(threads_of<of_known_bytes>(most / 64, 64) == caller);
+  CHECK(threads_of<of_known_bytes>(most / 64 + 1, 64).size() == threads);
+  CHECK(threads_of<of_known_bytes>(1000, most).size() == threads);
+  CHECK(threads_of<of_unknown_bytes>(1000, 1).size() == threads);
+}
+
+TEST_CASE("a small step has the labels of a large one", "[small]") {
+  const auto small = labels_of_step(3, 4);
+  for (const char* label : {"ferry::make_plan::resolve", "ferry::make_plan::sum",
+                            "ferry::make_plan::segments", "ferry::step::direct"}) {
+    CAPTURE(label);
+    CHECK(small.count(label) == 1);
+    CHECK(labels_of_step(20000, 4).count(label) == 1);
+  }
+}
+
+}  // namespace ferry_test
