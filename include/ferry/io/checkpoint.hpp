@@ -137,10 +137,10 @@ class checkpoint {
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
   }
 
-  /// From now on verbs keep which rows of the tensors of an entry they change, so that save({.changes = true})
-  /// writes these rows without reading the others or the old checkpoint. For a state: of all its fields.
-  /// Costs a kernel per verb call on these tensors that marks one byte per row, and 2 bytes of host memory per
-  /// row, on a device 2 more of its memory. Other tensors cost nothing.
+  /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then
+  /// writes these rows, and reads neither the others nor the old checkpoint. For a state: of all its fields.
+  /// Costs a small kernel per verb on these tensors, and 2 bytes of host memory per row; 2 more bytes of the
+  /// device's memory where there is one.
   ///
   /// Kept are the rows that scatter, scatter_add, step and step_bags name, and all rows of what copy, init,
   /// catch_up, gather, quantize, clip_grad_norm and loads write: tensors and their slices, in graphs, too.

@@ -36,8 +36,8 @@ struct checkpoint_content {
 template <class Dependent>
 class basic_checkpoint_save {
  public:
-  /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the arrays' changed
-  /// rows tell; all else is compared.
+  /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
+  /// of the arrays tell; all else is compared.
   basic_checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
                         const manifest* base = nullptr)
       : folder_(folder), content_(std::move(content)) {

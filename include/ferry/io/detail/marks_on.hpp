@@ -20,8 +20,8 @@
 
 namespace ferry::kernels {
 
-/// Marks listed rows: one iteration per number. A mark is a byte, so threads that mark neighbours, or the same
-/// row, need no atomic operations.
+/// Marks listed rows: one iteration per number. A mark is a byte, so threads that mark neighbours, or the
+/// same row, need no atomic operations.
 struct mark_listed_rows {
   unsigned char* marks;
   std::int64_t rows;
@@ -42,8 +42,8 @@ struct mark_row_range {
 };
 
 /// Moves marks: one iteration per row. A kernel on another instance may set a mark meanwhile. A mark that is
-/// set between the look and the reset is lost, but the row was found marked, and both writes have ended; a row
-/// that was not found marked is not reset.
+/// set between the look and the reset is lost, but the row was found marked, and both writes have ended; a
+/// row that was not found marked is not reset.
 struct take_marks {
   unsigned char* marks;
   unsigned char* taken;
