@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-CATEGORIES = {"verb", "transfer", "kernel", "enqueue", "wait", "region"}
+CATEGORIES = {"verb", "transfer", "kernel", "enqueue", "wait", "region", "loader"}
 FIRST_TRACK = 1 << 23
 VERBS = {"ferry::gather", "ferry::scatter", "ferry::copy", "ferry::step", "ferry::make_plan"}
 
@@ -62,7 +62,8 @@ def check_events(events, process):
         assert isinstance(event["dur"], float) and event["dur"] >= 0, event
         if "bytes" in event["args"]:
             assert event["args"]["bytes"] >= 0 and event["args"]["from"] and event["args"]["to"], event
-        assert ("stream" in event["args"]) == (event["tid"] >= FIRST_TRACK), event
+        own_row = event["tid"] >= FIRST_TRACK and event["name"] != "ferry::loader::transfer"
+        assert ("stream" in event["args"]) == own_row, event
         rows[event["tid"]].append(event)
     assert set(rows) <= set(named), (set(rows), named)
     for row in rows.values():
@@ -77,8 +78,35 @@ def count(events, name, category):
 def check_device(events):
     """On a device, each kernel and transfer that a thread enqueued has run in a stream."""
     enqueued = collections.Counter(event["name"] for event in events if event["cat"] == "enqueue")
-    ran = collections.Counter(event["name"] for event in events if event["tid"] >= FIRST_TRACK)
+    ran = collections.Counter(event["name"] for event in events if "stream" in event["args"])
     assert enqueued == ran, (enqueued, ran)
+
+
+def check_loader(events):
+    """Two epochs of 7 batches of two prefetchers: each batch is made, travels where there is a device, and is waited
+    for, in this order."""
+    stages = collections.defaultdict(dict)
+    for event in events:
+        if event["cat"] == "loader":
+            of = (event["args"]["epoch"], event["args"]["batch"], event["args"]["samples"])
+            stages[event["name"]].setdefault(of, []).append(event)
+    wanted = {(epoch, batch, 50 if batch < 6 else 20) for epoch in range(2) for batch in range(7)}
+    made, waited = stages["ferry::loader::make"], stages["ferry::loader::wait"]
+    assert set(made) == set(waited) == wanted, (set(made), set(waited))
+    travels = any("stream" in event["args"] for event in events)
+    sent = stages["ferry::loader::transfer"]
+    assert set(sent) == (wanted if travels else set()), set(sent)
+    (user,) = {event["tid"] for each in waited.values() for event in each}
+    assert user not in {event["tid"] for stage in (made, sent) for each in stage.values() for event in each}
+    for of in wanted:
+        for stage in (made, waited) + ((sent,) if travels else ()):
+            assert len(stage[of]) == 2, of
+        ends = sorted(event["ts"] + event["dur"] for event in waited[of])
+        begun = sorted(event["ts"] + event["dur"] for event in made[of])
+        assert begun[0] <= ends[0] + 0.002 and begun[1] <= ends[1] + 0.002, of
+        if travels:
+            assert max(event["ts"] for event in sent[of]) >= begun[0] - 0.002, of
+    assert len({event["tid"] for each in sent.values() for event in each}) == (2 if travels else 0)
 
 
 def main():
@@ -111,6 +139,11 @@ def main():
         assert staged and any(event["args"].get("bytes") == 300 * 16 * 4 for event in staged), staged
         (copied,) = [event for event in events if event["name"] == "ferry::copy"]
         assert copied["args"]["bytes"] == 1 << 20
+
+        process, _ = run(program, "loader", trace)
+        events = check_events(json.loads(trace.read_text()), process)
+        check_device(events)
+        check_loader(events)
 
         # Ends without Kokkos::finalize.
         process, _ = run(program, "exit", trace)

@@ -66,6 +66,26 @@ void every_verb() {
   }
 }
 
+/// Two prefetchers at the same time, two epochs of seven batches each.
+void load_batches() {
+  const exec_space exec;
+  ferry::tensor<float, ferry::pageable_space> table("table", 320, width);
+  ferry::init::zeros(exec, table);
+  ferry::prefetcher one(exec, ferry::samples_of(table), {.batch = 50, .workers = 2, .epochs = 2});
+  ferry::prefetcher two(exec, ferry::samples_of(table), {.batch = 50, .workers = 1, .epochs = 2});
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    int batches = 0;
+    while (true) {
+      const auto first = one.next();
+      const auto second = two.next();
+      FERRY_TEST_CHECK(first.has_value() == second.has_value());
+      if (!first) break;
+      ++batches;
+    }
+    FERRY_TEST_CHECK(batches == 7);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char* argv[]) {
@@ -80,6 +100,8 @@ int main(int argc, char* argv[]) {
     for (auto& each : all) each.join();
   } else if (how == "verbs") {
     every_verb();
+  } else if (how == "loader") {
+    load_batches();
   } else if (how == "fork") {
     gather_some(3, "parent");
     const pid_t child = ::fork();

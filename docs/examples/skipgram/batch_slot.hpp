@@ -9,14 +9,12 @@
 
 namespace skipgram {
 
-/// What one batch needs from its first word to the end of its step. The trainer has two: while the device
-/// works on one, the host fills the other.
+/// What the device needs for one batch, besides the words that the loader brings. The trainer has two: while
+/// the device works on one, the host enqueues the other.
 struct batch_slot {
   batch_slot() = default;
   batch_slot(std::size_t count, std::size_t per_pair, std::size_t width, bool trains)
       : pairs(count),
-        centres("batch::centres", count),
-        contexts("batch::contexts", count),
         samples("batch::samples", count * per_pair),
         centre_rows("batch::centre_rows", count, width),
         sample_rows("batch::sample_rows", count * per_pair, width),
@@ -27,7 +25,6 @@ struct batch_slot {
         totals_here("batch::totals_here", 3) {}
 
   std::size_t pairs = 0;
-  ferry::tensor<std::int32_t, ferry::pinned_space> centres, contexts;  // written by the host
   ferry::tensor<std::int32_t, ferry::device_space> samples;
   batch_rows centre_rows, sample_rows, centre_gradients, sample_gradients;
   ferry::tensor<std::int64_t, ferry::device_space> values;  // loss or score of each pair

@@ -3,6 +3,7 @@
 
 #include "embedding.hpp"
 #include "noise.hpp"
+#include "pair_loader.hpp"
 #include "sampling.hpp"
 
 #include <Kokkos_Core.hpp>
@@ -40,7 +41,7 @@ inline constexpr float diverged = 1e6f;
 /// samples[pair][0] = contexts[pair]; the others are drawn, again and again until the noise word and the
 /// centre word are on the asked side of the hold-out. One thread for each sample.
 struct draw_samples {
-  ferry::tensor_view<const std::int32_t, ferry::pinned_space> centres, contexts;
+  ferry::tensor_view<const std::int32_t, pair_batch::memory_space> centres, contexts;
   device_view<std::int32_t> samples;
   noise_distribution::sampler noise;
   hold_out held_out;

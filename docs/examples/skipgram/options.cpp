@@ -57,6 +57,9 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   app.add_option("--negatives", chosen.negatives, "Noise words for each pair")
       ->check(CLI::Range(1, 64))
       ->group(how);
+  app.add_option("--workers", chosen.workers, "Threads that make batches ahead of the training")
+      ->check(CLI::Range(1, 64))
+      ->group(how);
   app.add_option("--seed", chosen.seed, "Seed of everything random")->group(how);
 
   const std::string what = "Text";

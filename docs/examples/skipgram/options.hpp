@@ -30,6 +30,7 @@ struct options {
   double held_out = 0.03;
   std::optional<double> lr;  ///< none: the optimizer's own default, see learning_rate()
   std::uint64_t seed = 1;
+  int workers = 1;  ///< threads that make batches
 
   [[nodiscard]] double learning_rate() const;
 };

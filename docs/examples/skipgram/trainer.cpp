@@ -13,6 +13,12 @@ namespace skipgram {
 
 namespace {
 
+/// Pairs to rank: at least 50000, in whole batches.
+std::int64_t enough_batches(std::size_t batch) {
+  constexpr std::size_t enough = 50'000;
+  return static_cast<std::int64_t>((enough + batch - 1) / batch * batch);
+}
+
 embedding_spec spec_of(const std::string& label, const corpus& text, const options& chosen, double spread) {
   return {label,      chosen.space,           chosen.path, chosen.optimizer, chosen.dtype, text.words.size(),
           chosen.dim, chosen.learning_rate(), spread,      chosen.seed};
@@ -28,32 +34,29 @@ trainer::trainer(const execution& exec, const corpus& text, const options& chose
       options_(chosen),
       per_pair_(static_cast<std::int64_t>(chosen.negatives) + 1),
       noise_(exec, text.counts),
+      held_out_(text, chosen, part::held_out, 0, enough_batches(chosen.batch)),
       centre_(make_embedding(exec, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
       context_(make_embedding(exec, spec_of("context", text, chosen, 0.0))) {}
 
 epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
   const auto started = std::chrono::steady_clock::now();
-  pair_stream stream(text_, options_, part::training, epoch);
+  const epoch_pairs pairs(text_, options_, part::training, epoch);
   epoch_report report;
   double loss = 0.0;
-  word_pairs words;
   const auto collect = [&](batch_slot& slot) {
     if (slot.in_flight.empty()) return;
-    const auto pairs = static_cast<std::int64_t>(slot.pairs);
     const totals found = finish(slot);
     loss += static_cast<double>(found.sum) / kernels::fixed_point_one;
-    account(report, found, pairs);
+    account(report, found, static_cast<std::int64_t>(slot.pairs));
   };
-  std::int64_t enqueued = 0;
-  for (std::size_t b = 0;; ++b) {
-    stream.next(words);
-    if (words.size() == 0) break;
-    batch_slot& slot = slots_[b % 2];
+  pair_loader loader = load(exec_, pairs, options_);
+  const auto batches = static_cast<double>(loader.batches_per_epoch());
+  while (const auto words = loader.next()) {
+    batch_slot& slot = slots_[static_cast<std::size_t>(words->number()) % 2];
     collect(slot);  // of the batch before the last
-    fill(slot, words, true);
-    enqueue(slot, enqueued, epoch, true);
-    enqueued += static_cast<std::int64_t>(words.size());
-    progress.show(stream.progress(), report.pairs,
+    fit(slot, words->rows(), true);
+    enqueue(slot, *words, epoch, true);
+    progress.show(static_cast<double>(words->number() + 1) / batches, report.pairs,
                   report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs));
   }
   for (batch_slot& slot : slots_) collect(slot);
@@ -68,19 +71,15 @@ epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
 }
 
 ranking trainer::rank_held_out() {
-  constexpr std::int64_t enough = 50'000;
-  pair_stream stream(text_, options_, part::held_out, 0);
   ranking result;
   std::int64_t score = 0;
-  word_pairs words;
-  while (result.pairs < enough) {
-    stream.next(words);
-    if (words.size() == 0) break;
+  pair_loader loader = load(exec_, held_out_, options_);
+  while (const auto words = loader.next()) {
     batch_slot& slot = slots_[0];
-    fill(slot, words, false);
-    enqueue(slot, result.pairs, 0, false);
+    fit(slot, words->rows(), false);
+    enqueue(slot, *words, 0, false);
     score += finish(slot).sum;
-    result.pairs += static_cast<std::int64_t>(words.size());
+    result.pairs += static_cast<std::int64_t>(words->rows());
   }
   const std::int64_t comparisons = result.pairs * (per_pair_ - 1);
   if (comparisons > 0) result.auc = static_cast<double>(score) / (2.0 * static_cast<double>(comparisons));
@@ -94,30 +93,29 @@ word_vectors trainer::vectors() const {
 }
 
 /// The slot's memory is made once; only an epoch's last batch is smaller.
-void trainer::fill(batch_slot& slot, const word_pairs& words, bool trains) {
-  const bool fits = slot.pairs == words.size() && (!trains || slot.centre_gradients.rows() == words.size());
-  if (!fits) slot = batch_slot(words.size(), static_cast<std::size_t>(per_pair_), options_.dim, trains);
-  std::copy(words.centres.begin(), words.centres.end(), slot.centres.data());
-  std::copy(words.contexts.begin(), words.contexts.end(), slot.contexts.data());
+void trainer::fit(batch_slot& slot, std::size_t pairs, bool trains) {
+  const bool fits = slot.pairs == pairs && (!trains || slot.centre_gradients.rows() == pairs);
+  if (!fits) slot = batch_slot(pairs, static_cast<std::size_t>(per_pair_), options_.dim, trains);
 }
 
 /// Everything a batch does, in the order of the execution space instance; nothing here waits for it.
-void trainer::enqueue(batch_slot& slot, std::int64_t first_pair, std::uint64_t epoch, bool trains) {
+void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains) {
   const auto pairs = static_cast<std::int64_t>(slot.pairs);
+  const auto [centre_words, context_words] = words.arrays();
   using range = Kokkos::RangePolicy<execution, Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_for("skipgram::draw_samples", range(exec_, 0, pairs * per_pair_),
-                       kernels::draw_samples{std::as_const(slot.centres).view(),
-                                             std::as_const(slot.contexts).view(),
+                       kernels::draw_samples{centre_words.view(),
+                                             context_words.view(),
                                              slot.samples.view(),
                                              noise_.view(),
                                              {options_.seed, options_.held_out},
                                              !trains,
                                              per_pair_,
-                                             first_pair,
+                                             words.samples().front(),
                                              epoch});
 
   // Sorted once, used by gather and step alike.
-  const auto centres = ferry::make_plan(exec_, slot.centres, text_.words.size());
+  const auto centres = ferry::make_plan(exec_, centre_words, text_.words.size());
   const auto samples = ferry::make_plan(exec_, slot.samples, text_.words.size());
   slot.in_flight.push_back(centre_->gather(centres, slot.centre_rows));
   slot.in_flight.push_back(context_->gather(samples, slot.sample_rows));

@@ -4,9 +4,10 @@
 #include "batch_slot.hpp"
 #include "corpus.hpp"
 #include "embedding.hpp"
+#include "epoch_pairs.hpp"
 #include "noise.hpp"
 #include "options.hpp"
-#include "pair_stream.hpp"
+#include "pair_loader.hpp"
 #include "progress.hpp"
 #include "vectors.hpp"
 
@@ -51,8 +52,8 @@ class trainer {
     std::int64_t sum = 0, unique_centres = 0, unique_samples = 0;
   };
 
-  void fill(batch_slot& slot, const word_pairs& words, bool trains);
-  void enqueue(batch_slot& slot, std::int64_t first_pair, std::uint64_t epoch, bool trains);
+  void fit(batch_slot& slot, std::size_t pairs, bool trains);
+  void enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains);
   totals finish(batch_slot& slot) const;
   void account(epoch_report& report, const totals& found, std::int64_t pairs) const;
 
@@ -61,6 +62,7 @@ class trainer {
   const options& options_;
   std::int64_t per_pair_;
   noise_distribution noise_;
+  epoch_pairs held_out_;
   std::unique_ptr<embedding> centre_, context_;
   std::array<batch_slot, 2> slots_;
 };

@@ -3,8 +3,8 @@
 // device, SparseAdam on them, and the loss written every few batches. See README.md.
 
 #include "../skipgram/corpus.hpp"
+#include "../skipgram/epoch_pairs.hpp"
 #include "../skipgram/options.hpp"
-#include "../skipgram/pair_stream.hpp"
 #include "../skipgram/sampling.hpp"
 #include "kernels.hpp"
 
@@ -122,18 +122,20 @@ int run(const settings& chosen) {
   ferry::tensor<float, device_space> u_pairs("u_pairs", n, dim), context_pairs("context_pairs", n, dim),
       noise_pairs("noise_pairs", n * k, dim), u_sums("u_sums", n, dim), v_sums("v_sums", n * (k + 1), dim);
   ferry::tensor<double, device_space> losses("losses", n);
-  std::vector<std::int32_t> all_centres, all_contexts, all_noise, noise_of_batch(n * k);
+  std::vector<std::int32_t> centres(n), contexts(n), all_centres, all_contexts, all_noise,
+      noise_of_batch(n * k);
   std::vector<point> curve;
   double sum = 0.0;
   std::size_t done = 0;
   for (std::uint64_t epoch = 1; done < chosen.batches; ++epoch) {
-    skipgram::pair_stream stream(text, how, skipgram::part::training, epoch);
-    skipgram::word_pairs pairs;
-    for (stream.next(pairs); pairs.size() == n && done < chosen.batches; stream.next(pairs)) {
+    const skipgram::epoch_pairs pairs(text, how, skipgram::part::training, epoch,
+                                      static_cast<std::int64_t>((chosen.batches - done) * n));
+    for (std::size_t first = 0; first + n <= static_cast<std::size_t>(pairs.size()); first += n) {
+      pairs.fill(static_cast<std::int64_t>(first), centres, contexts);
       for (std::size_t i = 0; i < n * k; ++i) noise_of_batch[i] = noise.draw(chosen.seed, done * n * k + i);
 
-      u.before_forward_pass(exec, pairs.centres).wait();
-      v.before_forward_pass(exec, pairs.contexts, noise_of_batch).wait();
+      u.before_forward_pass(exec, centres).wait();
+      v.before_forward_pass(exec, contexts, noise_of_batch).wait();
       using range = Kokkos::RangePolicy<execution, Kokkos::IndexType<std::int64_t>>;
       const range each_pair(exec, 0, static_cast<std::int64_t>(n));
       Kokkos::parallel_for("word_embeddings::pair_gradients", each_pair,
@@ -155,8 +157,8 @@ int run(const settings& chosen) {
       v_adam.step(exec, v_rows).wait();
 
       if (!chosen.dump.empty()) {
-        all_centres.insert(all_centres.end(), pairs.centres.begin(), pairs.centres.end());
-        all_contexts.insert(all_contexts.end(), pairs.contexts.begin(), pairs.contexts.end());
+        all_centres.insert(all_centres.end(), centres.begin(), centres.end());
+        all_contexts.insert(all_contexts.end(), contexts.begin(), contexts.end());
         all_noise.insert(all_noise.end(), noise_of_batch.begin(), noise_of_batch.end());
       }
       if (++done % chosen.every == 0) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
@@ -9,6 +10,7 @@
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_core.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/marks_on.hpp>
 #include <ferry/io/detail/rule_options.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/load_options.hpp>
@@ -21,7 +23,10 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -130,6 +135,45 @@ class checkpoint {
     core_->require_name(name);
     add(weights, records.table());
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
+  }
+
+  /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then
+  /// writes these rows, and reads neither the others nor the old checkpoint. For a state: of all its fields.
+  /// Costs a small kernel per verb on these tensors, and 2 bytes of host memory per row; 2 more bytes of the
+  /// device's memory where there is one.
+  ///
+  /// Kept are the rows that scatter, scatter_add, step and step_bags name, and all rows of what copy, init,
+  /// catch_up, gather, quantize, clip_grad_norm and loads write: tensors and their slices, in graphs, too.
+  /// Writes through data(), view(), Kokkos Views and other libraries are not known: name the rows by
+  /// mark_changed(). The first save, one after another object has saved into the folder, and one after work
+  /// on another device than Kokkos' default compare every byte, as without track().
+  ///
+  /// Throws invalid_argument where nothing was added under this name, and where that has no tensor.
+  template <class Dependent = void>
+  void track(const std::string& name) {
+    using by = std::conditional_t<std::is_void_v<Dependent>, Kokkos::DefaultExecutionSpace, Dependent>;
+    core_->track(name, &ferry::detail::device_marks_for<by>);
+  }
+  /// Rows of a tracked entry that were written without a verb, after the writes have ended: any number of row
+  /// numbers in host memory, in any order. Throws out_of_range for a row that is none and marks nothing then;
+  /// invalid_argument for an entry that is not tracked.
+  template <class Rows>
+    requires ArrayLike<const Rows>
+  void mark_changed(const std::string& name, const Rows& rows) {
+    const auto list = make_ref(rows);
+    using number = std::remove_const_t<typename decltype(list)::value_type>;
+    static_assert(IndexElement<number> && decltype(list)::memory_space::is_host_accessible,
+                  "ferry: the changed rows must be int32, uint32, int64 or uint64 in host memory.");
+    if (list.accesses != nullptr) list.accesses->wait_for_writes();
+    std::vector<std::int64_t> numbers;
+    for (std::int64_t i = 0; i < list.size(); ++i)
+      numbers.push_back(static_cast<std::int64_t>(list.data[i * (list.rank == 1 ? list.strides[0] : 1)]));
+    core_->mark_changed(name, numbers);
+  }
+  /// All rows of a tracked entry.
+  template <class Dependent = void>
+  void mark_all(const std::string& name) {
+    core_->mark_all(name);
   }
 
   /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on

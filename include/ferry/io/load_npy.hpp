@@ -5,7 +5,9 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/io/convert_dtype.hpp>
+#include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/fill_array.hpp>
 #include <ferry/io/detail/npy_header.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
@@ -62,6 +64,33 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
 template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
 [[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, convert_dtype convert) {
   return load_npy<T, Space, Extents>(ferry::detail::default_exec_for<Space>(), path, path, convert);
+}
+/// @}
+
+/// Fills an array that exists with the content of a .npy file, which has the same extents. Returns when it is
+/// filled.
+///
+///   exec   the load comes after the work enqueued on this instance so far; without it, after the verbs in
+///          flight on a tensor
+///   path   a file as above
+///   array  a tensor, slice, view, Kokkos::View of any layout, span or vector, in any memory space; its
+///          element type must be the file's
+///   convert_dtype{}  as the last argument: numbers of another type are converted, as ferry::copy does
+///
+/// Header, file size, element type and extents are checked first. What does not fit throws as above, or
+/// invalid_argument for other extents, and the array is as it was. Only a disk that fails in the middle
+/// leaves it filled in part; that throws io_error.
+/// @{
+template <ExecutionSpace Exec, class Array, class... Convert>
+  requires ArrayLike<std::remove_reference_t<Array>>
+void load_npy(const Exec& exec, const std::string& path, Array&& array, Convert...) {
+  const auto from = ferry::detail::file::open_to_read("load_npy", path);
+  ferry::detail::fill_array<true, Convert...>(exec, from, ferry::detail::read_npy_header(from), array);
+}
+template <class Array, class... Convert>
+  requires ArrayLike<std::remove_reference_t<Array>>
+void load_npy(const std::string& path, Array&& array, Convert... convert) {
+  load_npy(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), path, array, convert...);
 }
 /// @}
 

@@ -6,7 +6,9 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/io/convert_dtype.hpp>
+#include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/file.hpp>
+#include <ferry/io/detail/fill_array.hpp>
 #include <ferry/io/detail/json_text.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
@@ -104,6 +106,33 @@ class safetensors_file {
   }
   /// @}
 
+  /// Fills an array that exists with a tensor of the file, or with its rows [begin, end), which have the same
+  /// extents. Returns when it is filled. Arguments and errors are those of load_npy into an array; throws
+  /// out_of_range, too, where there is no tensor of the name, or no such rows.
+  /// @{
+  template <class Array, class... Convert>
+    requires ArrayLike<std::remove_reference_t<Array>>
+  void load(std::string_view name, Array&& array, Convert... convert) const {
+    load(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), name, array, convert...);
+  }
+  template <std::integral Begin, std::integral End, class Array, class... Convert>
+    requires ArrayLike<std::remove_reference_t<Array>>
+  void load(std::string_view name, Begin begin, End end, Array&& array, Convert... convert) const {
+    load(ferry::detail::default_exec_for<ferry::detail::file_space<Array>>(), name, begin, end, array,
+         convert...);
+  }
+  template <ExecutionSpace Exec, class Array, class... Convert>
+    requires ArrayLike<std::remove_reference_t<Array>>
+  void load(const Exec& exec, std::string_view name, Array&& array, Convert...) const {
+    ferry::detail::fill_array<false, Convert...>(exec, from_, stored(entry_of(name)), array);
+  }
+  template <ExecutionSpace Exec, std::integral Begin, std::integral End, class Array, class... Convert>
+    requires ArrayLike<std::remove_reference_t<Array>>
+  void load(const Exec& exec, std::string_view name, Begin begin, End end, Array&& array, Convert...) const {
+    ferry::detail::fill_array<false, Convert...>(exec, from_, rows_of(name, begin, end), array);
+  }
+  /// @}
+
   /// A read-only table over a tensor of the file, see map_npy. Throws out_of_range where there is none of the
   /// name; invalid_argument for other elements and for elements that are not aligned in the file.
   template <Element T>
@@ -147,6 +176,11 @@ class safetensors_file {
   }
   template <class T, class Space, class Extents, bool Converts, class Exec, class Begin, class End>
   tensor<T, Space, Extents> load_rows(const Exec& exec, std::string_view name, Begin begin, End end) const {
+    return load_stored<T, Space, Extents, Converts>(exec, name, rows_of(name, begin, end));
+  }
+  /// Rows [begin, end) of a tensor.
+  template <class Begin, class End>
+  [[nodiscard]] ferry::detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
     auto part = stored(entry_of(name));
     if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, part.extents[0]))
       throw out_of_range("ferry::io::safetensors_file: " + path() + ": the tensor " +
@@ -157,7 +191,7 @@ class safetensors_file {
     for (std::size_t i = 1; i < part.rank; ++i) row_bytes *= part.extents[i];
     part.extents[0] = static_cast<std::size_t>(end) - static_cast<std::size_t>(begin);
     part.offset += static_cast<std::uint64_t>(begin) * row_bytes;
-    return load_stored<T, Space, Extents, Converts>(exec, name, part);
+    return part;
   }
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,

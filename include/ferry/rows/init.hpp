@@ -5,6 +5,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -31,6 +32,7 @@ void generate(const Exec& exec, const std::string& label, const array_ref<T, Spa
   require_dense_rows("init", array);
   if (array.size() == 0) return;
   if (array.accesses != nullptr) array.accesses->wait_for_all();
+  const marked_write marking(array);
   const kernels::fill_elements<T, Generator> kernel{array.data, array.row_stride(),
                                                     fast_divisor(array.width()), generator};
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {

@@ -17,6 +17,17 @@ endif()
 if(NOT out MATCHES "epoch  4 +loss [0-9.]+ +AUC ([0-9.]+)" OR CMAKE_MATCH_1 LESS 0.6)
   message(FATAL_ERROR "the AUC of the last epoch is missing or below 0.6")
 endif()
+# Batches do not depend on the number of threads that make them.
+string(REGEX MATCHALL "loss [0-9.]+ +AUC [0-9.]+" learned "${out}")
+list(LENGTH learned epochs)
+execute_process(
+  COMMAND "${PROGRAM}" "${FILE}" --epochs 4 --dim 9 --batch 1000 --subsample 1e-2 --held-out 0.2 --workers 3 ${OPTIONS}
+  RESULT_VARIABLE status OUTPUT_VARIABLE again ERROR_VARIABLE err)
+string(REGEX MATCHALL "loss [0-9.]+ +AUC [0-9.]+" learned_again "${again}")
+if(NOT status EQUAL 0 OR NOT epochs EQUAL 4 OR NOT learned STREQUAL learned_again)
+  message(FATAL_ERROR "with three workers: exit status ${status}, '${learned_again}' in place of '${learned}'\n${err}")
+endif()
+
 if(NOT out MATCHES "\n  sail  " OR NOT out MATCHES "nowhere +is not among")
   message(FATAL_ERROR "the neighbours are missing")
 endif()

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/io/detail/checkpoint_save.hpp>
+#include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/processors.hpp>
@@ -35,6 +36,7 @@ class basic_background_save final : public event {
       try {
         save_->write(first, save_->chunks(), threads);
         save_->finish();
+        made_ = std::move(save_->made());
       } catch (...) {
         found = std::current_exception();
       }
@@ -60,9 +62,12 @@ class basic_background_save final : public event {
     const std::lock_guard lock(guard_);
     return error_;
   }
+  /// After wait() and without an error: what was saved.
+  [[nodiscard]] manifest& made() { return made_; }
 
  private:
   std::unique_ptr<checkpoint_save> save_;
+  manifest made_;
   std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
   std::mutex guard_;
   std::condition_variable end_;

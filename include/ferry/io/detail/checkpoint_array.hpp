@@ -5,6 +5,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/changed_rows.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -89,6 +90,8 @@ struct checkpoint_array {
   void (*convert)(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) = nullptr;
   std::shared_ptr<access_tracker> accesses;
   std::shared_ptr<void> owner;  ///< of memory that belongs to the file's part of the work
+  /// One byte per row, not 0 for those that differ from the current checkpoint; null where that is not known.
+  const std::vector<unsigned char>* changed = nullptr;
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
   /// The bytes themselves where the host may use them in place, else null.
@@ -157,6 +160,13 @@ struct checkpoint_array {
   }
   /// @}
 };
+
+/// The rows of such an array.
+inline rows_in_memory memory_of_rows(const checkpoint_array& array) {
+  const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
+  return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
+          static_cast<std::int64_t>(array.row_stride)};
+}
 
 /// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
 inline void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {

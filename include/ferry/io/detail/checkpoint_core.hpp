@@ -6,6 +6,8 @@
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
+#include <ferry/io/detail/marks_on.hpp>
+#include <ferry/io/detail/tracked_arrays.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -16,6 +18,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -62,12 +65,36 @@ class basic_checkpoint_core {
     entries_.push_back(std::move(entry));
   }
 
+  /// From now on verbs keep the changed rows of an entry's tensors.
+  void track(const std::string& name, make_device_marks make) {
+    const std::lock_guard lock(guard_);
+    std::vector<checkpoint_array> arrays;
+    describe(name, arrays);
+    if (std::none_of(arrays.begin(), arrays.end(), [](const auto& each) { return each.accesses != nullptr; }))
+      throw invalid_argument("ferry::io::checkpoint::track: '" + name +
+                             "' has no tensor, so verbs can't keep its changed rows; a save of changes "
+                             "compares it");
+    tracked_.track(name, make);
+    tracked_.attach(name, arrays.data(), arrays.data() + arrays.size());
+  }
+  void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
+    const std::lock_guard lock(guard_);
+    require_tracked("mark_changed", name);
+    tracked_.mark(name, rows);
+  }
+  void mark_all(const std::string& name) {
+    const std::lock_guard lock(guard_);
+    require_tracked("mark_all", name);
+    tracked_.mark_all(name);
+  }
+
   void save(const io::save_options& options) {
     const std::lock_guard lock(guard_);
     wait_for_background();
     const auto made = begin(options);
     made->write(0, made->chunks(), chunk_threads());
     made->finish();
+    tracked_.is_in(std::move(made->made()));
   }
 
   /// The arrays' present contents are copied or written before the call returns.
@@ -94,31 +121,62 @@ class basic_checkpoint_core {
   void load(const io::load_options& options) {
     const std::lock_guard lock(guard_);
     wait_for_background();
-    load_checkpoint(path_, entries_, options);
+    tracked_.forget();
+    manifest loaded = load_checkpoint(path_, entries_, options);
+    tracked_.begin();
+    for (const auto& each : entries_) {
+      if (!tracked_.tracks(each->name())) continue;
+      std::vector<checkpoint_array> arrays;
+      describe(each->name(), arrays);
+      tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
+      for (auto& array : arrays) tracked_.take(each->name(), array);
+    }
+    tracked_.is_in(std::move(loaded));
   }
 
  private:
   /// Its error belongs to its ticket.
   void wait_for_background() {
-    if (background_ != nullptr) background_->wait();
+    if (background_ == nullptr) return;
+    background_->wait();
+    if (background_->error() == nullptr) tracked_.is_in(std::move(background_->made()));
     background_ = nullptr;
+  }
+  void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
+    manifest_entry facts;
+    for (const auto& each : entries_)
+      if (each->name() == name) return each->describe(facts, arrays);
+    throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
+  }
+  void require_tracked(const std::string& what, const std::string& name) const {
+    if (!tracked_.tracks(name))
+      throw invalid_argument("ferry::io::checkpoint::" + what + ": '" + name + "' is not tracked");
   }
   std::unique_ptr<checkpoint_save> begin(const io::save_options& options) {
     checkpoint_content content;
     for (const auto& each : entries_) {
       manifest_entry& to = content.entries.emplace_back();
       to.name = each->name();
+      const std::size_t first = content.arrays.size();
       each->describe(to, content.arrays);
+      tracked_.attach(to.name, content.arrays.data() + first, content.arrays.data() + content.arrays.size());
     }
     for (const auto& each : content.arrays)
       if (each.accesses != nullptr) each.accesses->wait_for_writes();
-    return std::make_unique<checkpoint_save>(path_, std::move(content), options.changes);
+    // Marks come after their writes: rows that are read after the marks have these writes.
+    tracked_.begin();
+    std::size_t array = 0;
+    for (const auto& entry : content.entries)
+      for (std::size_t i = 0; i < entry.arrays.size(); ++i)
+        tracked_.take(entry.name, content.arrays[array++]);
+    return std::make_unique<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
   }
 
   std::string path_;
   mutable std::mutex guard_;
   checkpoint_entries entries_;
   std::shared_ptr<background_save> background_;
+  tracked_arrays tracked_;
 };
 using checkpoint_core = basic_checkpoint_core<void>;
 

@@ -7,6 +7,7 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -54,11 +55,11 @@ void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
   });
 }
 
-/// Loads the current checkpoint into the entries: checks all of it, then changes them.
+/// Loads the current checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
 template <class Dependent = void>
-void load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
-                     const io::load_options& options) {
-  const opened_checkpoint from = open_checkpoint(folder);
+manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+                         const io::load_options& options) {
+  opened_checkpoint from = open_checkpoint(folder);
   const load_source source{folder, *from.files, options.convert};
   std::vector<load_step> steps;
   for (const auto& each : entries) {
@@ -87,6 +88,7 @@ void load_checkpoint(const std::string& folder, const checkpoint_entries& entrie
     if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
   for (const auto& step : steps) {
     const auto& to = step.to;
+    const marked_write marking(to.accesses, memory_of_rows(to));
     const bool converts = step.from->dtype != to.schema.dtype;
     for_each_stored_chunk(*from.files, step, threads,
                           [&](std::vector<std::byte>& bytes, std::size_t place, std::vector<std::byte>& made,
@@ -103,6 +105,7 @@ void load_checkpoint(const std::string& folder, const checkpoint_entries& entrie
                           });
   }
   for (const auto& each : entries) each->commit();
+  return std::move(from.says);
 }
 
 }  // namespace ferry::detail

@@ -7,8 +7,7 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/memory/spaces.hpp>
-#include <ferry/tensor/tensor.hpp>
+#include <ferry/io/detail/save_job.hpp>
 
 #include <unistd.h>
 
@@ -37,8 +36,10 @@ struct checkpoint_content {
 template <class Dependent>
 class basic_checkpoint_save {
  public:
-  /// `changes`: writes only what differs from the current checkpoint.
-  basic_checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes)
+  /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
+  /// of the arrays tell; all else is compared.
+  basic_checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
+                        const manifest* base = nullptr)
       : folder_(folder), content_(std::move(content)) {
     make_folder(folder);
     lock_.emplace(folder);
@@ -51,6 +52,7 @@ class basic_checkpoint_save {
       before_ = std::make_unique<checkpoint_files>(folder, old_);
     }
     data_ = std::make_unique<new_data_file>(folder, made_.number);
+    const bool by_rows = changes && base != nullptr && old_ == *base;
     std::size_t array = 0;
     for (auto& entry : content_.entries) {
       const manifest_entry* const was = changes ? old_.entry(entry.name) : nullptr;
@@ -58,17 +60,19 @@ class basic_checkpoint_save {
         const manifest_array* like = was == nullptr ? nullptr : was->array(each.name);
         if (like != nullptr && !is_like(*like, each)) like = nullptr;
         each.chunks.resize(static_cast<std::size_t>(each.chunk_count()));
-        for (std::size_t place = 0; place < each.chunks.size(); ++place)
-          jobs_.push_back({&each, like, &content_.arrays[array], place, nullptr});
+        for (std::size_t place = 0; place < each.chunks.size(); ++place) {
+          jobs_.push_back({&each, like, &content_.arrays[array], place});
+          if (by_rows && like != nullptr && content_.arrays[array].changed != nullptr)
+            jobs_.back().use(*content_.arrays[array].changed);
+        }
         ++array;
       }
     }
   }
 
   [[nodiscard]] std::size_t chunks() const { return jobs_.size(); }
-  [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const {
-    return static_cast<std::size_t>(jobs_[chunk].to->bytes_of_chunk(jobs_[chunk].place));
-  }
+  /// Bytes of the array that the save needs of a chunk.
+  [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const { return jobs_[chunk].bytes(); }
   /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.
   void snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads) {
     std::vector<std::size_t> places;
@@ -76,15 +80,16 @@ class basic_checkpoint_save {
     for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
     for_each_chunk(end - begin, threads, [&] {
       return [&, scratch = std::vector<std::byte>(), bounce = bounce_buffer()](std::size_t i) mutable {
-        job& of = jobs_[begin + i];
-        const std::uint64_t offset = of.place * of.to->chunk_bytes;
-        const std::size_t bytes = bytes_of(begin + i);
-        if (of.from->read_device != nullptr) {
+        save_job& of = jobs_[begin + i];
+        const std::size_t bytes = of.bytes();
+        if (of.units) {
+          of.read_units(to + places[i], bounce, scratch);
+        } else if (of.from->read_device != nullptr) {
           std::byte* const between = bounce.room(bytes);
-          of.from->read(offset, bytes, between, scratch);
+          of.from->read(of.offset(), bytes, between, scratch);
           std::memcpy(to + places[i], between, bytes);
         } else {
-          of.from->read(offset, bytes, to + places[i], scratch);
+          of.from->read(of.offset(), bytes, to + places[i], scratch);
         }
         of.snapshot = to + places[i];
       };
@@ -121,6 +126,8 @@ class basic_checkpoint_save {
     remove_leftovers(folder_, made_);
   }
 
+  /// After finish(): the new current checkpoint.
+  [[nodiscard]] manifest& made() { return made_; }
   /// Bytes that were written.
   [[nodiscard]] std::uint64_t written() const { return end_.load() - data_header_bytes; }
 
@@ -129,24 +136,6 @@ class basic_checkpoint_save {
   static constexpr std::uint64_t alignment = 64;
   static constexpr std::size_t piece_bytes = std::size_t{1} << 18;
 
-  struct job {
-    manifest_array* to;
-    const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
-    const checkpoint_array* from;
-    std::size_t place;
-    const std::byte* snapshot;
-  };
-  /// Page-locked memory of one thread: a device copies fast into no other.
-  class bounce_buffer {
-   public:
-    std::byte* room(std::size_t bytes) {
-      if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
-      return memory_.data();
-    }
-
-   private:
-    tensor<std::byte, pinned_space> memory_;
-  };
   struct buffers {
     std::vector<std::byte> now, old, patch, scratch;
     std::vector<std::uint32_t> changed;
@@ -182,9 +171,10 @@ class basic_checkpoint_save {
     return made;
   }
 
-  void write_chunk(const job& of, buffers& own) {
-    const std::size_t bytes = static_cast<std::size_t>(of.to->bytes_of_chunk(of.place));
-    const std::uint64_t offset = of.place * of.to->chunk_bytes;
+  void write_chunk(const save_job& of, buffers& own) {
+    if (of.units) return write_units(of, own);
+    const std::size_t bytes = of.chunk_bytes();
+    const std::uint64_t offset = of.offset();
     const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.from->in_place(offset);
     if (now == nullptr) {
       if (of.from->read_device == nullptr) own.now.resize(bytes);
@@ -198,7 +188,7 @@ class basic_checkpoint_save {
 
   /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
   /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
-  bool write_changes(const job& of, const std::byte* now, std::size_t bytes, buffers& own,
+  bool write_changes(const save_job& of, const std::byte* now, std::size_t bytes, buffers& own,
                      manifest_chunk& to) {
     own.old.resize(bytes);
     try {
@@ -213,20 +203,37 @@ class basic_checkpoint_save {
         own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
     to = of.before->chunks[of.place];
     if (own.changed.empty()) return true;
-    const std::size_t patch_bytes = own.changed.size() * (sizeof(std::uint32_t) + unit);
-    std::size_t all = patch_bytes;
-    for (const auto& each : to.patches) all += each.units * (sizeof(std::uint32_t) + unit);
-    if (2 * all > bytes) return false;
-    own.patch.assign(patch_bytes, std::byte{});
-    const std::size_t positions = own.changed.size() * sizeof(std::uint32_t);
-    std::memcpy(own.patch.data(), own.changed.data(), positions);
-    for (std::size_t i = 0; i < own.changed.size(); ++i) {
-      const std::size_t begin = own.changed[i] * unit;
-      std::memcpy(own.patch.data() + positions + i * unit, now + begin, std::min(unit, bytes - begin));
+    if (outgrows(*of.to, of.place, to, own.changed.size())) return false;
+    std::byte* units = begin_patch(of, own.changed, own);
+    for (const std::uint32_t each : own.changed) {
+      const std::size_t begin = each * unit;
+      std::memcpy(units, now + begin, std::min(unit, bytes - begin));
+      units += unit;
     }
-    to.patches.push_back(
-        {append(own.patch.data(), patch_bytes), static_cast<std::uint32_t>(own.changed.size())});
+    append_patch(own, own.changed.size(), to);
     return true;
+  }
+  /// Writes the units that are known to have changed.
+  void write_units(const save_job& of, buffers& own) {
+    manifest_chunk& to = of.to->chunks[of.place];
+    to = of.before->chunks[of.place];
+    if (of.units->empty()) return;
+    std::byte* const units = begin_patch(of, *of.units, own);
+    if (of.snapshot != nullptr)
+      std::memcpy(units, of.snapshot, of.bytes());
+    else
+      of.read_units(units, own.bounce, own.scratch);
+    append_patch(own, of.units->size(), to);
+  }
+  /// The memory for the units of a patch, after their positions.
+  static std::byte* begin_patch(const save_job& of, const std::vector<std::uint32_t>& units, buffers& own) {
+    own.patch.assign(patch_bytes(*of.to, units.size()), std::byte{});
+    const std::size_t positions = units.size() * sizeof(std::uint32_t);
+    std::memcpy(own.patch.data(), units.data(), positions);
+    return own.patch.data() + positions;
+  }
+  void append_patch(const buffers& own, std::size_t units, manifest_chunk& to) {
+    to.patches.push_back({append(own.patch.data(), own.patch.size()), static_cast<std::uint32_t>(units)});
   }
 
   template <class Visit>
@@ -271,7 +278,7 @@ class basic_checkpoint_save {
   manifest made_;
   std::unique_ptr<checkpoint_files> before_;
   std::unique_ptr<new_data_file> data_;
-  std::vector<job> jobs_;
+  std::vector<save_job> jobs_;
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 using checkpoint_save = basic_checkpoint_save<void>;

@@ -114,11 +114,12 @@ void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_ea
   }
 }
 
-/// Fills a dense array with the elements of a file.
+/// Fills an array with the elements of a file.
 ///
 ///   Convert  whether numbers of another type are converted; see require_loadable
 ///   Turns    whether the file may be column-major; false compiles less
-template <bool Convert, bool Turns, class Exec, class T, class Space>
+///   Strided  whether the array may have strides; false compiles less
+template <bool Convert, bool Turns, bool Strided = false, class Exec, class T, class Space>
 void read_array(const Exec& exec, const file& from, const stored_array& stored,
                 const array_ref<T, Space>& array) {
   const auto converter = [&]() -> stored_converter<T> {
@@ -137,9 +138,10 @@ void read_array(const Exec& exec, const file& from, const stored_array& stored,
   };
   if constexpr (Turns) {
     const auto turned = transposed(array);
-    if (stored.column_major && !turned.is_contiguous()) return stream_in<true>(exec, turned, fill);
+    const bool both_ways = turned.is_contiguous() && array.is_contiguous();
+    if (stored.column_major && !both_ways) return stream_in<true>(exec, turned, fill);
   }
-  stream_in<false>(exec, array, fill);
+  stream_in<Strided>(exec, array, fill);
 }
 
 }  // namespace ferry::detail

@@ -5,6 +5,7 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
@@ -165,6 +166,7 @@ void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& f
   if constexpr (streams_in_place<Space>) {
     if (!Strided || array.is_contiguous()) {
       if (array.accesses != nullptr) array.accesses->wait_for_all();
+      const marked_write marking(array);
       for_each_piece(array.size(), stream_piece<T>,
                      [&](std::int64_t first, std::int64_t count) { fill(array.data + first, first, count); });
       return;

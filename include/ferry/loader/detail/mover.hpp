@@ -3,8 +3,10 @@
 
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/loader/detail/slot_ring.hpp>
+#include <ferry/loader/detail/stage_trace.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/trace_home.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -84,11 +86,13 @@ class mover {
       const event_handle end = of.arrived;
       lock.unlock();
       const bool ended = end == nullptr || end->ready();
+      const auto begin = std::max(of.sent, last_landed_), now = slot::clock::now();
+      if (ended && end != nullptr && (trace_listeners() & trace_home::to_log) != 0)
+        trace_transfer(this, ring_.order.epoch_of(of.number), of.number % ring_.order.batches(), of, begin,
+                       now);
       lock.lock();
       if (!ended) break;
-      const auto now = slot::clock::now();
-      if (end != nullptr)
-        ring_.clock_of(of.number).times.transfer += slot_ring::seconds(now - std::max(of.sent, last_landed_));
+      if (end != nullptr) ring_.clock_of(of.number).times.transfer += slot_ring::seconds(now - begin);
       last_landed_ = now;
     }
     for (; ring_.retired < std::min(ring_.released, landed_); any = true) {

@@ -9,8 +9,10 @@
 #include <ferry/loader/detail/mover.hpp>
 #include <ferry/loader/detail/progress_bar.hpp>
 #include <ferry/loader/detail/slot_ring.hpp>
+#include <ferry/loader/detail/stage_trace.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
+#include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
 
@@ -21,6 +23,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -171,6 +174,7 @@ class pipeline final : public closable {
   }
 
   pulled take(bool may_block, slot*& to) {
+    std::optional<trace_span> waiting;  // ends after the lock
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
@@ -186,6 +190,7 @@ class pipeline final : public closable {
     }
     const auto is_there = [&] { return ring_.ready > number || ring_.broken != nullptr || ring_.closed; };
     if (!may_block && !is_there()) return pulled::nothing;
+    waiting.emplace("ferry::loader::", "wait", loader_category);
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, options_.timeout, is_there))
@@ -205,6 +210,7 @@ class pipeline final : public closable {
     now.times.wait += slot_ring::seconds(got.served - begin);
     now.times.wall = slot_ring::seconds(got.served - now.begin);
     bar_.show(now.times, order().batches());
+    note_batch(*waiting, order().epoch_of(number), number % order().batches(), got);
     to = &got;
     return pulled::batch;
   }
@@ -223,7 +229,9 @@ class pipeline final : public closable {
       lock.unlock();
       const auto begin = clock::now();
       try {
+        trace_span making("ferry::loader::", "make", loader_category);
         order().list(of.number, of.samples);
+        note_batch(making, order().epoch_of(of.number), of.number % order().batches(), of);
         for (std::size_t i = 0; i < data.size(); ++i) data[i] = of.host + layout_.fields[i].offset;
         maker_->make(
             {order().epoch_of(of.number), of.number % order().batches(), of.samples, worker, &ring_.stop},

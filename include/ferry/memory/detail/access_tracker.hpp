@@ -5,11 +5,15 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/work_in_flight.hpp>
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 namespace ferry::detail {
+
+class changed_rows;
 
 /// The reads and writes of a tensor in flight. Verbs record them and order later work: reads after writes,
 /// writes after both. Thread-safe.
@@ -41,8 +45,17 @@ class access_tracker {
   /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
   void wait_for_all();
 
+  /// Verbs mark the rows that they write in `marks`, until its last owner drops it.
+  void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
+  /// Whether anyone has asked for changed rows.
+  [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
+  /// Those who have.
+  [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
+
  private:
   mutable std::mutex guard_;
+  std::atomic<bool> marked_{false};
+  std::vector<std::weak_ptr<changed_rows>> marks_;
   work_in_flight reads_;
   work_in_flight writes_;
 };
@@ -119,6 +132,21 @@ FERRY_INLINE void access_tracker::wait_for_all() {
   const std::lock_guard lock(guard_);
   writes_.drop(found);
   reads_.drop(found);
+}
+
+FERRY_INLINE void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
+  const std::lock_guard lock(guard_);
+  std::erase_if(marks_, [](const auto& each) { return each.expired(); });
+  marks_.push_back(marks);
+  marked_ = true;
+}
+
+FERRY_INLINE std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
+  const std::lock_guard lock(guard_);
+  std::vector<std::shared_ptr<changed_rows>> found;
+  for (const auto& each : marks_)
+    if (auto alive = each.lock()) found.push_back(std::move(alive));
+  return found;
 }
 
 #endif

@@ -82,6 +82,20 @@ class trace_log {
     if (++pending_ >= many) write_ended(false);
   }
 
+  /// An event of a row of its own, `number` of those with this name, which is no thread's and no stream's.
+  /// Events of a row come in order and must not overlap.
+  [[gnu::cold, gnu::noinline]] void add(const trace_name& name, const char* category, std::int64_t begin,
+                                        std::int64_t end, const trace_arguments& arguments,
+                                        std::uint64_t number, const char* row_name) {
+    if (!is_mine()) return;
+    const std::lock_guard lock(guard_);
+    if (closed_) return;
+    listen_for_finalize();
+    stream_track& track = *track_of(no_device, number, row_name);
+    write(name, category, begin < track.last_end ? track.last_end : begin, end, track.row, arguments);
+    track.last_end = end;
+  }
+
   /// Writes what is left. Later events are dropped. With `wait`, waits for the work in flight; without, its
   /// events are dropped.
   [[gnu::cold, gnu::noinline]] void close(bool wait) {
@@ -115,6 +129,7 @@ class trace_log {
     pending_event* next;
   };
   static constexpr long long first_row = 1ll << 23;
+  static constexpr int no_device = -2;
   static constexpr int many = 256;
   static constexpr std::size_t longest = 1024;  ///< of an event's text
 
@@ -134,7 +149,7 @@ class trace_log {
     write_row_name(this_thread(), text);
   }
 
-  stream_track* track_of(int device, std::uint64_t stream) {
+  stream_track* track_of(int device, std::uint64_t stream, const char* name = nullptr) {
     long long count = 0;
     for (stream_track* each = tracks_; each != nullptr; each = each->next, ++count)
       if (each->device == device && each->stream == stream) return each;
@@ -142,7 +157,7 @@ class trace_log {
     char text[64];
     std::snprintf(text, sizeof text, "device %d, stream %llu", device,
                   static_cast<unsigned long long>(stream));
-    write_row_name(tracks_->row, text);
+    write_row_name(tracks_->row, name == nullptr ? text : name);
     return tracks_;
   }
 

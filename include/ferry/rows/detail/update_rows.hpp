@@ -28,6 +28,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
   if constexpr (splits_rows<Path>) of.refuse_capture(two_ends_need_the_host);
   const std::string& label = of.label(Path::name);
   of.use(plan.storage());
+  of.changes().only(*plan.storage());
   of.roll_back_by(ends);
   if (plan.positions() == 0) {
   } else if (job.table.width() == 0 && !Job::counts_rows) {
@@ -57,7 +58,10 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
       wait_for_host_access(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(of, label, values);
-      if (!ready.is_refused()) write_staged<Duplicates>(of, label, ready, plan, values);
+      if (!ready.is_refused())
+        write_staged<Duplicates>(of, label, ready, plan, values);
+      else
+        of.changes().none();
     }
   }
   return of.finish(job.table, plan.positions(), plan.storage()->signed_indices);
@@ -85,7 +89,9 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   of.roll_back_by(ends);
   const auto labels = update_labels::of<Job>(of, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
+    const auto* const list = indices_for_kernels(of, indices);
+    of.changes().only(list, n, job.table.rows(), true);
+    const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)
       launch(exec, of.label(Path::name, "validate"), n,
@@ -112,6 +118,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
       wait_for_host_access(of, label, job.table, values);
       job.for_each_array([&](const auto& array) { of.wait_for_host_access(array); });
       const auto ready = job.template prepare<true>(of, label, values);
+      of.changes().none();
       if (ready.is_refused()) {
         look_at_bounds<Bounds>(of, indices, job.table.rows());  // a bad index is the graver finding
       } else if constexpr (!table_space::is_host_accessible) {
@@ -120,6 +127,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
         auto* rows = of.template pinned<std::int64_t>(n);
         resolve_on_host<Bounds>(of, indices, job.table.rows(), rows);
         if (!of.host_found()) {
+          of.changes().only(rows, n, job.table.rows(), false);
           if constexpr (Space::is_host_accessible) {
             const auto host = host_side(exec);
             launch_update<Duplicates>(host, labels, ready, kernels::listed_rows{rows}, n, values);

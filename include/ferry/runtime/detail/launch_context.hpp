@@ -6,6 +6,7 @@
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/captured_instance.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/error_collector.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
@@ -46,7 +47,8 @@ class launch_context {
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
         engine_(engine<backend>::get()),
-        state_(engine_->take_ticket_state()) {
+        state_(engine_->take_ticket_state()),
+        changes_(capturing_) {
     if (capturing_) return;
     end_ = engine_->event_to_record(exec_);
     engine_->reap();
@@ -151,7 +153,6 @@ class launch_context {
     return {&state_->by_host.report, &state_->by_host.raised};
   }
   [[nodiscard]] bool host_found() const { return state_->by_host.raised != 0u; }
-
   /// Orders this verb after the making of a plan. The plan's findings become the ticket's error.
   void use(const std::shared_ptr<plan_storage>& store) {
     state_->sources.plan = store;
@@ -160,7 +161,7 @@ class launch_context {
     if (store->base != nullptr && store->base->memory != nullptr)
       state_->keep_block(store->base->memory, !capturing_);
     hold(store->report);
-    reads_from(store->accesses);
+    follow(store->accesses, false);
     if (!capturing_ && store->made != nullptr && store->made_by != id_)
       backend::wait_for(exec_, *store->made);
   }
@@ -168,16 +169,13 @@ class launch_context {
   /// Later work of this call reads the array, after the writes of other instances.
   template <class T, class Space>
   void reads_from(const array_ref<T, Space>& array) {
-    reads_from(array.accesses);
+    follow(array.accesses, false);
   }
   /// Later work of this call writes to the array, after the reads and writes of other instances.
   template <class T, class Space>
   void writes_to(const array_ref<T, Space>& array) {
-    if (capturing_ || array.accesses == nullptr) return;
-    if constexpr (is_host_exec<Exec>)
-      array.accesses->wait_for_all();
-    else
-      follow(array.accesses, true);
+    note_change(array);
+    follow(array.accesses, true);
   }
   /// reads_from() if the array's elements are const, else writes_to().
   template <class T, class Space>
@@ -191,17 +189,17 @@ class launch_context {
   template <class T, class Space>
   void wait_for_host_access(const array_ref<T, Space>& array) {
     if constexpr (!Space::is_host_accessible) {
-      if constexpr (std::is_const_v<T>)
-        reads_from(array);
-      else
-        writes_to(array);
+      touches(array);
     } else if (array.accesses != nullptr) {
-      if constexpr (std::is_const_v<T>)
+      if constexpr (std::is_const_v<T>) {
         array.accesses->wait_for_writes();
-      else
+      } else {
+        note_change(array);
         array.accesses->wait_for_all();
+      }
     }
   }
+  [[nodiscard]] change_marks& changes() { return changes_; }
 
   /// An event at the present point of the instance's work.
   [[nodiscard]] event_handle mark() { return mark(exec_); }
@@ -231,12 +229,14 @@ class launch_context {
 
   /// Ends a call that checks no indices.
   ticket finish() {
+    if constexpr (!is_host_exec<Exec>) changes_.mark(exec_);
     if (capturing_) {
       give_to_graph();
     } else {
       if constexpr (is_host_exec<Exec>) {
         done_ = engine_->record(exec_);  // blocks, and notes nothing
         state_->note_end(done_, id_);
+        changes_.mark(exec_);
       } else {
         const auto order = engine_->lock_order();
         backend::record_at(exec_, *end_);
@@ -253,16 +253,17 @@ class launch_context {
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
-  void reads_from(const std::shared_ptr<access_tracker>& accesses) {
-    if (capturing_ || accesses == nullptr) return;
-    if constexpr (is_host_exec<Exec>)
-      accesses->wait_for_writes();
-    else
-      follow(accesses, false);
-  }
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-    for (const auto& each : state_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
-    state_->touch(accesses, writes);
+    if (capturing_ || accesses == nullptr) return;
+    if constexpr (is_host_exec<Exec>) {
+      writes ? accesses->wait_for_all() : accesses->wait_for_writes();
+    } else {
+      for (const auto& each : state_->earlier_work(*accesses, writes, id_)) backend::wait_for(exec_, *each);
+      state_->touch(accesses, writes);
+    }
+  }
+  void note_change(const auto& array) {
+    changes_.add(array, [this](const auto& kept) { return hold(kept), &label("mark_changed"); });
   }
 
   /// The graph owns what its kernels use for as long as it can be launched. It releases that in a thread that
@@ -294,6 +295,7 @@ class launch_context {
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<Exec> side_stream_;
   event_handle done_;
+  change_marks changes_;
 };
 
 }  // namespace ferry::detail

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_kit.hpp"
+
+#include <ferry/io/detail/marks_on.hpp>
+
+#include <catch2/catch_template_test_macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+/// Which rows verbs mark, against the rows that a comparison of the memory before and after finds.
+namespace ferry_test {
+
+namespace {
+
+namespace optim = ferry::optim;
+using ferry::detail::changed_rows;
+using rows_of = std::set<std::int64_t>;
+
+constexpr std::size_t rows = 211, width = 5;
+
+/// Marks of an array, from now on.
+template <class Array>
+std::shared_ptr<changed_rows> marks_of(Array&& array) {
+  const auto ref = ferry::make_ref(array);
+  const auto memory = ferry::detail::memory_of(ref);
+  auto made =
+      std::make_shared<changed_rows>(memory, ferry::detail::device_marks_for<exec_space>(memory.rows));
+  ref.accesses->keep_changes_in(made);
+  return made;
+}
+
+/// The rows marked since the last call.
+rows_of marked(changed_rows& marks) {
+  rows_of found;
+  const auto& taken = marks.take();
+  for (std::size_t i = 0; i < taken.size(); ++i)
+    if (taken[i] != 0) found.insert(static_cast<std::int64_t>(i));
+  marks.drop();
+  CHECK(marks.is_trusted());
+  return found;
+}
+
+template <class Index>
+rows_of as_set(const std::vector<Index>& from) {
+  rows_of made;
+  for (const Index each : from) made.insert(static_cast<std::int64_t>(each));
+  return made;
+}
+rows_of from_to(std::int64_t begin, std::int64_t end) {
+  rows_of made;
+  for (std::int64_t i = begin; i < end; ++i) made.insert(i);
+  return made;
+}
+
+/// Different rows in random order.
+template <class Index>
+std::vector<Index> some_rows(std::mt19937_64& random, std::size_t count) {
+  std::vector<Index> all(rows);
+  for (std::size_t i = 0; i < rows; ++i) all[i] = static_cast<Index>(i);
+  std::shuffle(all.begin(), all.end(), random);
+  all.resize(count);
+  return all;
+}
+
+template <class Space, class... Policies>
+void check_scatter(std::mt19937_64& random, Policies... policies) {
+  const exec_space exec;
+  ferry::tensor<float, Space> table("table", rows, width);
+  put(table, values<float>(random, rows * width));
+  const auto marks = marks_of(table);
+  const auto count = 1 + random() % 40;
+  const auto batch = make<ferry::pinned_space>("batch", count, width, values<float>(random, count * width));
+  const auto named = indices<std::int64_t>(random, count, rows);
+  ferry::scatter(exec, table, named, batch, policies...).wait();
+  CHECK(marked(*marks) == as_set(named));
+  ferry::scatter_add(exec, table, named, batch, policies...).wait();
+  CHECK(marked(*marks) == as_set(named));
+  const auto plan = ferry::make_plan(exec, named, rows);
+  ferry::scatter(exec, table, plan, batch, policies...).wait();
+  CHECK(marked(*marks) == as_set(named));
+  const auto once = some_rows<std::int32_t>(random, count);
+  ferry::scatter(exec, table, once, batch, ferry::duplicates::assume_unique{}, policies...).wait();
+  CHECK(marked(*marks) == as_set(once));
+  ferry::tensor<float, ferry::pinned_space> out("out", count, width);
+  ferry::gather(exec, table, named, out, policies...).wait();
+  CHECK(marked(*marks).empty());
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("verbs mark the rows that they write", "[io][checkpoint]", ferry::device_space,
+                   ferry::pinned_space, ferry::mapped_space, ferry::pageable_space) {
+  auto random = generator(501);
+  for (int turn = 0; turn < 5; ++turn) {
+    check_scatter<TestType>(random);
+    check_scatter<TestType>(random, ferry::path::staged{});
+    if constexpr (!std::is_same_v<TestType, ferry::pageable_space>) {
+      check_scatter<TestType>(random, ferry::path::direct{});
+      check_scatter<TestType>(random, ferry::path::ordered{});
+    }
+  }
+}
+
+TEMPLATE_TEST_CASE("every type of index marks, and bounds are kept", "[io][checkpoint]", std::int32_t,
+                   std::uint32_t, std::int64_t, std::uint64_t) {
+  using namespace ferry;
+  const exec_space exec;
+  auto random = generator(502);
+  tensor<float, mapped_space> table("table", rows, width);
+  init::zeros(exec, table);
+  const auto marks = marks_of(table);
+  const auto batch = make<device_space>("batch", 3, width, values<float>(random, 3 * width));
+  const auto far = static_cast<TestType>(std::uint64_t{1} << (sizeof(TestType) * 8 - 2));
+  const auto last = std::int64_t{rows} - 1;
+  const std::vector<TestType> named{3, far, 9};
+  const duplicates::assume_unique unique{};
+  scatter(exec, table, named, batch, bounds::clamp{}, unique).wait();
+  CHECK(marked(*marks) == rows_of{3, 9, last});
+  scatter(exec, table, named, batch, bounds::clamp{}).wait();
+  CHECK(marked(*marks) == rows_of{3, 9, last});
+  scatter(exec, table, named, batch, bounds::skip{}).wait();
+  CHECK(marked(*marks) == rows_of{3, 9});
+  scatter(exec, table, named, batch, bounds::skip{}, path::staged{}, unique).wait();
+  CHECK(marked(*marks) == rows_of{3, 9});
+  // Rows may be marked that were not written, never the other way round.
+  scatter(exec, table, named, batch, bounds::skip{}, path::direct{}, unique).wait();
+  const auto found = marked(*marks);
+  CHECK((found == rows_of{3, 9} || found == rows_of{3, 9, last}));
+  const std::vector<TestType> wrapped{5, static_cast<TestType>(-1)};
+  scatter(exec, table, wrapped, batch.first(2), bounds::clamp{}, unique).wait();
+  CHECK(marked(*marks) == rows_of{5, std::is_signed_v<TestType> ? 0 : last});
+  scatter(exec, table, std::vector<TestType>{}, batch.first(0)).wait();
+  CHECK(marked(*marks).empty());
+}
+
+TEST_CASE("a step marks weights and state", "[io][checkpoint]") {
+  const exec_space exec;
+  auto random = generator(503);
+  const optim::adam rule{.lr = 0.1};
+  ferry::tensor<float, ferry::mapped_space> table("table", rows, width);
+  ferry::init::zeros(exec, table);
+  auto state = optim::make_state(rule, table);
+  auto records = optim::make_records<float, ferry::mapped_space>(rule, "records", rows, width);
+  const auto weights = marks_of(table), first = marks_of(state.field("exp_avg")),
+             second = marks_of(state.field("exp_avg_sq"));
+  const auto in_record = marks_of(records.table()), field = marks_of(records.field("exp_avg_sq"));
+  for (int turn = 0; turn < 10; ++turn) {
+    const auto count = 1 + random() % 30;
+    const auto named = indices<std::int32_t>(random, count, rows);
+    const auto grads = make<ferry::device_space>("grads", count, width, values<float>(random, count * width));
+    const auto pooled = make<ferry::device_space>("pooled", 2, width, values<float>(random, 2 * width));
+    ferry::step(exec, rule, table, state, named, grads).wait();
+    for (const auto& each : {weights, first, second}) CHECK(marked(*each) == as_set(named));
+    ferry::step(exec, rule, records, named, grads).wait();
+    for (const auto& each : {in_record, field}) CHECK(marked(*each) == as_set(named));
+    // A verb on the weights leaves the state in the same records alone.
+    ferry::scatter(exec, records.table(), named, grads).wait();
+    CHECK(marked(*in_record) == as_set(named));
+    CHECK(marked(*field).empty());
+    const std::vector<std::int64_t> bags{0, static_cast<std::int64_t>(count) / 2,
+                                         static_cast<std::int64_t>(count)};
+    ferry::step_bags(exec, rule, table, state, named, bags, pooled, ferry::pooling::mean{}).wait();
+    for (const auto& each : {weights, first, second}) CHECK(marked(*each) == as_set(named));
+  }
+}
+
+TEST_CASE("slices mark the rows of their tensor, and whole writes all of them", "[io][checkpoint]") {
+  const exec_space exec;
+  auto random = generator(504);
+  ferry::tensor<double, ferry::mapped_space> table("table", rows, width);
+  ferry::init::zeros(exec, table);
+  const auto all = marks_of(table);
+  auto middle = table.rows_between(50, 120);
+  const auto part = marks_of(middle);
+  for (int turn = 0; turn < 10; ++turn) {
+    const auto begin = random() % 150, end = begin + 1 + random() % 50;
+    auto slice = table.rows_between(begin, end);
+    const auto count = 1 + random() % 20;
+    const auto named = indices<std::int64_t>(random, count, end - begin);
+    const auto batch =
+        make<ferry::device_space>("batch", count, width, values<double>(random, count * width));
+    ferry::scatter(exec, slice, named, batch).wait();
+    rows_of expected, within;
+    for (const auto each : named) expected.insert(each + static_cast<std::int64_t>(begin));
+    for (const auto each : expected)
+      if (each >= 50 && each < 120) within.insert(each - 50);
+    CHECK(marked(*all) == expected);
+    CHECK(marked(*part) == within);
+
+    const auto from = static_cast<std::int64_t>(begin), to = static_cast<std::int64_t>(end);
+    rows_of clipped;
+    for (auto i = std::max<std::int64_t>(from, 50); i < std::min<std::int64_t>(to, 120); ++i)
+      clipped.insert(i - 50);
+    ferry::init::constant(exec, slice, 3.0);
+    CHECK(marked(*all) == from_to(from, to));
+    CHECK(marked(*part) == clipped);
+    const auto source = make<ferry::pageable_space>("source", end - begin, width,
+                                                    values<double>(random, (end - begin) * width));
+    ferry::copy(exec, source, slice).wait();
+    CHECK(marked(*all) == from_to(from, to));
+    CHECK(marked(*part) == clipped);
+    ferry::gather(exec, source, std::vector<std::int64_t>{0}, table.rows_between(begin, begin + 1)).wait();
+    CHECK(marked(*all) == rows_of{from});
+    CHECK(marked(*part) == (from >= 50 && from < 120 ? rows_of{from - 50} : rows_of{}));
+  }
+}
+
+TEST_CASE("marks survive a verb that throws in its wait, and those who keep them may go",
+          "[io][checkpoint]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> table("table", rows, width);
+  ferry::init::zeros(exec, table);
+  const ferry::tensor<float, ferry::device_space> batch("batch", 2, width);
+  auto marks = marks_of(table);
+  auto other = marks_of(table);
+  CHECK_THROWS_AS(ferry::scatter(exec, table, std::vector<int>{4, 5000}, batch).wait(), ferry::out_of_range);
+  ferry::scatter(exec, table, std::vector<int>{7, 8}, batch).wait();
+  const auto found = marked(*marks);
+  CHECK(found.contains(7));
+  CHECK(found.contains(8));
+  other = nullptr;
+  ferry::scatter(exec, table, std::vector<int>{1, 2}, batch).wait();
+  CHECK(marked(*marks) == rows_of{1, 2});
+  marks = nullptr;
+  ferry::scatter(exec, table, std::vector<int>{1, 2}, batch).wait();
+  CHECK(table.accesses()->marks().empty());
+}
+
+}  // namespace ferry_test
