@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/arrays.hpp"
+#include "support/oracle.hpp"
 #include "support/random.hpp"
 
 #include <ferry/cache/dense.hpp>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -32,14 +32,6 @@ std::vector<Index> skewed(std::mt19937_64& random, std::size_t count, std::size_
   for (auto& index : made)
     index = static_cast<Index>((random() & 1u) != 0 ? random() % rows : (begin + random() % few) % rows);
   return made;
-}
-
-/// Whether two lists have equal bytes.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(static_cast<const void*>(a.data()), static_cast<const void*>(b.data()),
-                                   a.size() * sizeof(T)) == 0);
 }
 
 /// The rows in the slots of a cache, in ascending order.

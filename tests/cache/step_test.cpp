@@ -96,7 +96,7 @@ TEST_CASE("state in device memory is not cached", "[cache][step]") {
 TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]") {
   auto random = generator(4100);
   const std::size_t rows = 180;
-  auto rates = make<ferry::device_space>("rates", rows, 1, values<float>(random, rows));
+  auto rates = make<ferry::device_space>("rates", values<float>(random, rows));
   const auto rule = ferry::optim::chain(ferry::optim::adagrad{.lr = 0.1}, ferry::optim::row_rates(rates));
   random_steps<float, ferry::mapped_space>(rule, rows, 16, 30, 1, ferry::cache::dense{}, 4200);
 }

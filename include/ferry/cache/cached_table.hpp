@@ -3,6 +3,7 @@
 
 #include <ferry/cache/automatic.hpp>
 #include <ferry/cache/cache_policy.hpp>
+#include <ferry/cache/detail/behind_cache.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -35,7 +36,8 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///   ferry::cached_table hot(table, ferry::cache::frequency{.rows = n, .refresh = 64});
 ///   ferry::gather(exec, hot, indices, batch).wait();
 ///
-///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type
+///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, or a
+///              rowwise_int8_tensor there
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
 ///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///
@@ -51,14 +53,13 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 /// the same time.
 template <class Table, CachePolicy Policy, DirectoryPolicy Directory = cache::automatic>
 class cached_table {
-  using traits = array_traits<std::remove_const_t<Table>>;
+  using traits = detail::behind_cache<std::remove_const_t<Table>>;
 
  public:
-  using table_type = Table;                                          ///< the tensor behind the cache
-  using value_type = typename traits::value_type;                    ///< its elements
-  using memory_space = typename traits::memory_space;                ///< where it lies
-  static constexpr std::size_t static_width = traits::static_width;  ///< its width if fixed by its type
-  using ref_type = detail::array_ref<value_type, memory_space>;      ///< the table as verbs see it
+  using table_type = Table;                                      ///< the tensor behind the cache
+  using value_type = typename traits::value_type;                ///< its elements
+  using memory_space = typename traits::memory_space;            ///< where it lies
+  using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it
 
   static_assert(!std::is_const_v<Table> && !std::is_const_v<value_type>,
                 "ferry: a cached_table writes changes back, so its table must not be const.");
@@ -71,8 +72,8 @@ class cached_table {
   /// has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy, Directory = {})
       : policy_(std::move(policy)),
-        table_(make_ref(table)),
-        core_(detail::make_cache<Directory>(table_, policy_)) {
+        table_(traits::ref(table)),
+        core_(detail::make_cache<Directory>(table_, traits::row_bytes(table_), policy_)) {
     table_.accesses.reset();
   }
   cached_table(const cached_table&) = delete;
@@ -113,11 +114,11 @@ class cached_table {
     return detail::flush_cache(exec, core());
   }
 
-  /// flush(exec), then the table for verbs that read it, such as clone or a checkpoint.
+  /// flush(exec), then the table for verbs that read it; of 8-bit rows the records.
   template <ExecutionSpace Exec>
   [[nodiscard]] detail::array_ref<const value_type, memory_space> table(const Exec& exec) {
     flush(exec).detach();
-    return detail::read_only(ref());
+    return detail::read_only(whole());
   }
 
   /// Caches at most `rows` rows from now on. Writes all changes to the table, keeps the counts, and chooses
@@ -144,6 +145,7 @@ class cached_table {
     made.accesses = core().arrays.front().accesses.lock();
     return made;
   }
+  [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }
   /// @}
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/behind_cache.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/step_cached.hpp>
 #include <ferry/concepts/memory_space.hpp>
@@ -25,7 +26,8 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
+  detail::require_row_verb<Exec, typename detail::behind_cache<Table>::checked, Indices, Grads, chosen, true,
+                           true>();
   detail::require_cached_verb<Exec, chosen>();
   const detail::cache_use in(table.core(), "step");
   return detail::step_cached<chosen>(exec, table.core(), rule, table.ref(), state,
@@ -46,12 +48,12 @@ template <MemorySpace Space, class Rule, class Table, class Policy, class Direct
           class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
                               StepCount policy = {}) {
-  return make_state<Space>(rule, table.ref(), policy);
+  return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
 }
 template <class Rule, class Table, class Policy, class Directory, class StepCount = step_count::global>
 [[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
                               StepCount policy = {}) {
-  return make_state(rule, table.ref(), policy);
+  return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
 }
 /// @}
 

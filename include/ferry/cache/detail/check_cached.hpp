@@ -8,6 +8,8 @@
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <type_traits>
+
 namespace ferry::detail {
 
 /// The checks common to verbs on cached tables, after those of the verb itself.
@@ -42,13 +44,18 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
     reload_rows(of, cache);
     of.finish().detach();
   };
-  if constexpr (std::is_void_v<decltype(run())>) {
-    run();
-    reload();
-  } else {
-    auto done = run();
-    reload();
-    return done;
+  try {
+    if constexpr (std::is_void_v<decltype(run())>) {
+      run();
+      reload();
+    } else {
+      auto done = run();
+      reload();
+      return done;
+    }
+  } catch (...) {
+    reload();  // a verb that a device error ended may have written
+    throw;
   }
 }
 

@@ -225,7 +225,7 @@ template <class Exec, class T, class Space>
 void put_behind(launch_context<Exec>& of, row_cache& cache, const array_ref<T, Space>& array) {
   const auto cold = reinterpret_cast<std::uintptr_t>(array.data);
   if (cache.find(cold, array.accesses) >= 0) return;
-  cached_array made = cached_array::of(array);
+  cached_array made = cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T)));
   cache.arrays.reserve(cache.arrays.size() + 1);
   made.allocate(std::string(array.label), cache.memory.slots);
   if (!array.accesses->put_behind_cache(std::string(array.label)))

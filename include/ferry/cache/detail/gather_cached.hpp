@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/find_places.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -37,8 +38,9 @@ const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const 
 }
 
 /// out[p] = the row of position p: one kernel looks the rows up, another moves those of device memory and
-/// those of host memory alike.
-template <class Bounds, class Exec, class T, class TableSpace, class Named, class Out, class OutSpace>
+/// those of host memory alike. Codes: the table has 8-bit rows, which become numbers.
+template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class Named, class Out,
+          class OutSpace>
 ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T, TableSpace>& table,
                      const Named& named, const array_ref<Out, OutSpace>& out) {
   const std::int64_t n = positions_of(named);
@@ -59,7 +61,11 @@ ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T
     of.writes_to(out);
     kernels::place_rule rule{};
     const auto both = virtual_table(table, cache.arrays.front(), rule);
-    launch_gather(exec, label, both, out, kernels::listed_rows{places_of<Bounds>(of, cache, named, rule)}, n);
+    const kernels::listed_rows places{places_of<Bounds>(of, cache, named, rule)};
+    if constexpr (Codes)
+      launch_dequantize(exec, label, both.data, both.row_stride(), out, places);
+    else
+      launch_gather(exec, label, both, out, places, n);
   }
   if constexpr (!is_plan<Named>)
     if (out.width() == 0) look_at_bounds<Bounds>(of, named, table.rows());

@@ -85,7 +85,8 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
 
 /// The cache of a table, with its first rows.
 template <class Directory, class T, class Space, class Policy>
-std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, const Policy& policy) {
+std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
+                                      const Policy& policy) {
   const std::string label(table.label);
   if (table.accesses == nullptr)
     throw invalid_argument("ferry::cached_table: " + table.describe() +
@@ -101,7 +102,7 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, const Po
   if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +
                            std::to_string(made->memory.slots) + " cached ones");
-  made->arrays.push_back(cached_array::of(table));
+  made->arrays.push_back(cached_array::of(table, row_bytes));
   made->arrays.front().allocate(label, made->memory.slots);
   count_uses(*made, policy, most);
   if (!table.accesses->put_behind_cache(label))

@@ -33,11 +33,11 @@ struct cached_array {
   std::weak_ptr<access_tracker> accesses;  ///< expired: the array was destroyed
 
   template <class T, class Space>
-  static cached_array of(const array_ref<T, Space>& array) {
+  static cached_array of(const array_ref<T, Space>& array, std::int64_t row_bytes) {
     cached_array made;
     made.cold = reinterpret_cast<std::uintptr_t>(array.data);
     made.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
-    made.row_bytes = array.width() * static_cast<std::int64_t>(sizeof(T));
+    made.row_bytes = row_bytes;
     made.accesses = array.accesses;
     return made;
   }
@@ -167,8 +167,9 @@ struct row_cache {
       latest.reset();
       return true;
     }
-    if (latest.lock() == plan) return false;
-    latest = plan;
+    const auto& own = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
+    if (latest.lock() == own) return false;
+    latest = own;
     return true;
   }
 
