@@ -8,7 +8,7 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
-#include <ranges>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -24,11 +24,13 @@ class row_list {
   /// The numbers in braces.
   row_list(std::initializer_list<std::int64_t> rows) : rows_(rows) {}
   /// The elements of a std::vector, a std::span or another range.
-  template <std::ranges::input_range Rows>
-    requires(std::integral<std::ranges::range_value_t<Rows>> &&
-             !std::same_as<std::remove_cvref_t<Rows>, row_list>)
+  template <class Rows>
+    requires(!std::same_as<Rows, row_list> && requires(const Rows& all) {
+      requires std::integral<std::remove_cvref_t<decltype(*std::begin(all))>>;
+      std::end(all);
+    })
   row_list(const Rows& rows) {  // NOLINT(google-explicit-constructor): fixed{rows} takes the user's vector
-    for (const auto row : rows) rows_.push_back(count(row).value());
+    for (const auto& row : rows) rows_.push_back(count(row).value());
   }
   /// The rows in the order given.
   [[nodiscard]] const std::vector<std::int64_t>& list() const { return rows_; }

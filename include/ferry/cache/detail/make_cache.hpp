@@ -47,12 +47,13 @@ inline std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept
 }
 
 /// Clears the book of new memory; then its slots get the rows `kept`, and the arrays' rows are loaded.
-inline void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
-  const Kokkos::DefaultExecutionSpace exec;
+template <class Exec = Kokkos::DefaultExecutionSpace>
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
+  const Exec exec;
   fill(exec, make_ref(cache.memory.words), std::uint64_t{0});
   if (kept.empty()) return;
   const auto slots = slots_for(kept, cache.memory);
-  launch_context<Kokkos::DefaultExecutionSpace> of(exec, "cached_table");
+  launch_context<Exec> of(exec, "cached_table");
   auto* there = of.template pinned<std::int64_t>(cache.memory.slots);
   std::copy(slots.begin(), slots.end(), there);
   use_slots(of, cache, true);
@@ -70,13 +71,13 @@ cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
           !none && Directory::is_dense(table.rows(), most * row_bytes)};
 }
 
-template <class Policy>
+template <class Exec, class Policy>
 void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
   if constexpr (Policy::counts_rows) {
     const std::int64_t interval = most == 0 ? 0 : policy.interval();
     if (interval != 0 && cache.counts.rows() == 0) {
       tensor<std::uint32_t, device_space> counts(cache.label + "::counts", cache.rows);
-      fill(Kokkos::DefaultExecutionSpace{}, make_ref(counts), std::uint32_t{0});
+      fill(Exec{}, make_ref(counts), std::uint32_t{0});
       cache.counts = std::move(counts);
     }
     cache.interval = interval;
@@ -84,7 +85,7 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
 }
 
 /// The cache of a table, with its first rows.
-template <class Directory, class T, class Space, class Policy>
+template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
                                       const Policy& policy) {
   const std::string label(table.label);
@@ -92,7 +93,7 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
     throw invalid_argument("ferry::cached_table: " + table.describe() +
                            " is an empty handle, or no ferry::tensor with a record of its accesses");
   require_dense_rows("cached_table", table);
-  require_direct_reach("cached_table", Kokkos::DefaultExecutionSpace{}, table);
+  require_direct_reach("cached_table", Exec{}, table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto kept = policy.rows_from_start(table.rows());
   auto made = std::make_unique<row_cache>();
@@ -104,11 +105,11 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
                            std::to_string(made->memory.slots) + " cached ones");
   made->arrays.push_back(cached_array::of(table, row_bytes));
   made->arrays.front().allocate(label, made->memory.slots);
-  count_uses(*made, policy, most);
+  count_uses<Exec>(*made, policy, most);
   if (!table.accesses->put_behind_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
-    fill_cache(*made, kept);
+    fill_cache<Exec>(*made, kept);
   } catch (...) {
     table.accesses->leave_cache();
     throw;
@@ -143,25 +144,27 @@ inline std::size_t cache_bytes(row_cache& cache) {
 }
 
 /// Hits, misses and rows loaded since the memory was made. Blocks.
-inline std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
+template <class Exec = Kokkos::DefaultExecutionSpace>
+std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
   std::array<std::uint64_t, 2 * tally_room + 1> all{};
   cache.accesses()->wait_for_all();
-  execution_backend<Kokkos::DefaultExecutionSpace>::read(all.data(), cache.memory.book.tallies, sizeof all);
+  execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
   std::array<std::uint64_t, 3> sums{};
   for (std::size_t i = 0; i < 2 * tally_room; ++i) sums[i % 2] += all[i];
   sums[2] = all.back();
   return sums;
 }
 
-inline cache::statistics read_statistics(row_cache& cache) {
+template <class Exec = Kokkos::DefaultExecutionSpace>
+cache::statistics read_statistics(row_cache& cache) {
   const std::lock_guard lock(cache.guard);
-  auto sums = read_tallies(cache);
+  auto sums = read_tallies<Exec>(cache);
   for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
   const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
   return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2]};
 }
 
-template <class Directory, class T, class Space, class Policy>
+template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
 void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Policy& policy) {
   const cache_use in(cache, "cached_table");
   const std::int64_t most = policy.most_rows(cache.rows);
@@ -177,23 +180,23 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
     made.allocate(cache.label, memory.slots);
     arrays.push_back(std::move(made));
   }
-  count_uses(cache, policy, most);
-  const Kokkos::DefaultExecutionSpace exec;
+  count_uses<Exec>(cache, policy, most);
   {
-    launch_context<Kokkos::DefaultExecutionSpace> of(exec, "cached_table");
+    launch_context<Exec> of(Exec{}, "cached_table");
     flush_rows(of, cache);
     of.finish().wait();
   }
-  const auto sums = read_tallies(cache);
+  const auto sums = read_tallies<Exec>(cache);
   for (std::size_t s = 0; s < sums.size(); ++s) cache.earlier[s] += sums[s];
   cache.memory = std::move(memory);
   cache.arrays = std::move(arrays);
   cache.due = cache.batches;
-  fill_cache(cache, kept);
+  fill_cache<Exec>(cache, kept);
 }
 
 /// The end of a cache: writes what has changed, and waits.
-inline void end_cache(row_cache& cache) noexcept {
+template <class Exec = Kokkos::DefaultExecutionSpace>
+void end_cache(row_cache& cache) noexcept {
   try {
     if (!Kokkos::is_initialized()) {
       if (cache.changed)
@@ -204,7 +207,7 @@ inline void end_cache(row_cache& cache) noexcept {
             cache.label.c_str());
     } else {
       const bool whole = !cache.arrays.front().accesses.expired();
-      if (whole && cache.changed) flush_cache(Kokkos::DefaultExecutionSpace{}, cache).wait();
+      if (whole && cache.changed) flush_cache(Exec{}, cache).wait();
       cache.accesses()->wait_for_all();
     }
   } catch (const std::exception& lost) {
