@@ -41,6 +41,7 @@ OPEN_TO = {
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
+    "cache": {"memory", "tensor", "runtime", "plan", "rows", "int8", "optim", "bags"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),

@@ -8,12 +8,20 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
 class changed_rows;
+
+/// What verbs on a tensor itself may do while a cached_table has some of its rows in device memory.
+enum class row_hold : unsigned char {
+  none,      ///< everything: no cached_table, or one of its own verbs is being enqueued
+  readable,  ///< read it: no row is newer in device memory
+  closed     ///< nothing: the tensor lacks changes
+};
 
 /// The reads and writes of a tensor in flight. Verbs record them and order later work: reads after writes,
 /// writes after both. Thread-safe.
@@ -51,8 +59,25 @@ class access_tracker {
   [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
   /// Those who have.
   [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
+  /// Registers a cached_table in front of the tensor `label`; false if there is one already.
+  [[nodiscard]] bool put_behind_cache(const std::string& label);
+  /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
+  /// before_write() and wait_for_all() unless under row_hold::none.
+  void hold(row_hold how) noexcept;
+  /// The cached_table has ended.
+  void leave_cache() noexcept;
 
  private:
+  void require_read() const {
+    if (hold_ == row_hold::closed) refuse(false);
+  }
+  void require_write() const {
+    if (hold_ != row_hold::none) refuse(true);
+  }
+  [[noreturn]] void refuse(bool write) const;
+
+  row_hold hold_ = row_hold::none;
+  std::string cached_as_;  // the label of a tensor with a cached_table
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
   std::vector<std::weak_ptr<changed_rows>> marks_;
@@ -89,6 +114,7 @@ FERRY_INLINE void access_tracker::withdraw(bool writes) noexcept {
 
 FERRY_INLINE void access_tracker::before_read(instance_id who, std::vector<event_handle>& to) const {
   const std::lock_guard lock(guard_);
+  require_read();
   writes_.others(who, to);
 }
 
@@ -100,6 +126,7 @@ FERRY_INLINE std::vector<event_handle> access_tracker::before_read(instance_id w
 
 FERRY_INLINE void access_tracker::before_write(instance_id who, std::vector<event_handle>& to) const {
   const std::lock_guard lock(guard_);
+  require_write();
   writes_.others(who, to);
   reads_.others(who, to);
 }
@@ -114,6 +141,7 @@ FERRY_INLINE void access_tracker::wait_for_writes() {
   std::vector<event_handle> found;
   {
     const std::lock_guard lock(guard_);
+    require_read();
     writes_.all(found);
   }
   for (const auto& each : found) each->wait();
@@ -125,6 +153,7 @@ FERRY_INLINE void access_tracker::wait_for_all() {
   std::vector<event_handle> found;
   {
     const std::lock_guard lock(guard_);
+    require_write();
     writes_.all(found);
     reads_.all(found);
   }
@@ -147,6 +176,34 @@ FERRY_INLINE std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() 
   for (const auto& each : marks_)
     if (auto alive = each.lock()) found.push_back(std::move(alive));
   return found;
+}
+
+FERRY_INLINE bool access_tracker::put_behind_cache(const std::string& label) {
+  std::string name = "'" + label + "'";
+  const std::lock_guard lock(guard_);
+  if (!cached_as_.empty()) return false;
+  cached_as_.swap(name);
+  return true;
+}
+
+FERRY_INLINE void access_tracker::hold(row_hold how) noexcept {
+  const std::lock_guard lock(guard_);
+  hold_ = how;
+}
+
+FERRY_INLINE void access_tracker::leave_cache() noexcept {
+  const std::lock_guard lock(guard_);
+  hold_ = row_hold::none;
+  cached_as_.clear();
+}
+
+FERRY_INLINE void access_tracker::refuse(bool write) const {
+  if (write)
+    throw invalid_argument("ferry: a cached_table has rows of " + cached_as_ +
+                           " in device memory and would not see this write; write through the cached_table, "
+                           "or destroy it first");
+  throw invalid_argument("ferry: a cached_table has newer rows of " + cached_as_ +
+                         " in device memory; use the cached_table, or call its flush() first");
 }
 
 #endif

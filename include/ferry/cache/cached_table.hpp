@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/automatic.hpp>
+#include <ferry/cache/cache_policy.hpp>
+#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/make_cache.hpp>
+#include <ferry/cache/statistics.hpp>
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Policy>
+inline constexpr bool is_resizable = requires(const Policy& policy) {
+  { policy.resized(std::int64_t{}) } -> std::same_as<Policy>;
+};
+
+}  // namespace detail
+
+/// Hot rows in device memory, in front of a table in host memory. Verbs on rows take it in place of the table
+/// and give the same bits. Move-only.
+///
+///   ferry::cached_table hot(table, ferry::cache::frequency{.rows = n, .refresh = 64});
+///   ferry::gather(exec, hot, indices, batch).wait();
+///
+///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, or a
+///              rowwise_int8_tensor there
+///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
+///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
+///
+/// Between two verbs rows are exchanged, never within one. Optimizer state in host memory is cached together
+/// with its rows from the first step on.
+///
+/// The table belongs to the cache until the latter is destroyed: verbs that write to it throw
+/// invalid_argument, and so do verbs that read it while cached rows are newer, up to the next flush(). The
+/// same holds for state. Code that uses their memory itself must flush() before and wait. The tensor may be
+/// moved; if it is destroyed first, changes of cached rows are lost with it.
+///
+/// All verbs on one cached_table are in one order, also on different instances. Several threads may use it at
+/// the same time.
+template <class Table, CachePolicy Policy, DirectoryPolicy Directory = cache::automatic>
+class cached_table {
+  using traits = detail::behind_cache<std::remove_const_t<Table>>;
+
+ public:
+  using table_type = Table;                                      ///< the tensor behind the cache
+  using value_type = typename traits::value_type;                ///< its elements
+  using memory_space = typename traits::memory_space;            ///< where it lies
+  using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it
+
+  static_assert(!std::is_const_v<Table> && !std::is_const_v<value_type>,
+                "ferry: a cached_table writes changes back, so its table must not be const.");
+  static_assert(
+      memory_space::is_host_accessible,
+      "ferry: a cached_table keeps rows of a table in host memory in device memory; a table in device_space needs none.");
+
+  /// Puts a cache in front of `table`. Blocks until it is ready. Throws invalid_argument for options that do
+  /// not fit, for a table that the device does not reach (pageable_space on most machines) and for one that
+  /// has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
+  cached_table(Table& table, Policy policy, Directory = {})
+      : policy_(std::move(policy)),
+        table_(traits::ref(table)),
+        core_(detail::make_cache<Directory>(table_, traits::row_bytes(table_), policy_)) {
+    table_.accesses.reset();
+  }
+  cached_table(const cached_table&) = delete;
+  cached_table& operator=(const cached_table&) = delete;
+  /// Takes the cache of `other`, which can only be destroyed or assigned to afterwards.
+  cached_table(cached_table&& other) noexcept = default;
+  /// Ends the own cache as the destructor does, then takes that of `other`.
+  cached_table& operator=(cached_table&& other) noexcept {
+    if (this == &other) return *this;
+    end();
+    policy_ = std::move(other.policy_);
+    table_ = std::move(other.table_);
+    core_ = std::move(other.core_);
+    return *this;
+  }
+  /// Writes all changes to the table and waits for all verbs in flight. Prints errors to stderr. After
+  /// Kokkos::finalize changes are lost.
+  ~cached_table() { end(); }
+
+  /// Rows of the table.
+  [[nodiscard]] std::size_t rows() const noexcept { return static_cast<std::size_t>(table_.rows()); }
+  /// Elements of a row.
+  [[nodiscard]] std::size_t width() const noexcept { return static_cast<std::size_t>(table_.width()); }
+  /// The table's label.
+  [[nodiscard]] std::string label() const { return std::string(table_.label); }
+  /// The most rows that are cached at a time. Sets of slots are rounded up.
+  [[nodiscard]] std::size_t slots() const { return detail::cached_slots(core()); }
+  /// Bytes of device memory: cached rows of table and state, directory, counts.
+  [[nodiscard]] std::size_t bytes() const { return detail::cache_bytes(core()); }
+  /// What the cache did so far. Waits for the verbs in flight.
+  [[nodiscard]] cache::statistics statistics() const { return detail::read_statistics(core()); }
+
+  /// Enqueues on `exec` that all changes are written to the table and to state. The cached rows stay. Verbs
+  /// may then read the table itself; host code after the ticket's wait().
+  template <ExecutionSpace Exec>
+  [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket flush(
+      const Exec& exec) {
+    return detail::flush_cache(exec, core());
+  }
+
+  /// flush(exec), then the table for verbs that read it; of 8-bit rows the records.
+  template <ExecutionSpace Exec>
+  [[nodiscard]] detail::array_ref<const value_type, memory_space> table(const Exec& exec) {
+    flush(exec).detach();
+    return detail::read_only(whole());
+  }
+
+  /// Caches at most `rows` rows from now on. Writes all changes to the table, keeps the counts, and chooses
+  /// the rows anew. Blocks. Where it throws bad_alloc or budget_exceeded, nothing has changed.
+  template <std::integral Rows>
+  void resize(Rows rows) {
+    static_assert(
+        detail::is_resizable<Policy>,
+        "ferry: the rows of this cache policy are listed one by one; make another cached_table for other rows.");
+    Policy changed = policy_.resized(cache::count(rows).value());
+    detail::resize_cache<Directory>(core(), ref(), changed);
+    policy_ = std::move(changed);
+  }
+
+  /// For the verbs: the cache, and the table with its record of accesses. Throws invalid_argument where the
+  /// cache was moved elsewhere or the table was destroyed.
+  /// @{
+  [[nodiscard]] detail::row_cache& core() const {
+    if (core_ == nullptr) throw invalid_argument("ferry::cached_table: the cache was moved elsewhere");
+    return *core_;
+  }
+  [[nodiscard]] ref_type ref() const {
+    ref_type made = table_;
+    made.accesses = core().arrays.front().accesses.lock();
+    return made;
+  }
+  [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }
+  /// @}
+
+ private:
+  void end() noexcept {
+    if (core_ != nullptr) detail::end_cache(*core_);
+    core_ = nullptr;
+  }
+
+  Policy policy_;
+  ref_type table_;  // without the record of accesses, so that its end shows
+  std::unique_ptr<detail::row_cache> core_;
+};
+
+}  // namespace ferry

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/rows/clone.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <string>
+#include <utility>
+
+namespace ferry {
+
+/// copy from a cached table: all changes are written to host memory first. Arguments and errors are those of
+/// copy. Of 8-bit rows the records are copied.
+template <class Exec, class Table, class Policy, class Directory, class To, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const cached_table<Table, Policy, Directory>& from, To&& to, Policies... policies) {
+  return detail::run_on_table(exec, "copy", from.core(), false,
+                              [&] { return copy(exec, detail::read_only(from.whole()), to, policies...); });
+}
+
+/// copy to a cached table: the cached rows are read again afterwards. Arguments and errors are those of copy.
+template <class Exec, class From, class Table, class Policy, class Directory, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const From& from, cached_table<Table, Policy, Directory>& to, Policies... policies) {
+  return detail::run_on_table(exec, "copy", to.core(), true,
+                              [&] { return copy(exec, from, to.whole(), policies...); });
+}
+
+/// clone of the table behind a cache, in the memory space of that table or in Space.
+/// @{
+template <class Exec, class Table, class Policy, class Directory>
+[[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
+    const Exec& exec, const cached_table<Table, Policy, Directory>& table, std::string label = {}) {
+  return detail::run_on_table(exec, "clone", table.core(), false, [&] {
+    return clone<typename Table::memory_space>(exec, table.whole(), std::move(label));
+  });
+}
+template <MemorySpace Space, class Exec, class Table, class Policy, class Directory>
+[[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
+    const Exec& exec, const cached_table<Table, Policy, Directory>& table, std::string label = {}) {
+  return detail::run_on_table(exec, "clone", table.core(), false,
+                              [&] { return clone<Space>(exec, table.whole(), std::move(label)); });
+}
+/// @}
+
+}  // namespace ferry

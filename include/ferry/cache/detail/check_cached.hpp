@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// The checks common to verbs on cached tables, after those of the verb itself.
+template <class Exec, class Chosen>
+consteval void require_cached_verb() {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  static_assert(
+      may_dereference<Exec, device_space>(),
+      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+  static_assert(
+      path_policy::chosen_at_run_time || in_batch_order<path_policy>,
+      "ferry: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone.");
+}
+
+/// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read
+/// again afterwards. Returns the verb's result; later verbs of any instance come after all of it.
+template <class Exec, class Run>
+auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool writes, const Run& run) {
+  require_cached_verb<Exec, chosen_policies<>>();
+  const cache_use in(cache, verb);
+  {
+    launch_context<Exec> of(exec, verb);
+    of.refuse_capture(
+        "but this verb works on the table behind a cached_table, whose cached rows a graph "
+        "would not see; do it before the capture");
+    flush_rows(of, cache);
+    of.finish().detach();
+  }
+  const auto reload = [&] {
+    if (!writes) return;
+    launch_context<Exec> of(exec, verb);
+    reload_rows(of, cache);
+    of.finish().detach();
+  };
+  try {
+    if constexpr (std::is_void_v<decltype(run())>) {
+      run();
+      reload();
+    } else {
+      auto done = run();
+      reload();
+      return done;
+    }
+  } catch (...) {
+    reload();  // a verb that a device error ended may have written
+    throw;
+  }
+}
+
+}  // namespace ferry::detail

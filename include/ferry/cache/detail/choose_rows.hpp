@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// Chooses the rows of a cache with a dense directory: those with the highest scores, smaller row numbers
+/// first. The score of a row is twice its count, plus one if it is cached; rows of score 0 are not chosen.
+/// The result depends on counts and cached rows alone, not on the order of threads.
+namespace ferry::kernels {
+
+/// Numbers that the kernels pass on, in slot_book::choice.
+struct choice {
+  std::uint64_t prefix;     ///< leading bits of the least score to be chosen; in the end that score
+  std::uint64_t remaining;  ///< slots left for rows whose score begins with the prefix; in the end equals it
+  std::uint64_t all;        ///< 1: there are slots for all rows with a score
+  std::uint64_t above;      ///< rows to load with a higher score
+  std::uint64_t equal;      ///< rows to load with that score
+};
+
+/// Scores have 33 bits: three digits of 11.
+struct score_digits {
+  static constexpr int bits = 11, count = 3;
+
+  KOKKOS_FORCEINLINE_FUNCTION static int shift(int digit) { return (count - 1 - digit) * bits; }
+};
+
+struct row_scores {
+  dense_directory directory;
+  const std::uint32_t* counts;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::uint64_t of(std::int64_t row) const {
+    return std::uint64_t{counts[row]} * 2 + (directory.find(row) >= 0 ? 1 : 0);
+  }
+};
+
+/// Adds rows to the histogram of one digit of their scores. A thread takes rows at equal distances and adds
+/// runs of equal digits at once. The copies of the histogram spread the additions.
+struct tally_scores {
+  static constexpr std::int64_t each = 16;
+
+  row_scores scores;
+  const choice* so_far;
+  std::uint32_t* histogram;
+  std::int64_t rows;
+  std::int64_t threads;
+  int digit;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    constexpr std::int64_t bins = detail::cache_memory::bins;
+    std::uint32_t* mine = histogram + thread % detail::cache_memory::copies * bins;
+    const int shift = score_digits::shift(digit);
+    std::uint64_t last = 0;
+    std::uint32_t run = 0;
+    for (std::int64_t row = thread; row < rows; row += threads) {
+      const std::uint64_t score = scores.of(row);
+      if (score == 0 || score >> (shift + score_digits::bits) != so_far->prefix) continue;
+      const std::uint64_t bin = score >> shift & (bins - 1);
+      if (bin != last && run != 0) {
+        Kokkos::atomic_add(mine + last, run);
+        run = 0;
+      }
+      last = bin;
+      ++run;
+    }
+    if (run != 0) Kokkos::atomic_add(mine + last, run);
+  }
+};
+
+/// Adds the copies of a bin and clears the others; one thread per bin.
+struct add_copies {
+  std::uint32_t* histogram;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t bin) const {
+    std::uint32_t sum = 0;
+    for (std::int64_t c = 0; c < detail::cache_memory::copies; ++c) {
+      std::uint32_t& one = histogram[c * detail::cache_memory::bins + bin];
+      sum += one;
+      one = 0;
+    }
+    histogram[bin] = sum;
+  }
+};
+
+/// Finds the digit of the least score to be chosen. One thread.
+struct pick_digit {
+  std::uint32_t* histogram;
+  choice* result;
+  std::uint64_t slots;
+  int digit;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    choice now = digit == 0 ? choice{0, slots, 0, 0, 0} : *result;
+    std::int64_t bin = detail::cache_memory::bins - 1;
+    std::uint64_t above = 0;
+    for (; bin >= 0 && above + histogram[bin] < now.remaining; --bin) above += histogram[bin];
+    if (bin < 0) {
+      now.all = 1;  // only the first digit can have fewer rows than slots remain
+      bin = 0;
+      above = 0;
+    }
+    now.prefix = now.prefix << score_digits::bits | static_cast<std::uint64_t>(bin);
+    now.remaining -= above;
+    *result = now;
+  }
+};
+
+struct clear_choice {
+  choice* result;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *result = {0, 0, 0, 0, 0}; }
+};
+struct clear_bins {
+  std::uint32_t* histogram;
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { histogram[i] = 0; }
+};
+
+/// The slots get the rows that they hold; the next kernel empties those whose rows leave.
+struct keep_rows {
+  const std::int64_t* held;
+  std::int64_t* wanted;
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const { wanted[slot] = held[slot]; }
+};
+
+/// A scan over the rows: lists those to load, and empties the slots of those that leave. Rows of the least
+/// score either are all cached or none is, because the score says so.
+struct list_rows {
+  struct sums {
+    std::int64_t above, equal;
+  };
+  using value_type = sums;
+
+  row_scores scores;
+  choice* result;
+  std::int64_t* wanted;
+  std::int64_t* entering;
+  std::int64_t slots;
+  std::int64_t rows;
+
+  KOKKOS_FUNCTION static void init(sums& value) { value = {0, 0}; }
+  KOKKOS_FUNCTION static void join(sums& value, const sums& other) {
+    value.above += other.above;
+    value.equal += other.equal;
+  }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t row, sums& value, bool last_pass) const {
+    const std::uint64_t score = scores.of(row);
+    const bool all = result->all != 0;
+    const std::uint64_t least = result->prefix;
+    const bool above = score != 0 && (all || score > least);
+    const bool equal = !all && score == least && score != 0;
+    const bool chosen = above || (equal && static_cast<std::uint64_t>(value.equal) < result->remaining);
+    if ((score & 1) != 0) {
+      if (last_pass && !chosen) wanted[scores.directory.find(row)] = 0;
+    } else if (last_pass && chosen) {
+      entering[above ? value.above : slots - 1 - value.equal] = row + 1;
+    }
+    if (above && (score & 1) == 0) ++value.above;
+    if (equal) ++value.equal;
+    if (last_pass && row == rows - 1) {
+      result->above = static_cast<std::uint64_t>(value.above);
+      const auto found = static_cast<std::uint64_t>(value.equal);
+      const bool any = !all && (least & 1) == 0;
+      result->equal = !any ? 0 : found < result->remaining ? found : result->remaining;
+    }
+  }
+};
+
+/// A scan over the slots: the empty ones get the rows to load, in order.
+struct fill_slots {
+  using value_type = std::int64_t;
+
+  const choice* result;
+  const std::int64_t* entering;
+  std::int64_t* wanted;
+  std::int64_t slots;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t slot, std::int64_t& empty, bool last_pass) const {
+    // Slots that get a row in the last pass were empty in the first, which counts them.
+    if (wanted[slot] != 0) return;
+    if (last_pass) {
+      const auto above = static_cast<std::int64_t>(result->above);
+      const auto equal = static_cast<std::int64_t>(result->equal);
+      if (empty < above)
+        wanted[slot] = entering[empty];
+      else if (empty < above + equal)
+        wanted[slot] = entering[slots - 1 - (empty - above)];
+    }
+    ++empty;
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Sets `wanted`: the row that each slot of a dense directory is to hold.
+template <class Exec>
+void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
+  const Exec& exec = of.exec();
+  const cache_memory& memory = cache.memory;
+  const slot_book& book = memory.book;
+  const std::int64_t slots = memory.slots, rows = cache.rows;
+  const std::string& label = of.label("cached", "choose");
+  const kernels::row_scores scores{{book.directory}, cache.counts.data()};
+  static_assert(sizeof(kernels::choice) <= 8 * sizeof(std::uint64_t));
+  auto* result = reinterpret_cast<kernels::choice*>(book.choice);
+  const std::int64_t threads = (rows + kernels::tally_scores::each - 1) / kernels::tally_scores::each;
+  launch(exec, label, 1, kernels::clear_choice{result});
+  for (int digit = 0; digit < kernels::score_digits::count; ++digit) {
+    launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});
+    launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
+    launch(exec, label, cache_memory::bins, kernels::add_copies{book.histogram});
+    launch(exec, label, 1,
+           kernels::pick_digit{book.histogram, result, static_cast<std::uint64_t>(slots), digit});
+  }
+  launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
+  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  Kokkos::parallel_scan(label, range(exec, 0, rows),
+                        kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
+  Kokkos::parallel_scan(label, range(exec, 0, slots),
+                        kernels::fill_slots{result, book.entering, book.wanted, slots});
+}
+
+}  // namespace ferry::detail

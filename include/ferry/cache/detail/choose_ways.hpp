@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+
+namespace ferry::kernels {
+
+/// Chooses the rows of one set: the 32 with the highest scores among those that meet in it, as choose_rows
+/// scores them, smaller row numbers first. Rows that stay keep their slots, the others get the free slots in
+/// order.
+///
+/// One thread per set. Neighbouring threads read the counts of neighbouring rows.
+struct choose_ways {
+  static constexpr int ways = set_directory::ways;
+
+  set_directory directory;
+  const std::uint32_t* counts;
+  std::int64_t* wanted;
+  std::int64_t rows;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t set) const {
+    const std::int64_t sets = directory.sets.divisor();
+    const std::uint32_t* tags = directory.tags + set * ways;
+    std::uint64_t score[ways];  // in descending order
+    std::uint32_t tag[ways];
+    int found = 0;
+    for (std::int64_t row = set; row < rows; row += sets) {
+      const auto own = static_cast<std::uint32_t>(row / sets + 1);
+      std::uint64_t value = std::uint64_t{counts[row]} * 2;
+      if (found == ways && value + 1 <= score[ways - 1]) continue;
+      for (int w = 0; w < ways; ++w)
+        if (tags[w] == own) ++value;
+      if (value == 0 || (found == ways && value <= score[ways - 1])) continue;
+      int at = found < ways ? found++ : ways - 1;
+      for (; at > 0 && score[at - 1] < value; --at) {
+        score[at] = score[at - 1];
+        tag[at] = tag[at - 1];
+      }
+      score[at] = value;
+      tag[at] = own;
+    }
+    const auto row_of = [&](std::uint32_t of) { return std::int64_t{of - 1} * sets + set + 1; };
+    std::uint32_t stays = 0;  // one bit per chosen row
+    std::int64_t* mine = wanted + set * ways;
+    for (int w = 0; w < ways; ++w) {
+      mine[w] = 0;
+      for (int f = 0; f < found; ++f)
+        if (tag[f] == tags[w] && tags[w] != 0) {
+          mine[w] = row_of(tag[f]);
+          stays |= std::uint32_t{1} << f;
+        }
+    }
+    int way = 0;
+    for (int f = 0; f < found; ++f) {
+      if ((stays >> f & 1u) != 0) continue;
+      while (mine[way] != 0) ++way;
+      mine[way] = row_of(tag[f]);
+    }
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Sets `wanted`: the row that each slot of a directory of sets is to hold.
+template <class Exec>
+void choose_ways(launch_context<Exec>& of, const row_cache& cache) {
+  const cache_memory& memory = cache.memory;
+  launch(of.exec(), of.label("cached", "choose"), memory.sets,
+         kernels::choose_ways{{memory.book.directory, fast_divisor(memory.sets)},
+                              cache.counts.data(),
+                              memory.book.wanted,
+                              cache.rows});
+}
+
+}  // namespace ferry::detail

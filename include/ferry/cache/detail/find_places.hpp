@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace ferry::kernels {
+
+/// How the place of a row is written down. In a *virtual table*, which begins at the lower one of host memory
+/// and device memory, it is a row of either. In a *code*, it is the row, with the slot + 1 in the bits above.
+struct place_rule {
+  std::int64_t cold_base;
+  std::int64_t hot_base;
+  std::int64_t slot_step;
+  bool with_row;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t of(std::int64_t row, std::int64_t slot) const {
+    return slot < 0 ? cold_base + row : hot_base + slot * slot_step + (with_row ? row : 0);
+  }
+};
+
+/// Positions of a batch, of which one in `every` is counted, a power of two.
+template <class Source>
+struct counted_positions {
+  Source source;
+  std::int64_t every;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t i) const { return source.row(i, true); }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t positions(std::int64_t) { return 1; }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t uses(std::int64_t i) const {
+    return (i & (every - 1)) == 0 ? every : 0;
+  }
+};
+
+/// The segments of a plan: its rows with the number of positions of each.
+struct counted_segments {
+  const std::int64_t* unique_rows;
+  const std::int64_t* segment_begin;
+  const std::int64_t* unique_count;
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t i) const {
+    return i < *unique_count ? unique_rows[i] : -1;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t positions(std::int64_t i) const {
+    return segment_begin[i + 1] - segment_begin[i];
+  }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t uses(std::int64_t i) const { return positions(i); }
+};
+
+/// Looks every item's row up in the directory and writes its place, -1 where it has no row. Counts the uses
+/// of rows, and hits and misses. A verb that writes marks the slots.
+///
+/// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items. The
+/// counters are sums of integers: their values don't depend on the order of the threads.
+template <class Source, class Directory>
+struct find_places {
+  static constexpr std::int64_t each = 4;
+
+  Source source;
+  Directory directory;
+  place_rule rule;
+  std::int64_t* places;
+  std::int64_t items;
+  std::int64_t threads;
+  std::uint32_t* counts;  ///< null: uses are not counted
+  std::uint8_t* changed;  ///< null: the verb only reads
+  std::uint64_t* tallies;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    std::uint64_t hits = 0, misses = 0;
+    for (std::int64_t i = thread; i < items; i += threads) {
+      const std::int64_t row = source.row(i);
+      if (row < 0) {
+        places[i] = -1;
+        continue;
+      }
+      const std::int64_t slot = directory.find(row);
+      places[i] = rule.of(row, slot);
+      const auto positions = static_cast<std::uint64_t>(source.positions(i));
+      (slot >= 0 ? hits : misses) += positions;
+      if (slot >= 0 && changed != nullptr) changed[slot] = 1;
+      if (counts == nullptr) continue;
+      if (const auto uses = static_cast<std::uint32_t>(source.uses(i)); uses != 0)
+        Kokkos::atomic_add(counts + row, uses * detail::row_cache::use);
+    }
+    std::uint64_t* mine = tallies + 2 * (thread & (detail::tally_room - 1));
+    if (hits != 0) Kokkos::atomic_add(mine, hits);
+    if (misses != 0) Kokkos::atomic_add(mine + 1, misses);
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// Batches of more positions have a sample of them counted.
+inline constexpr std::int64_t most_counted = std::int64_t{1} << 17;
+
+/// One position in this many is counted.
+inline std::int64_t counting_step(std::int64_t positions) {
+  std::int64_t every = 1;
+  while (positions / every > most_counted) every *= 2;
+  return every;
+}
+
+/// The places of a source's items.
+template <class Exec, class Source>
+void find_places(launch_context<Exec>& of, row_cache& cache, const Source& source, std::int64_t items,
+                 const kernels::place_rule& rule, bool counts, bool writes, std::int64_t* places) {
+  const slot_book& book = cache.memory.book;
+  const std::string& label = of.label("cached", "find");
+  cache.with_directory([&](const auto& directory) {
+    using kernel = kernels::find_places<Source, std::remove_cvref_t<decltype(directory)>>;
+    const std::int64_t threads = (items + kernel::each - 1) / kernel::each;
+    launch(of.exec(), label, threads,
+           kernel{source, directory, rule, places, items, threads, counts ? cache.counts.data() : nullptr,
+                  writes ? book.changed : nullptr, book.tallies});
+  });
+}
+
+/// Codes of rows and slots: see placed_kernel.
+inline kernels::place_rule codes_of_rows(const row_cache& cache) {
+  const std::int64_t slot = std::int64_t{1} << cache.row_bits();
+  return {0, slot, slot, true};
+}
+
+/// The virtual table of an array behind the cache: `table` with its data at the lower one of the two
+/// memories. Its rows are the places of `rule`.
+template <class T, class Space>
+array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& behind,
+                                  kernels::place_rule& rule) {
+  array_ref<T, Space> made = table;
+  const std::uintptr_t base = std::min(behind.cold, behind.hot);
+  const auto rows_from = [&](std::uintptr_t at) {
+    return static_cast<std::int64_t>(at - base) / behind.stride;
+  };
+  rule = {rows_from(behind.cold), rows_from(behind.hot), 1, false};
+  made.data = reinterpret_cast<T*>(base);
+  return made;
+}
+
+}  // namespace ferry::detail

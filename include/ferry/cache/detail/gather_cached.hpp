@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/find_places.hpp>
+#include <ferry/int8/detail/rowwise_int8_rows.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// The place of every position's row in the virtual table, -1 where it has none. Reports bad indices.
+template <class Bounds, class Exec, class Named>
+const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const Named& named,
+                              const kernels::place_rule& rule) {
+  const std::int64_t n = positions_of(named), every = counting_step(n);
+  auto* places = of.template scratch<std::int64_t>(n);
+  if constexpr (is_plan<Named>) {
+    const bool counts = begin_batch(of, cache, named.storage(), false);
+    const kernels::listed_rows rows{named.storage()->row_of};
+    find_places(of, cache, kernels::counted_positions<kernels::listed_rows>{rows, every}, n, rule, counts,
+                false, places);
+  } else {
+    using source = kernels::index_rows<std::remove_const_t<typename Named::value_type>, Bounds>;
+    const source rows{indices_for_kernels(of, named), cache.rows,
+                      Bounds::reports ? of.report() : report_writer{}};
+    const bool counts = begin_batch(of, cache, nullptr, false);
+    find_places(of, cache, kernels::counted_positions<source>{rows, every}, n, rule, counts, false, places);
+  }
+  return places;
+}
+
+/// out[p] = the row of position p: one kernel looks the rows up, another moves those of device memory and
+/// those of host memory alike. Codes: the table has 8-bit rows, which become numbers.
+template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class Named, class Out,
+          class OutSpace>
+ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T, TableSpace>& table,
+                     const Named& named, const array_ref<Out, OutSpace>& out) {
+  const std::int64_t n = positions_of(named);
+  launch_context<Exec> of(exec, "gather");
+  bool is_signed = true;
+  if constexpr (is_plan<Named>) {
+    of.use(named.storage());
+    is_signed = named.storage()->signed_indices;
+  } else {
+    is_signed = std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
+  }
+  if (out.size() != 0) {
+    const std::string& label = of.label("cached");
+    [[maybe_unused]] const auto moving = moves<path::direct>(of, table, out, bytes_of_rows(table, n));
+    require_direct_reach("gather", exec, table);
+    require_direct_reach("gather", exec, out);
+    of.reads_from(table);
+    of.writes_to(out);
+    kernels::place_rule rule{};
+    const auto both = virtual_table(table, cache.arrays.front(), rule);
+    const kernels::listed_rows places{places_of<Bounds>(of, cache, named, rule)};
+    if constexpr (Codes)
+      launch_dequantize(exec, label, both.data, both.row_stride(), out, places);
+    else
+      launch_gather(exec, label, both, out, places, n);
+  }
+  if constexpr (!is_plan<Named>)
+    if (out.width() == 0) look_at_bounds<Bounds>(of, named, table.rows());
+  return of.finish(table, n, is_signed);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/cache/statistics.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The life of a row cache apart from verbs. What has no instance from the caller runs on the default one.
+namespace ferry::detail {
+
+/// The slots for `kept`: row + 1 for each slot, 0 for none.
+inline std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept,
+                                           const cache_memory& memory) {
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
+  if (memory.sets == 0) {
+    for (std::size_t i = 0; i < kept.size() && i < slots.size(); ++i) slots[i] = kept[i] + 1;
+    return slots;
+  }
+  constexpr auto ways = static_cast<std::size_t>(kernels::set_directory::ways);
+  std::vector<unsigned char> used(static_cast<std::size_t>(memory.sets), 0);
+  for (const std::int64_t row : kept) {
+    const auto set = static_cast<std::size_t>(row % memory.sets);
+    if (used[set] < ways) slots[set * ways + used[set]++] = row + 1;
+  }
+  return slots;
+}
+
+/// Clears the book of new memory; then its slots get the rows `kept`, and the arrays' rows are loaded.
+template <class Exec = Kokkos::DefaultExecutionSpace>
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
+  const Exec exec;
+  fill(exec, make_ref(cache.memory.words), std::uint64_t{0});
+  if (kept.empty()) return;
+  const auto slots = slots_for(kept, cache.memory);
+  launch_context<Exec> of(exec, "cached_table");
+  auto* there = of.template pinned<std::int64_t>(cache.memory.slots);
+  std::copy(slots.begin(), slots.end(), there);
+  use_slots(of, cache, true);
+  transfer(exec, "ferry::cached_table", cache.memory.book.wanted, device_space::name, there,
+           pinned_space::name, cache.memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
+  exchange_rows(of, cache);
+  of.finish().wait();
+}
+
+template <class Directory, class T, class Space>
+cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
+  const std::int64_t row_bytes = table.row_stride() * static_cast<std::int64_t>(sizeof(T));
+  const bool none = most == 0 || row_bytes == 0 || table.rows() == 0;  // then few slots, and no directory
+  return {std::string(table.label), table.rows(), none ? 0 : most,
+          !none && Directory::is_dense(table.rows(), most * row_bytes)};
+}
+
+template <class Exec, class Policy>
+void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
+  if constexpr (Policy::counts_rows) {
+    const std::int64_t interval = most == 0 ? 0 : policy.interval();
+    if (interval != 0 && cache.counts.rows() == 0) {
+      tensor<std::uint32_t, device_space> counts(cache.label + "::counts", cache.rows);
+      fill(Exec{}, make_ref(counts), std::uint32_t{0});
+      cache.counts = std::move(counts);
+    }
+    cache.interval = interval;
+  }
+}
+
+/// The cache of a table, with its first rows.
+template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
+std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
+                                      const Policy& policy) {
+  const std::string label(table.label);
+  if (table.accesses == nullptr)
+    throw invalid_argument("ferry::cached_table: " + table.describe() +
+                           " is an empty handle, or no ferry::tensor with a record of its accesses");
+  require_dense_rows("cached_table", table);
+  require_direct_reach("cached_table", Exec{}, table);
+  const std::int64_t most = policy.most_rows(table.rows());
+  const auto kept = policy.rows_from_start(table.rows());
+  auto made = std::make_unique<row_cache>();
+  made->label = label;
+  made->rows = table.rows();
+  made->memory = memory_for<Directory>(table, most);
+  if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
+    throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +
+                           std::to_string(made->memory.slots) + " cached ones");
+  made->arrays.push_back(cached_array::of(table, row_bytes));
+  made->arrays.front().allocate(label, made->memory.slots);
+  count_uses<Exec>(*made, policy, most);
+  if (!table.accesses->put_behind_cache(label))
+    throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
+  try {
+    fill_cache<Exec>(*made, kept);
+  } catch (...) {
+    table.accesses->leave_cache();
+    throw;
+  }
+  table.accesses->hold(row_hold::readable);
+  return made;
+}
+
+template <class Exec>
+ticket flush_cache(const Exec& exec, row_cache& cache) {
+  static_assert(
+      may_dereference<Exec, device_space>(),
+      "ferry: a host execution space can't dereference cached rows in device_space; pass an instance of the device's execution space.");
+  const cache_use in(cache, "flush");
+  launch_context<Exec> of(exec, "flush");
+  of.refuse_capture("but a flush ends what later verbs see as changes; flush before the capture");
+  flush_rows(of, cache);
+  return of.finish();
+}
+
+inline std::size_t cached_slots(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  return static_cast<std::size_t>(cache.memory.slots);
+}
+
+inline std::size_t cache_bytes(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  std::size_t all =
+      cache.memory.words.size() * sizeof(std::uint64_t) + cache.counts.size() * sizeof(std::uint32_t);
+  for (const cached_array& each : cache.arrays) all += each.memory.size();
+  return all;
+}
+
+/// Hits, misses and rows loaded since the memory was made. Blocks.
+template <class Exec = Kokkos::DefaultExecutionSpace>
+std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
+  std::array<std::uint64_t, 2 * tally_room + 1> all{};
+  cache.accesses()->wait_for_all();
+  execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
+  std::array<std::uint64_t, 3> sums{};
+  for (std::size_t i = 0; i < 2 * tally_room; ++i) sums[i % 2] += all[i];
+  sums[2] = all.back();
+  return sums;
+}
+
+template <class Exec = Kokkos::DefaultExecutionSpace>
+cache::statistics read_statistics(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  auto sums = read_tallies<Exec>(cache);
+  for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
+  const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
+  return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2]};
+}
+
+template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
+void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Policy& policy) {
+  const cache_use in(cache, "cached_table");
+  const std::int64_t most = policy.most_rows(cache.rows);
+  const auto kept = policy.rows_from_start(cache.rows);
+  cache_memory memory = memory_for<Directory>(table, most);
+  std::vector<cached_array> arrays;
+  for (const cached_array& each : cache.arrays) {
+    cached_array made;
+    made.cold = each.cold;
+    made.stride = each.stride;
+    made.row_bytes = each.row_bytes;
+    made.accesses = each.accesses;
+    made.allocate(cache.label, memory.slots);
+    arrays.push_back(std::move(made));
+  }
+  count_uses<Exec>(cache, policy, most);
+  {
+    launch_context<Exec> of(Exec{}, "cached_table");
+    flush_rows(of, cache);
+    of.finish().wait();
+  }
+  const auto sums = read_tallies<Exec>(cache);
+  for (std::size_t s = 0; s < sums.size(); ++s) cache.earlier[s] += sums[s];
+  cache.memory = std::move(memory);
+  cache.arrays = std::move(arrays);
+  cache.due = cache.batches;
+  fill_cache<Exec>(cache, kept);
+}
+
+/// The end of a cache: writes what has changed, and waits.
+template <class Exec = Kokkos::DefaultExecutionSpace>
+void end_cache(row_cache& cache) noexcept {
+  try {
+    if (!Kokkos::is_initialized()) {
+      if (cache.changed)
+        std::fprintf(
+            stderr,
+            "ferry: the cached_table of '%s' was destroyed after Kokkos::finalize; changes that were "
+            "not flushed are lost\n",
+            cache.label.c_str());
+    } else {
+      const bool whole = !cache.arrays.front().accesses.expired();
+      if (whole && cache.changed) flush_cache(Exec{}, cache).wait();
+      cache.accesses()->wait_for_all();
+    }
+  } catch (const std::exception& lost) {
+    std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",
+                 cache.label.c_str(), lost.what());
+  }
+  for (const cached_array& each : cache.arrays)
+    if (const auto alive = each.accesses.lock()) alive->leave_cache();
+}
+
+}  // namespace ferry::detail

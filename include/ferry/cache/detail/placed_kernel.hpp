@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/optim/detail/update_row.hpp>
+#include <ferry/optim/detail/update_whole_rows.hpp>
+#include <ferry/rows/detail/apply_rows.hpp>
+#include <ferry/rows/detail/row_weights.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+/// Kernels of writing verbs, on rows in host memory and in slots. They are those of the uncached table; per
+/// row their pointers are moved such that the address of row `row` is that of its slot. Everything else that
+/// depends on the number of the row, as random bits, counters and factors, stays as it is. Hence equal bits.
+namespace ferry::kernels {
+
+/// From a row of an array in host memory to its slot, in bytes.
+struct row_shift {
+  std::int64_t base = 0;    ///< from row 0 to slot 0
+  std::int64_t stride = 0;  ///< 0 for an array that is not cached
+
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t of(std::int64_t row, std::int64_t slot) const {
+    return base + (slot - row) * stride;
+  }
+};
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
+  rows = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(rows) + static_cast<std::uintptr_t>(bytes));
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(nearest_weights<T>& weights, std::int64_t bytes) {
+  shift_rows(weights.data, bytes);
+}
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(stochastic_weights<T>& weights, std::int64_t bytes) {
+  shift_rows(weights.data, bytes);
+}
+template <bool Random>
+KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
+  shift_rows(weights.records, bytes);
+}
+
+/// The shifts of a kernel's arrays.
+template <int Fields, int RowFields>
+struct row_shifts {
+  row_shift table;
+  row_shift state[Fields == 0 ? 1 : Fields];
+  row_shift row_state[RowFields == 0 ? 1 : RowFields];
+};
+
+/// The places of a batch's rows: codes of place_rule, -1 where an item has no row.
+struct coded_places {
+  const std::int64_t* codes;
+  int row_bits;
+
+  struct place {
+    std::int64_t row;
+    std::int64_t slot;  ///< -1: in host memory
+  };
+  KOKKOS_FORCEINLINE_FUNCTION place of(std::int64_t item) const {
+    const std::int64_t code = codes[item];
+    if (code < 0) return {-1, -1};
+    return {code & ((std::int64_t{1} << row_bits) - 1), (code >> row_bits) - 1};
+  }
+};
+
+template <class Operation, class Shifts>
+KOKKOS_FORCEINLINE_FUNCTION void shift_operation(Operation& operation, const Shifts& by, std::int64_t row,
+                                                 std::int64_t slot) {
+  shift_rows(operation.table, by.table.of(row, slot));
+}
+template <class Weights, class State, class Schedule, class Transforms, int Fields, class Shifts>
+KOKKOS_FORCEINLINE_FUNCTION void shift_operation(
+    update_row<Weights, State, Schedule, Transforms, Fields>& operation, const Shifts& by, std::int64_t row,
+    std::int64_t slot) {
+  shift_rows(operation.table, by.table.of(row, slot));
+  for (int f = 0; f < Fields; ++f) shift_rows(operation.state[f], by.state[f].of(row, slot));
+}
+
+template <class Kernel, class Shifts>
+struct placed_kernel;
+
+/// Device mapping: as apply_rows. Host mapping: each thread calls apply_rows item by item.
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation,
+          class Shifts>
+struct placed_kernel<apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>, Shifts> {
+  using kernel_type = apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>;
+  static constexpr unsigned int most_threads = kernel_type::most_threads;
+  static constexpr bool takes_runs = kernel_type::takes_runs;
+
+  kernel_type kernel;
+  coded_places places;
+  Shifts shifts;
+
+  [[nodiscard]] std::int64_t per_item() const { return kernel.per_item(); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const auto at = places.of(kernel.tiles.quotient(i));
+    if (at.row < 0) return;
+    kernel_type here = kernel;
+    if (at.slot >= 0) shift_operation(here.operation, shifts, at.row, at.slot);
+    here(i);
+  }
+
+  void operator()(const detail::host_run& run) const {
+    const std::int64_t all = kernel.source.items(kernel.items);
+    const std::int64_t end = run.end(all);
+    for (std::int64_t item = run.begin(all); item < end; ++item) {
+      const auto at = places.of(item);
+      if (at.row < 0) continue;
+      kernel_type here = kernel;
+      if (at.slot >= 0) shift_operation(here.operation, shifts, at.row, at.slot);
+      here(detail::host_run{item, all});
+    }
+  }
+};
+
+/// A team that has one item: the kernel's loop over its items runs once.
+template <class Member>
+struct one_item_team : Member {
+  std::int64_t item;
+  std::int64_t items;
+
+  KOKKOS_FORCEINLINE_FUNCTION one_item_team(const Member& team, std::int64_t own, std::int64_t all)
+      : Member(team), item(own), items(all) {}
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_size() const { return items; }
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t league_rank() const { return item; }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_rank() { return 0; }
+  KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_size() { return 1; }
+};
+
+/// Mappings as update_whole_rows.
+template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
+          class Schedule, class Transforms, int Fields, int RowFields, class Shifts>
+struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value, Weights, State, Schedule,
+                                       Transforms, Fields, RowFields>,
+                     Shifts> {
+  using kernel_type = update_whole_rows<Compute, Tile, Duplicates, Source, Value, Weights, State, Schedule,
+                                        Transforms, Fields, RowFields>;
+  static constexpr bool takes_teams = true;
+
+  kernel_type kernel;
+  coded_places places;
+  Shifts shifts;
+
+  [[nodiscard]] static std::int64_t per_item() { return 1; }
+  [[nodiscard]] int lanes() const { return kernel.lanes(); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    const auto at = places.of(item);
+    if (at.row >= 0) of(at)(item);
+  }
+
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member& team) const {
+    const std::int64_t teams = team.league_size();
+    const std::int64_t end = kernel.items * (team.league_rank() + 1) / teams;
+    for (std::int64_t item = kernel.items * team.league_rank() / teams + team.team_rank(); item < end;
+         item += team.team_size()) {
+      const auto at = places.of(item);
+      if (at.row >= 0) of(at)(one_item_team<Member>(team, item, kernel.items));
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION kernel_type of(const coded_places::place& at) const {
+    kernel_type here = kernel;
+    if (at.slot < 0) return here;
+    shift_rows(here.table, shifts.table.of(at.row, at.slot));
+    for (int f = 0; f < Fields; ++f) shift_rows(here.state[f], shifts.state[f].of(at.row, at.slot));
+    for (int f = 0; f < RowFields; ++f)
+      shift_rows(here.row_state[f], shifts.row_state[f].of(at.row, at.slot));
+    return here;
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// The shift of an array; none for one that is not behind the cache.
+template <class T, class Space>
+kernels::row_shift shift_of(const row_cache& cache, const array_ref<T, Space>& array) {
+  const std::ptrdiff_t at = cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses);
+  if (at < 0) return {};
+  const cached_array& behind = cache.arrays[static_cast<std::size_t>(at)];
+  return {static_cast<std::int64_t>(behind.hot) - static_cast<std::int64_t>(behind.cold), behind.stride};
+}
+
+/// State arrays of a job with one element per row.
+template <class Job>
+inline constexpr int row_fields_of = 0;
+template <class Job>
+  requires requires { Job::row_fields; }
+inline constexpr int row_fields_of<Job> = Job::row_fields;
+
+/// A job of launch_update, on the places of the batch's rows.
+template <class Job>
+struct placed_job : Job {
+  using shifts_type = kernels::row_shifts<Job::max_fields, row_fields_of<Job>>;
+
+  kernels::coded_places places;
+  shifts_type shifts;
+
+  placed_job(const Job& job, const row_cache& cache, const std::int64_t* codes)
+      : Job(job), places{codes, cache.row_bits()}, shifts{} {
+    shifts.table = shift_of(cache, job.table);
+    if constexpr (requires { Job::row_fields; }) {
+      for (int f = 0; f < job.fields; ++f)
+        shifts.state[f] = shift_of(cache, job.state[static_cast<std::size_t>(f)]);
+      for (int f = 0; f < Job::row_fields; ++f)
+        shifts.row_state[f] = shift_of(cache, job.row_state[static_cast<std::size_t>(f)]);
+    }
+  }
+
+  template <class Exec, class Duplicates, class Tile, int Fields, class Source, class Value, class Space>
+  [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
+                            const array_ref<Value, Space>& values) const {
+    const auto made = Job::template kernel<Exec, Duplicates, Tile, Fields>(source, items, values);
+    return kernels::placed_kernel<std::remove_const_t<decltype(made)>, shifts_type>{made, places, shifts};
+  }
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_directory.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
+#include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::detail {
+
+/// An array with a row per row of the table, and the memory for its cached rows. Slots have the row stride of
+/// the array, and lie a multiple of it apart from the array's rows: base + place * stride addresses both.
+struct cached_array {
+  std::uintptr_t cold = 0;     ///< row 0 in host memory
+  std::uintptr_t hot = 0;      ///< slot 0
+  std::int64_t stride = 0;     ///< bytes from row to row
+  std::int64_t row_bytes = 0;  ///< bytes of a row
+  tensor<std::byte, device_space> memory;
+  std::weak_ptr<access_tracker> accesses;  ///< expired: the array was destroyed
+
+  template <class T, class Space>
+  static cached_array of(const array_ref<T, Space>& array, std::int64_t row_bytes) {
+    cached_array made;
+    made.cold = reinterpret_cast<std::uintptr_t>(array.data);
+    made.stride = array.row_stride() * static_cast<std::int64_t>(sizeof(T));
+    made.row_bytes = row_bytes;
+    made.accesses = array.accesses;
+    return made;
+  }
+
+  void allocate(const std::string& label, std::int64_t slots) {
+    if (stride == 0) return;
+    memory = tensor<std::byte, device_space>(label + "::hot", (slots + 1) * stride);
+    const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+    const auto step = static_cast<std::uintptr_t>(stride);
+    hot = at + (cold % step + step - at % step) % step;
+  }
+};
+
+/// What the kernels that manage the cached rows see of them. Row numbers in `held` and `wanted` are one too
+/// large: 0 is an empty slot.
+struct slot_book {
+  std::uint32_t* directory;
+  std::int64_t* held;        ///< [slots] the row of a slot
+  std::int64_t* wanted;      ///< [slots] the row it is about to get
+  std::uint64_t* tallies;    ///< hits and misses, see tally_room; then the rows loaded
+  std::int64_t* entering;    ///< [slots] rows to load, from the front; equal last ones from the back
+  std::uint32_t* histogram;  ///< see choose_rows
+  std::uint64_t* choice;     ///< see choose_rows
+  std::uint8_t* changed;     ///< [slots] whether a slot is newer than host memory
+};
+
+/// Pairs of counters of hits and misses, so that threads of a device do not all add to one.
+inline constexpr int tally_room = 64;
+
+/// Memory for a number of slots: the book, and the cached rows of every array.
+struct cache_memory {
+  std::int64_t slots = 0;
+  std::int64_t sets = 0;  ///< 0: a dense directory
+  tensor<std::uint64_t, device_space> words;
+  slot_book book{};
+
+  static constexpr std::int64_t copies = 16, bins = 2048;
+
+  cache_memory() = default;
+  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
+      : slots(most), sets(dense ? 0 : sets_for(most)) {
+    if (sets != 0) slots = sets * kernels::set_directory::ways;
+    std::int64_t end = 0;
+    const auto take = [&](std::int64_t count) {
+      const std::int64_t begin = end;
+      end += (count + 15) / 16 * 16;  // lines of 128 bytes
+      return begin;
+    };
+    const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
+    const auto held = take(slots), wanted = take(slots), entering = take(slots);
+    const auto tallies = take(2 * tally_room + 1), histogram = take(copies * bins / 2), choice = take(8);
+    const auto changed = take((slots + 7) / 8);
+    words = tensor<std::uint64_t, device_space>(label + "::directory", end);
+    const auto at = [&](std::int64_t begin) { return words.data() + begin; };
+    book = {reinterpret_cast<std::uint32_t*>(at(directory)),
+            reinterpret_cast<std::int64_t*>(at(held)),
+            reinterpret_cast<std::int64_t*>(at(wanted)),
+            at(tallies),
+            reinterpret_cast<std::int64_t*>(at(entering)),
+            reinterpret_cast<std::uint32_t*>(at(histogram)),
+            at(choice),
+            reinterpret_cast<std::uint8_t*>(at(changed))};
+  }
+
+  /// Enough sets for `most` rows: a number without small factors, so that rows at a regular distance do not
+  /// meet in few sets.
+  static std::int64_t sets_for(std::int64_t most) {
+    std::int64_t count =
+        std::max<std::int64_t>(1, (most + kernels::set_directory::ways - 1) / kernels::set_directory::ways);
+    while (count > 1 && (count % 2 == 0 || count % 3 == 0 || count % 5 == 0 || count % 7 == 0)) {
+      if (count <= 7) return count;
+      ++count;
+    }
+    return count;
+  }
+};
+
+/// The cached rows of a table and of optimizer states, type-erased. Verbs hold `guard` while they enqueue.
+/// All of its device memory has one record of accesses, that of `memory.words`, and every verb writes to it:
+/// verbs on different instances run one after the other.
+struct row_cache {
+  std::mutex guard;
+  std::string label;
+  std::int64_t rows = 0;
+  cache_memory memory;
+  tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
+  std::vector<cached_array> arrays;            ///< of the table, then of states
+  bool changed = false;                        ///< whether slots may be newer than host memory
+  bool captured = false;                       ///< whether a graph may write to slots at any time
+
+  std::int64_t interval = 0;  ///< batches between two exchanges; 0: none
+  std::int64_t batches = 0;   ///< begun so far
+  std::int64_t due = 1;       ///< the exchange comes after this many
+  std::weak_ptr<plan_storage> latest;
+  std::uint64_t refreshes = 0;
+  std::array<std::uint64_t, 3> earlier{};  ///< tallies from before a resize
+
+  /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
+  static constexpr std::uint32_t use = 16;
+
+  [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const { return memory.words.accesses(); }
+
+  /// Bits of a row number, in numbers that have a slot, too.
+  [[nodiscard]] int row_bits() const {
+    return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));
+  }
+
+  /// Calls visit(directory) with the kernels' directory.
+  template <class Visit>
+  void with_directory(const Visit& visit) const {
+    if (memory.sets != 0)
+      visit(kernels::set_directory{memory.book.directory, fast_divisor(memory.sets)});
+    else
+      visit(kernels::dense_directory{memory.book.directory});
+  }
+
+  /// The place of the array in `arrays`, or -1.
+  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t cold, const std::shared_ptr<access_tracker>& of) const {
+    for (std::size_t a = 0; a < arrays.size(); ++a)
+      if (arrays[a].cold == cold && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
+    return -1;
+  }
+
+  /// Whether the verb begins a batch: verbs with one plan, one after the other, are of one batch.
+  [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan) {
+    if (plan == nullptr) {
+      latest.reset();
+      return true;
+    }
+    const auto& own = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
+    if (latest.lock() == own) return false;
+    latest = own;
+    return true;
+  }
+
+  void hold(row_hold how) const noexcept {
+    for (const auto& each : arrays)
+      if (const auto alive = each.accesses.lock()) alive->hold(how);
+  }
+
+  /// Drops the arrays of states that were destroyed.
+  void drop_lost() {
+    const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
+    if (std::none_of(arrays.begin() + 1, arrays.end(), lost)) return;
+    accesses()->wait_for_all();  // their memory may still be in use
+    arrays.erase(std::remove_if(arrays.begin() + 1, arrays.end(), lost), arrays.end());
+  }
+};
+
+/// Sole use of a row cache by a verb that is being enqueued. In its lifetime the arrays behind the cache can
+/// be accessed; before and after, verbs on them are refused where they would miss changes.
+class cache_use {
+ public:
+  /// Throws invalid_argument if the table was destroyed.
+  cache_use(row_cache& of, const char* verb) : lock_(of.guard), cache_(of) {
+    if (of.arrays.front().accesses.expired())
+      throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + of.label +
+                             "' of the cached_table was destroyed");
+    of.drop_lost();
+    of.hold(row_hold::none);
+  }
+  cache_use(const cache_use&) = delete;
+  cache_use& operator=(const cache_use&) = delete;
+  ~cache_use() { cache_.hold(cache_.changed ? row_hold::closed : row_hold::readable); }
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  row_cache& cache_;
+};
+
+/// An array without elements that has a record of accesses, for launch_context.
+inline array_ref<std::byte, device_space> tracked(std::shared_ptr<access_tracker> accesses) {
+  array_ref<std::byte, device_space> made;
+  made.accesses = std::move(accesses);
+  return made;
+}
+
+}  // namespace ferry::detail

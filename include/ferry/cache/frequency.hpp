@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cache_policy.hpp>
+#include <ferry/error.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::cache {
+
+/// Keeps the rows that were used most. Verbs count how often each row is used; with every exchange after a
+/// full interval the counts are halved, so that changes of popularity are followed. Of rows with equal counts
+/// those stay that are there, then smaller row numbers win.
+///
+///   rows     the most rows in device memory
+///   refresh  batches between two exchanges. The first exchanges come after 1, 2, 4, 8, ... batches
+struct frequency {
+  static constexpr std::string_view name = "cache::frequency";  ///< see ferry::CachePolicy
+  static constexpr bool counts_rows = true;                     ///< see ferry::CachePolicy
+
+  count rows;          ///< the most rows in device memory
+  count refresh = 64;  ///< batches between two exchanges
+
+  /// See ferry::CachePolicy.
+  /// @{
+  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const {
+    if (rows.value() < 0)
+      throw invalid_argument("ferry::cache::frequency: rows = " + std::to_string(rows.value()) +
+                             ", must be >= 0");
+    if (refresh.value() < 1)
+      throw invalid_argument("ferry::cache::frequency: refresh = " + std::to_string(refresh.value()) +
+                             ", must be >= 1");
+    return std::min(rows.value(), all);
+  }
+  [[nodiscard]] std::int64_t interval() const { return refresh.value(); }
+  [[nodiscard]] static std::vector<std::int64_t> rows_from_start(std::int64_t) { return {}; }
+  [[nodiscard]] frequency resized(std::int64_t most) const { return {most, refresh}; }
+  /// @}
+};
+static_assert(CachePolicy<frequency>);
+
+}  // namespace ferry::cache

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace ferry::cache {
+
+/// What a cached_table did so far. Positions are elements of index arrays: a row named three times counts
+/// three times.
+struct statistics {
+  std::uint64_t hits = 0;         ///< positions whose row was in device memory
+  std::uint64_t misses = 0;       ///< positions whose row was in host memory
+  std::uint64_t bytes_saved = 0;  ///< bytes of the hits' rows, each way that a verb moved them
+  std::uint64_t refreshes = 0;    ///< exchanges of rows
+  std::uint64_t rows_loaded = 0;  ///< rows that exchanges brought into device memory
+
+  /// The share of the hits, 0 before the first position.
+  [[nodiscard]] double hit_rate() const {
+    const auto all = static_cast<double>(hits) + static_cast<double>(misses);
+    return all > 0.0 ? static_cast<double>(hits) / all : 0.0;
+  }
+};
+
+}  // namespace ferry::cache

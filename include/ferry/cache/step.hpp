@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/step_cached.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/make_state.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/step_count.hpp>
+
+namespace ferry {
+
+/// One optimizer step on a cached table. Weights and state of cached rows change in device memory alone;
+/// state in host memory is cached from the first step on, and belongs to the cache as the table does.
+/// Counters of rows (step_count::per_row, catch_up) stay in the state's memory. Arguments, bits and errors
+/// are those of step; on path::direct only.
+template <class Exec, class Rule, class Table, class Policy, class Directory, class StateRule,
+          class StateType, MemorySpace StateSpace, class Indices, class Grads, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
+    optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
+    Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_row_verb<Exec, typename detail::behind_cache<Table>::checked, Indices, Grads, chosen, true,
+                           true>();
+  detail::require_cached_verb<Exec, chosen>();
+  const detail::cache_use in(table.core(), "step");
+  return detail::step_cached<chosen>(exec, table.core(), rule, table.ref(), state,
+                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+}
+
+namespace optim {
+
+/// make_state for the table behind a cache.
+/// @{
+template <MemorySpace Space, class StateType, class Rule, class Table, class Policy, class Directory,
+          class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+                              StepCount policy = {}) {
+  return make_state<Space, StateType>(rule, table.ref(), policy);
+}
+template <MemorySpace Space, class Rule, class Table, class Policy, class Directory,
+          class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+                              StepCount policy = {}) {
+  return make_state<Space, typename detail::default_state<Table>::type>(rule, table, policy);
+}
+template <class Rule, class Table, class Policy, class Directory, class StepCount = step_count::global>
+[[nodiscard]] auto make_state(const Rule& rule, const cached_table<Table, Policy, Directory>& table,
+                              StepCount policy = {}) {
+  return make_state<typename detail::default_state<Table>::space>(rule, table, policy);
+}
+/// @}
+
+}  // namespace optim
+
+}  // namespace ferry

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bags/bags.hpp"
+#include "cache/cache_kit.hpp"
+
+#include <ferry/cache/gather_bags.hpp>
+#include <ferry/cache/step_bags.hpp>
+
+/// Bags of rows of cached tables.
+namespace ferry_test {
+
+namespace {
+
+template <class Pooling, class Directory, class... Policies>
+void random_bags(std::uint64_t salt, Policies... policies) {
+  CAPTURE(salt);
+  constexpr std::size_t rows = 160, width = 12;
+  auto random = generator(salt);
+  const exec_space exec;
+  const ferry::optim::adagrad rule{.lr = 0.1};
+  const auto start = values<float>(random, rows * width);
+  auto table = make<ferry::mapped_space>("table", rows, width, start);
+  auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2}, Directory{});
+  auto state = ferry::optim::make_state(rule, hot);
+  auto other = ferry::optim::make_state(rule, twin);
+  for (int call = 0; call < 12; ++call) {
+    const auto offsets = as_offsets<std::int64_t>(bag_offsets(random, 11, 9));
+    const auto n = static_cast<std::size_t>(offsets.back());
+    const auto which = skewed<std::int64_t>(random, n, rows, 5, 15);
+    const auto plan = ferry::make_plan(exec, which, rows);
+    const std::size_t bags = offsets.size() - 1;
+    auto mine = make<ferry::device_space>("mine", bags, width, std::vector<float>(bags * width, -7.0f));
+    auto its = make<ferry::device_space>("its", bags, width, std::vector<float>(bags * width, -8.0f));
+    auto grads = make<ferry::device_space>("grads", bags, width, values<float>(random, bags * width));
+    const Pooling pooling;
+    if (call % 2 == 0) {
+      ferry::gather_bags(exec, hot, which, offsets, mine, pooling, policies...).wait();
+      ferry::gather_bags(exec, twin, which, offsets, its, pooling, policies...).wait();
+      ferry::step_bags(exec, rule, hot, state, which, offsets, grads, pooling, policies...).wait();
+      ferry::step_bags(exec, rule, twin, other, which, offsets, grads, pooling, policies...).wait();
+    } else {
+      ferry::gather_bags(exec, hot, plan, offsets, mine, pooling).wait();
+      ferry::gather_bags(exec, twin, plan, offsets, its, pooling).wait();
+      ferry::step_bags(exec, rule, hot, state, plan, offsets, grads, pooling).wait();
+      ferry::step_bags(exec, rule, twin, other, plan, offsets, grads, pooling).wait();
+    }
+    REQUIRE(same_bits(take(mine), take(its)));
+    if constexpr (!Pooling::selects) {
+      auto weights = make<ferry::device_space>("weights", values<float>(random, n));
+      ferry::gather_bags(exec, hot, which, offsets, mine, weights, pooling).wait();
+      ferry::gather_bags(exec, twin, which, offsets, its, weights, pooling).wait();
+      ferry::step_bags(exec, rule, hot, state, plan, offsets, grads, weights, pooling).wait();
+      ferry::step_bags(exec, rule, twin, other, plan, offsets, grads, weights, pooling).wait();
+    } else {
+      ferry::tensor<std::int64_t, ferry::device_space> at("at", bags, width), there("there", bags, width);
+      ferry::gather_bags(exec, hot, which, offsets, mine, at, pooling).wait();
+      ferry::gather_bags(exec, twin, which, offsets, its, there, pooling).wait();
+      CHECK(take(at) == take(there));
+    }
+    REQUIRE(same_bits(take(mine), take(its)));
+  }
+  CHECK(hot.statistics().hits > 0);
+  hot.flush(exec).wait();
+  CHECK(same_bits(take(table), take(twin)));
+  CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+}
+
+}  // namespace
+
+TEST_CASE("bags of rows of a cached table", "[cache][bags]") {
+  random_bags<ferry::pooling::sum, ferry::cache::dense>(1);
+  random_bags<ferry::pooling::mean, ferry::cache::sets>(2, ferry::bounds::skip{});
+  random_bags<ferry::pooling::max, ferry::cache::dense>(3);
+}
+
+}  // namespace ferry_test

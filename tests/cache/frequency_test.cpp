@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+
+#include <map>
+#include <tuple>
+
+/// Which rows are cached: against plain loops that count, choose and exchange.
+namespace ferry_test {
+
+namespace {
+
+/// The policy in plain loops. Exchanges come at the begin of a batch, after 1, 2, 4, ... batches up to the
+/// interval; with every exchange after a full interval the counts are halved.
+class model {
+ public:
+  model(std::size_t rows, std::size_t slots, std::int64_t interval, std::size_t sets)
+      : counts_(rows, 0), held_(rows, false), slots_(slots), interval_(interval), sets_(sets) {}
+
+  void batch(const std::vector<std::int64_t>& positions) {
+    if (batches_ >= due_) exchange();
+    ++batches_;
+    for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
+  }
+  [[nodiscard]] std::vector<std::int64_t> rows() const {
+    std::vector<std::int64_t> all;
+    for (std::size_t r = 0; r < held_.size(); ++r)
+      if (held_[r]) all.push_back(static_cast<std::int64_t>(r));
+    return all;
+  }
+  [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
+
+ private:
+  void exchange() {
+    // By descending count, then rows that are there, then row numbers; in sets each of 32.
+    std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
+    for (std::size_t r = 0; r < counts_.size(); ++r)
+      if (counts_[r] != 0 || held_[r])
+        order.emplace_back(-counts_[r], held_[r] ? 0 : 1, static_cast<std::int64_t>(r));
+    std::sort(order.begin(), order.end());
+    std::map<std::size_t, std::size_t> taken;
+    std::vector<bool> next(held_.size(), false);
+    for (const auto& [count, away, row] : order) {
+      const auto r = static_cast<std::size_t>(row);
+      std::size_t& here = taken[sets_ == 0 ? 0 : r % sets_];
+      if (here == (sets_ == 0 ? slots_ : 32)) continue;
+      ++here;
+      next[r] = true;
+    }
+    held_ = next;
+    const std::int64_t gap = std::min(interval_, batches_);
+    if (gap == interval_)
+      for (auto& each : counts_) each /= 2;
+    due_ = batches_ + gap;
+    ++exchanges_;
+  }
+
+  std::vector<std::int64_t> counts_;
+  std::vector<bool> held_;
+  std::size_t slots_;
+  std::int64_t interval_;
+  std::size_t sets_;
+  std::int64_t batches_ = 0, due_ = 1;
+  std::uint64_t exchanges_ = 0;
+};
+
+template <class Directory>
+void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_t salt) {
+  CAPTURE(rows, most, refresh);
+  auto random = generator(salt);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", rows, 4, values<float>(random, rows * 4));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = refresh}, Directory{});
+  model plain(rows, hot.slots(), refresh, static_cast<std::size_t>(hot.core().memory.sets));
+  std::uint64_t hits = 0, positions = 0;
+  for (int batch = 0; batch < 40; ++batch) {
+    CAPTURE(batch);
+    const std::size_t n = 1 + random() % 200;
+    const auto which = skewed<std::int64_t>(random, n, rows, batch < 20 ? 3 : rows / 2, rows / 16 + 1);
+    ferry::tensor<float, ferry::device_space> out("out", n, 4);
+    if (batch % 2 == 0) {
+      ferry::gather(exec, hot, which, out).wait();
+    } else {
+      const auto plan = ferry::make_plan(exec, which, rows);
+      ferry::gather(exec, hot, plan, out).wait();
+      ferry::scatter_add(exec, hot, plan, out).wait();  // of the same batch: neither counted nor exchanged
+    }
+    plain.batch(which);
+    const auto cached = cached_rows(hot);
+    REQUIRE(cached == plain.rows());
+    for (const auto row : which)
+      hits += static_cast<std::uint64_t>(std::binary_search(cached.begin(), cached.end(), row)) *
+              (1 + static_cast<unsigned>(batch % 2));
+    positions += n * (1 + static_cast<unsigned>(batch % 2));
+  }
+  const auto counted = hot.statistics();
+  CHECK(counted.hits == hits);
+  CHECK(counted.misses == positions - hits);
+  CHECK(counted.bytes_saved == hits * 16);
+  CHECK(counted.refreshes == plain.exchanges());
+}
+
+}  // namespace
+
+TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
+  std::uint64_t salt = 100;
+  for (const int refresh : {1, 4, 16}) {
+    follows_model<ferry::cache::dense>(700, 50, refresh, ++salt);
+    follows_model<ferry::cache::dense>(700, 700, refresh, ++salt);  // slots for all rows
+    follows_model<ferry::cache::dense>(5, 1, refresh, ++salt);
+    follows_model<ferry::cache::sets>(700, 50, refresh, ++salt);
+    follows_model<ferry::cache::sets>(2500, 1000, refresh, ++salt);
+    follows_model<ferry::cache::sets>(20, 20, refresh, ++salt);
+  }
+}
+
+TEST_CASE("popularity that drifts is followed", "[cache][frequency]") {
+  auto random = generator(200);
+  const exec_space exec;
+  constexpr std::size_t rows = 4000, hot_rows = 200, n = 1000;
+  auto table = make<ferry::mapped_space>("table", rows, 2, values<float>(random, rows * 2));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = hot_rows, .refresh = 8});
+  ferry::tensor<float, ferry::device_space> out("out", n, 2);
+  const auto rate_after = [&](std::size_t begin) {
+    const auto run = [&] {
+      // Nine of ten positions are of the popular rows.
+      std::vector<std::int64_t> which(n);
+      for (auto& row : which)
+        row = static_cast<std::int64_t>(random() % 10 == 0 ? random() % rows : begin + random() % hot_rows);
+      ferry::gather(exec, hot, which, out).wait();
+    };
+    for (int batch = 0; batch < 40; ++batch) run();
+    const auto before = hot.statistics();
+    for (int batch = 0; batch < 8; ++batch) run();
+    const auto after = hot.statistics();
+    return static_cast<double>(after.hits - before.hits) / (8.0 * n);
+  };
+  CHECK(rate_after(0) > 0.88);
+  CHECK(rate_after(3000) > 0.88);
+  CHECK(rate_after(1500) > 0.88);
+}
+
+TEST_CASE("runs with equal batches cache equal rows", "[cache][frequency]") {
+  const exec_space exec;
+  constexpr std::size_t rows = 3000;
+  const auto run = [&](bool sets) {
+    auto random = generator(300);
+    auto table = make<ferry::mapped_space>("table", rows, 3, values<float>(random, rows * 3));
+    std::vector<std::vector<std::int64_t>> seen;
+    const auto with = [&](auto directory) {
+      ferry::cached_table hot(table, ferry::cache::frequency{.rows = 160, .refresh = 3}, directory);
+      for (int batch = 0; batch < 20; ++batch) {
+        const auto which =
+            skewed<std::uint32_t>(random, 400, rows, static_cast<std::size_t>(batch) * 20, 100);
+        ferry::tensor<float, ferry::device_space> out("out", which.size(), 3);
+        ferry::gather(exec, hot, which, out).wait();
+        ferry::scatter_add(exec, hot, which, out).wait();
+        // With the slots, which are reproducible, too.
+        const auto words = take(hot.core().memory.words);
+        const auto at = reinterpret_cast<const std::uint64_t*>(hot.core().memory.book.held) -
+                        hot.core().memory.words.data();
+        seen.emplace_back(words.begin() + at, words.begin() + at + hot.core().memory.slots);
+      }
+    };
+    if (sets)
+      with(ferry::cache::sets{});
+    else
+      with(ferry::cache::dense{});
+    return seen;
+  };
+  CHECK(run(false) == run(false));
+  CHECK(run(true) == run(true));
+}
+
+TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequency]") {
+  auto random = generator(400);
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", 500, 3, values<float>(random, 1500));
+  ferry::tensor<float, ferry::device_space> out("out", 300, 3);
+  const auto runs = [&](auto& hot, const std::vector<std::int64_t>& expected) {
+    CHECK(cached_rows(hot) == expected);
+    const auto before = hot.statistics().hits;
+    const auto which = indices<std::int32_t>(random, 300, 500);
+    ferry::gather(exec, hot, which, out).wait();
+    ferry::gather(exec, hot, which, out).wait();
+    CHECK(cached_rows(hot) == expected);
+    std::uint64_t hits = 0;
+    for (const auto row : which)
+      hits +=
+          static_cast<std::uint64_t>(std::binary_search(expected.begin(), expected.end(), std::int64_t{row}));
+    CHECK(hot.statistics().hits - before == 2 * hits);
+    CHECK(hot.statistics().refreshes == 0);
+  };
+  {
+    ferry::cached_table hot(table, ferry::cache::fixed{{499, 7, 7, 30}});
+    runs(hot, {7, 30, 499});
+  }
+  {
+    const std::vector<unsigned> list{1, 2, 400};
+    ferry::cached_table hot(table, ferry::cache::fixed{list}, ferry::cache::sets{});
+    runs(hot, {1, 2, 400});
+  }
+  {
+    std::vector<std::int64_t> expected(70);
+    for (std::size_t r = 0; r < expected.size(); ++r) expected[r] = static_cast<std::int64_t>(r);
+    ferry::cached_table hot(table, ferry::cache::first{70}, ferry::cache::sets{});
+    runs(hot, expected);
+    ferry::cached_table other(std::move(hot));
+    runs(other, expected);
+  }
+  CHECK_THROWS_AS(ferry::cached_table(table, ferry::cache::fixed{{500}}), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::cached_table(table, ferry::cache::fixed{{-1}}), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::cached_table(table, ferry::cache::first{-1}), ferry::invalid_argument);
+  CHECK_THROWS_AS((ferry::cached_table(table, ferry::cache::frequency{.rows = -1})), ferry::invalid_argument);
+  CHECK_THROWS_AS((ferry::cached_table(table, ferry::cache::frequency{.rows = 5, .refresh = 0})),
+                  ferry::invalid_argument);
+}
+
+}  // namespace ferry_test

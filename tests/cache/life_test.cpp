@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+/// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
+namespace ferry_test {
+
+namespace {
+
+constexpr std::size_t rows = 140, width = 8;
+const ferry::optim::adam rule{.lr = 0.05};
+
+using table_type = ferry::tensor<float, ferry::mapped_space>;
+
+struct pair_of_tables {
+  exec_space exec;
+  std::mt19937_64 random;
+  table_type table, twin;
+
+  explicit pair_of_tables(std::uint64_t salt) : random(generator(salt)) {
+    const auto start = values<float>(random, rows * width);
+    table = make<ferry::mapped_space>("table", rows, width, start);
+    twin = make<ferry::mapped_space>("table", rows, width, start);
+  }
+  auto batch(std::size_t n) {
+    return make<ferry::device_space>("batch", n, width, values<float>(random, n * width));
+  }
+  /// One batch of training on both.
+  template <class Hot, class State, class Other>
+  void train(Hot& hot, State& state, Other& other) {
+    const auto which = skewed<std::int32_t>(random, 50, rows, 20, 15);
+    const auto plan = ferry::make_plan(exec, which, rows);
+    auto mine = batch(50);
+    auto its = batch(50);
+    ferry::gather(exec, hot, plan, mine).wait();
+    ferry::gather(exec, twin, plan, its).wait();
+    REQUIRE(same_bits(take(mine), take(its)));
+    ferry::step(exec, rule, hot, state, plan, mine).wait();
+    ferry::step(exec, rule, twin, other, plan, its).wait();
+  }
+};
+
+std::string text_of(const std::function<void()>& fails) {
+  try {
+    fails();
+  } catch (const ferry::error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct budget_of_device {
+  explicit budget_of_device(std::size_t more) {
+    ferry::trim<ferry::device_space>();
+    ferry::set_memory_budget<ferry::device_space>(ferry::memory_statistics<ferry::device_space>().current +
+                                                  more);
+  }
+  budget_of_device(const budget_of_device&) = delete;
+  budget_of_device& operator=(const budget_of_device&) = delete;
+  ~budget_of_device() { ferry::set_memory_budget<ferry::device_space>(0); }
+};
+
+}  // namespace
+
+TEST_CASE("bad batches leave cached tables as they are", "[cache][life]") {
+  pair_of_tables of(1);
+  ferry::cached_table hot(of.table, ferry::cache::first{60});
+  auto state = ferry::optim::make_state(rule, hot);
+  auto other = ferry::optim::make_state(rule, of.twin);
+  of.train(hot, state, other);
+  const std::vector<std::int32_t> bad{3, 70, -1, 4, 140}, twice{5, 6, 5, 100, 100};
+  auto mine = of.batch(5);
+  auto its = make<ferry::device_space>("batch", 5, width, take(mine));
+  const auto alike = [&](const auto& verb) {
+    const auto message = text_of([&] { verb(hot, state, mine); });
+    CHECK(message == text_of([&] { verb(of.twin, other, its); }));
+    CHECK(message != "no error");
+  };
+  alike([&](auto& table, auto&, auto& batch) { ferry::gather(of.exec, table, bad, batch).wait(); });
+  CHECK(same_bits(take(mine), take(its)));
+  alike([&](auto& table, auto&, auto& batch) { ferry::scatter(of.exec, table, bad, batch).wait(); });
+  alike([&](auto& table, auto&, auto& batch) {
+    ferry::scatter(of.exec, table, bad, batch, ferry::duplicates::assume_unique{}).wait();
+  });
+  alike([&](auto& table, auto&, auto& batch) {
+    ferry::scatter_add(of.exec, table, twice, batch, ferry::duplicates::reject{}).wait();
+  });
+  alike([&](auto& table, auto& of_table, auto& batch) {
+    ferry::step(of.exec, rule, table, of_table, bad, batch).wait();
+  });
+  alike([&](auto& table, auto&, auto& batch) {
+    ferry::gather(of.exec, table, ferry::make_plan(of.exec, twice, rows + 1), batch).wait();
+  });
+  alike(
+      [&](auto& table, auto&, auto& batch) { ferry::scatter(of.exec, table, std::vector{1}, batch).wait(); });
+  alike([&](auto& table, auto& of_table, auto& batch) {
+    const ferry::optim::adam amsgrad{.lr = 0.1, .amsgrad = true};
+    ferry::step(of.exec, amsgrad, table, of_table, twice, batch).wait();
+  });
+  CHECK(state.steps() == 1);
+  ferry::gather(of.exec, hot, bad, mine, ferry::bounds::clamp{}).wait();
+  ferry::gather(of.exec, of.twin, bad, its, ferry::bounds::clamp{}).wait();
+  CHECK(same_bits(take(mine), take(its)));
+  ferry::scatter(of.exec, hot, bad, mine, ferry::bounds::skip{}, ferry::duplicates::mean{}).wait();
+  ferry::scatter(of.exec, of.twin, bad, its, ferry::bounds::skip{}, ferry::duplicates::mean{}).wait();
+  of.train(hot, state, other);
+  hot.flush(of.exec).wait();
+  CHECK(same_bits(take(of.table), take(of.twin)));
+  CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+}
+
+TEST_CASE("a cached table without memory changes nothing", "[cache][life]") {
+  pair_of_tables of(2);
+  {
+    const budget_of_device none(64);
+    CHECK_THROWS_AS(ferry::cached_table(of.table, ferry::cache::first{50}), ferry::budget_exceeded);
+  }
+  ferry::cached_table hot(of.table, ferry::cache::frequency{.rows = 30, .refresh = 2});
+  auto state = ferry::optim::make_state(rule, hot);
+  auto other = ferry::optim::make_state(rule, of.twin);
+  auto warm = ferry::optim::make_state(rule, of.twin);
+  const auto which = skewed<std::int32_t>(of.random, 50, rows, 20, 15);
+  auto grads = of.batch(50);
+  ferry::gather(of.exec, hot, which, grads).wait();
+  const auto plan = ferry::make_plan(of.exec, which, rows);
+  {
+    const budget_of_device none(0);
+    CHECK_THROWS_AS(ferry::step(of.exec, rule, hot, state, plan, grads), ferry::budget_exceeded);
+    CHECK(state.steps() == 0);
+    const auto slots = hot.slots();
+    CHECK_THROWS_AS(hot.resize(120), ferry::budget_exceeded);
+    CHECK(hot.slots() == slots);
+  }
+  for (int batch = 0; batch < 6; ++batch) of.train(hot, state, other);
+  for (const std::size_t most : {120, 0, 7, 60}) {
+    hot.resize(most);
+    CHECK(hot.slots() >= most);
+    for (int batch = 0; batch < 3; ++batch) of.train(hot, state, other);
+  }
+  CHECK(cached_rows(hot).size() > 20);  // the counts have survived
+  CHECK(hot.statistics().hits > 0);
+  hot.flush(of.exec).wait();
+  CHECK(same_bits(take(of.table), take(of.twin)));
+  CHECK(same_bits(take(state.field(1)), take(other.field(1))));
+}
+
+TEST_CASE("states come and go while a table is cached", "[cache][life]") {
+  pair_of_tables of(3);
+  {
+    ferry::cached_table hot(of.table, ferry::cache::frequency{.rows = 40, .refresh = 1});
+    auto state = ferry::optim::make_state(rule, hot);
+    auto other = ferry::optim::make_state(rule, of.twin);
+    for (int round = 0; round < 3; ++round) {
+      auto brief = ferry::optim::make_state(rule, hot);
+      auto twin = ferry::optim::make_state(rule, of.twin);
+      for (int batch = 0; batch < 3; ++batch) {
+        of.train(hot, state, other);
+        of.train(hot, brief, twin);
+      }
+      auto moved = std::move(brief);
+      of.train(hot, moved, twin);
+      if (round == 1) hot.flush(of.exec).wait();
+      if (round == 1) CHECK(same_bits(take(moved.field(0)), take(twin.field(0))));
+    }
+    auto another = make<ferry::mapped_space>("another", rows, width, values<float>(of.random, rows * width));
+    ferry::cached_table second(another, ferry::cache::first{3});
+    auto grads = of.batch(1);
+    CHECK_THROWS_MATCHES(ferry::step(of.exec, rule, second, state, std::vector{0}, grads),
+                         ferry::invalid_argument,
+                         MessageMatches(ContainsSubstring("would not see this write")));
+    auto ends = std::move(state);
+    of.train(hot, ends, other);
+  }
+  CHECK(same_bits(take(of.table), take(of.twin)));
+}
+
+TEST_CASE("tables and caches end in any order", "[cache][life]") {
+  pair_of_tables of(4);
+  std::optional<ferry::cached_table<table_type, ferry::cache::first>> hot;
+  hot.emplace(of.table, ferry::cache::first{20});
+  auto grads = of.batch(1);
+  ferry::scatter(of.exec, *hot, std::vector{3}, grads).wait();
+  {
+    table_type moved = std::move(of.table);
+    ferry::gather(of.exec, *hot, std::vector{3}, grads).wait();
+    hot->flush(of.exec).wait();
+    CHECK(moved(3, 0) == take(grads)[0]);
+    ferry::scatter(of.exec, *hot, std::vector{4}, grads).wait();
+  }
+  CHECK_THROWS_MATCHES(ferry::gather(of.exec, *hot, std::vector{3}, grads), ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("'table'") && ContainsSubstring("was destroyed")));
+  CHECK_THROWS_AS(hot->flush(of.exec), ferry::invalid_argument);
+  hot.reset();  // nothing to write to
+
+  // Assignment ends the cache that was there.
+  ferry::cached_table first(of.twin, ferry::cache::first{10});
+  auto next = make<ferry::mapped_space>("next", rows, width, values<float>(of.random, rows * width));
+  ferry::scatter(of.exec, first, std::vector{5}, grads).wait();
+  first = ferry::cached_table(next, ferry::cache::first{4});
+  CHECK(of.twin(5, 1) == take(grads)[1]);
+  CHECK(first.label() == "next");
+}
+
+TEST_CASE("threads share a cached table", "[cache][life][threads]") {
+  pair_of_tables of(5);
+  const auto instances = Kokkos::Experimental::partition_space(of.exec, std::vector<int>(2, 1));
+  {
+    ferry::cached_table hot(of.table, ferry::cache::frequency{.rows = 25, .refresh = 1});
+    // Each thread has rows of its own, so the order of the threads changes no bits.
+    std::vector<std::vector<std::int32_t>> which(2);
+    std::vector<table_type> grads;
+    for (std::size_t t = 0; t < 2; ++t) {
+      for (int p = 0; p < 40; ++p)
+        which[t].push_back(static_cast<std::int32_t>(2 * (of.random() % (rows / 2)) + t));
+      grads.push_back(make<ferry::mapped_space>("grads", 40, width, values<float>(of.random, 40 * width)));
+    }
+    const auto work = [&](std::size_t t) {
+      for (int call = 0; call < 30; ++call) {
+        ferry::tensor<float, ferry::device_space> out("out", 40, width);
+        ferry::scatter_add(instances[t], hot, which[t], grads[t]).detach();
+        ferry::gather(instances[t], hot, which[t], out).wait();
+        if (call % 10 == 9) hot.flush(instances[t]).detach();
+      }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    for (int call = 0; call < 30; ++call)
+      for (std::size_t t = 0; t < 2; ++t) ferry::scatter_add(of.exec, of.twin, which[t], grads[t]).wait();
+    CHECK(hot.statistics().hits + hot.statistics().misses == 2 * 2 * 30 * 40);
+  }
+  CHECK(same_bits(take(of.table), take(of.twin)));
+}
+
+}  // namespace ferry_test

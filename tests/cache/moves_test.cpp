@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+
+#include <boost/hana/for_each.hpp>
+#include <boost/hana/tuple.hpp>
+#include <boost/hana/type.hpp>
+
+#include <type_traits>
+
+/// gather, scatter and scatter_add on cached tables of any element type.
+namespace ferry_test {
+
+namespace {
+
+struct triple {
+  float x;
+  std::int32_t a, b;
+};
+
+template <class T>
+std::vector<T> any_values(std::mt19937_64& random, std::size_t count) {
+  if constexpr (std::is_same_v<T, triple>) {
+    std::vector<T> made(count);
+    for (auto& each : made)
+      each = {0.5f * static_cast<float>(random() % 100), static_cast<int>(random() % 9), -3};
+    return made;
+  } else {
+    return values<T>(random, count);
+  }
+}
+
+template <class T, class Space, class Directory>
+void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int refresh, std::uint64_t salt) {
+  CAPTURE(rows, width, cached, refresh);
+  auto random = generator(salt);
+  const exec_space exec;
+  const auto start = any_values<T>(random, rows * width);
+  auto table = make<Space>("table", rows, width, start);
+  auto twin = make<Space>("twin", rows, width, start);
+  {
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+    for (int call = 0; call < 24; ++call) {
+      CAPTURE(call);
+      const std::size_t n = random() % 90;
+      const std::size_t begin = call < 12 ? 0 : rows / 2;
+      const auto which = skewed<std::int32_t>(random, n, rows, begin, rows / 10 + 1);
+      const auto given = any_values<T>(random, n * width);
+      auto batch = make<ferry::device_space>("batch", n, width, given);
+      auto other = make<ferry::device_space>("other", n, width, given);
+      const auto plan = ferry::make_plan(exec, which, rows);
+      switch (random() % 6) {
+        case 0:
+          ferry::gather(exec, hot, which, batch).wait();
+          ferry::gather(exec, twin, which, other).wait();
+          CHECK(same_bits(take(batch), take(other)));
+          break;
+        case 1:
+          ferry::gather(exec, hot, plan, batch).wait();
+          ferry::gather(exec, twin, plan, other).wait();
+          CHECK(same_bits(take(batch), take(other)));
+          break;
+        case 2:
+          ferry::scatter(exec, hot, which, batch).wait();
+          ferry::scatter(exec, twin, which, batch).wait();
+          break;
+        case 3:
+          ferry::scatter(exec, hot, plan, batch, ferry::duplicates::first{}).wait();
+          ferry::scatter(exec, twin, plan, batch, ferry::duplicates::first{}).wait();
+          break;
+        case 4: {
+          const std::size_t few = std::min(n, rows);
+          const auto own = unique_indices<std::uint64_t>(random, few, rows);
+          auto some = make<ferry::device_space>("some", few, width, any_values<T>(random, few * width));
+          ferry::scatter(exec, hot, own, some, ferry::duplicates::assume_unique{}).wait();
+          ferry::scatter(exec, twin, own, some, ferry::duplicates::assume_unique{}).wait();
+          break;
+        }
+        default:
+          if constexpr (ferry::NumberElement<T>) {
+            ferry::scatter_add(exec, hot, which, batch).wait();
+            ferry::scatter_add(exec, twin, which, batch).wait();
+          }
+      }
+      if (call % 7 == 3) {
+        hot.flush(exec).wait();
+        CHECK(same_bits(take(table), take(twin)));
+      }
+    }
+    const auto counted = hot.statistics();
+    if (cached == 0) CHECK(counted.hits == 0);
+    if (cached > 0 && refresh < 8) CHECK(counted.hits > 0);
+  }
+  CHECK(same_bits(take(table), take(twin)));  // the cache wrote its changes when it ended
+}
+
+}  // namespace
+
+TEST_CASE("random verbs on cached tables give the bits of tables without a cache", "[cache][moves]") {
+  namespace hana = boost::hana;
+  constexpr auto elements = hana::tuple_t<float, ferry::half_t, std::int8_t, std::int64_t, triple>;
+  std::uint64_t salt = 0;
+  hana::for_each(elements, [&](auto element) {
+    using T = typename decltype(element)::type;
+    const std::size_t width = 1 + salt * 5 % 37;
+    for (const std::size_t cached : cache_sizes(217)) {
+      random_verbs<T, ferry::mapped_space, ferry::cache::dense>(217, width, cached, 1, ++salt);
+      random_verbs<T, ferry::mapped_space, ferry::cache::sets>(217, width + 3, cached, 3, ++salt);
+    }
+  });
+  for (const std::size_t width : {1, 4, 16, 33, 128})
+    random_verbs<float, ferry::pinned_space, ferry::cache::automatic>(1030, width, 100, 2, ++salt);
+  random_verbs<float, ferry::mapped_space, ferry::cache::dense>(1, 8, 1, 1, ++salt);
+}
+
+}  // namespace ferry_test

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+
+#include <ferry/optim/transforms/row_rates.hpp>
+
+/// Steps on cached tables whose state is cached with the rows.
+namespace ferry_test {
+
+namespace {
+
+template <class State>
+std::vector<std::vector<typename State::value_type>> fields_of(const State& state) {
+  std::vector<std::vector<typename State::value_type>> all;
+  for (int f = 0; f < state.fields(); ++f) all.push_back(take(state.field(f)));
+  for (int f = 0; f < State::row_fields; ++f) all.push_back(take(state.row_field_at(f)));
+  return all;
+}
+
+template <class T, class StateSpace, class Rule, class Directory, class... Policies>
+void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::size_t cached, int refresh,
+                  Directory, std::uint64_t salt, Policies... policies) {
+  CAPTURE(rows, width, cached, refresh, salt);
+  auto random = generator(salt);
+  const exec_space exec;
+  const auto start = values<T>(random, rows * width);
+  auto table = make<ferry::mapped_space>("table", rows, width, start);
+  auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+  {
+    ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+    auto state = ferry::optim::make_state<StateSpace>(rule, hot);
+    auto other = ferry::optim::make_state<StateSpace>(rule, twin);
+    for (int call = 0; call < 16; ++call) {
+      CAPTURE(call);
+      const std::size_t n = random() % 70;
+      const auto which = skewed<std::int64_t>(random, n, rows, call < 8 ? 0 : rows / 2, rows / 8 + 1);
+      auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
+      auto batch = make<ferry::device_space>("batch", n, width, values<T>(random, n * width));
+      auto its = make<ferry::device_space>("its", n, width, values<T>(random, n * width));
+      const auto plan = ferry::make_plan(exec, which, rows);
+      ferry::gather(exec, hot, plan, batch).wait();
+      ferry::gather(exec, twin, plan, its).wait();
+      REQUIRE(same_bits(take(batch), take(its)));
+      if (call % 3 == 2) {
+        ferry::step(exec, rule, hot, state, which, grads, policies...).wait();
+        ferry::step(exec, rule, twin, other, which, grads, policies...).wait();
+      } else {
+        ferry::step(exec, rule, hot, state, plan, grads, policies...).wait();
+        ferry::step(exec, rule, twin, other, plan, grads, policies...).wait();
+      }
+      if (call % 6 == 4) ferry::scatter(exec, hot, plan, batch).wait();
+      if (call % 6 == 4) ferry::scatter(exec, twin, plan, batch).wait();
+    }
+    CHECK(state.steps() == 16);
+    hot.flush(exec).wait();
+    CHECK(same_bits(take(table), take(twin)));
+    const auto mine = fields_of(state), its = fields_of(other);
+    REQUIRE(mine.size() == its.size());
+    for (std::size_t f = 0; f < mine.size(); ++f) CHECK(same_bits(mine[f], its[f]));
+    if (state.row_steps().rows() != 0) CHECK(same_bits(take(state.row_steps()), take(other.row_steps())));
+  }
+  CHECK(same_bits(take(table), take(twin)));
+}
+
+template <class T, class Rule, class... Policies>
+void all_sizes(const Rule& rule, std::uint64_t salt, Policies... policies) {
+  for (const std::size_t cached : cache_sizes(180)) {
+    random_steps<T, ferry::mapped_space>(rule, 180, 16, cached, 1, ferry::cache::dense{}, ++salt,
+                                         policies...);
+    random_steps<T, ferry::mapped_space>(rule, 180, 7, cached, 3, ferry::cache::sets{}, ++salt, policies...);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("sgd with momentum on cached tables", "[cache][step]") {
+  all_sizes<float>(ferry::optim::sgd{.lr = 0.1, .momentum = 0.9}, 1000);
+  all_sizes<ferry::half_t>(ferry::optim::sgd{.lr = 0.1}, 1100, ferry::rounding::stochastic{});
+}
+
+TEST_CASE("adam on cached tables", "[cache][step]") {
+  all_sizes<float>(ferry::optim::adam{.lr = 0.05, .weight_decay = 0.01}, 2000);
+  all_sizes<float>(ferry::optim::adam{.lr = 0.05}, 2100, ferry::step_count::per_row{});
+  all_sizes<float>(ferry::optim::adam{.lr = 0.05}, 2200, ferry::step_count::catch_up{});
+}
+
+TEST_CASE("rowwise_adagrad and adagrad on cached tables", "[cache][step]") {
+  all_sizes<float>(ferry::optim::rowwise_adagrad{.lr = 0.1}, 3000);
+  all_sizes<double>(ferry::optim::adagrad{.lr = 0.1}, 3100);
+}
+
+TEST_CASE("state in device memory is not cached", "[cache][step]") {
+  random_steps<float, ferry::device_space>(ferry::optim::adam{.lr = 0.05}, 90, 12, 20, 2,
+                                           ferry::cache::automatic{}, 4000);
+}
+
+TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]") {
+  auto random = generator(4100);
+  const std::size_t rows = 180;
+  auto rates = make<ferry::device_space>("rates", values<float>(random, rows));
+  const auto rule = ferry::optim::chain(ferry::optim::adagrad{.lr = 0.1}, ferry::optim::row_rates(rates));
+  random_steps<float, ferry::mapped_space>(rule, rows, 16, 30, 1, ferry::cache::dense{}, 4200);
+}
+
+}  // namespace ferry_test
