@@ -41,11 +41,12 @@ OPEN_TO = {
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
+    "distributed": {"tensor", "runtime", "plan", "rows", "optim"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }
-SUBFOLDERS = {"detail", "rules", "transforms"}
+SUBFOLDERS = {"detail", "rules", "shardings", "transforms"}
 
 ALLOWED = {}
 for layer in LAYERS:
@@ -54,6 +55,7 @@ for layer in LAYERS:
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
+UMBRELLAS = {"ferry.hpp", "distributed.hpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110
@@ -86,7 +88,7 @@ def area_of(path, root):
         return inside[0]
     if inside[0] in PLAIN:
         return None
-    return "umbrella" if inside[0] == "ferry.hpp" else inside[0]
+    return "umbrella" if inside[0] in UMBRELLAS else inside[0]
 
 
 def target_of(path, quote, name, root):
