@@ -21,6 +21,13 @@
 namespace ferry_test {
 
 using host = ferry::mapped_space;
+
+/// Kokkos::Threads serves the thread that initialised Kokkos only; the ranks then use Kokkos::Serial.
+#ifdef KOKKOS_ENABLE_THREADS
+using exec_space = Kokkos::Serial;
+#else
+using exec_space = Kokkos::DefaultExecutionSpace;
+#endif
 constexpr std::size_t width = 6;
 
 inline ferry::communicator group_of(int ranks,

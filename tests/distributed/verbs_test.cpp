@@ -7,8 +7,6 @@ using namespace ferry_test;
 
 namespace {
 
-using exec_space = Kokkos::DefaultExecutionSpace;
-
 /// A verb that writes, on a sharded table by several ranks and on an ordinary table by one batch.
 template <class T, class Verb>
 void compare(const Verb& verb, bool repeats = true) {
