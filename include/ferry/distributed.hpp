@@ -7,6 +7,7 @@
 
 #include <ferry/ferry.hpp>
 
+#include <ferry/distributed/all_reduce.hpp>
 #include <ferry/distributed/catch_up.hpp>
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/communicator.hpp>

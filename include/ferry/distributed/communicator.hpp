@@ -8,10 +8,12 @@
 
 #include <chrono>
 #include <concepts>
-#include <cstdint>
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ferry {
 
@@ -94,6 +96,22 @@ class communicator {
   /// Waits until all ranks have called it. Collective; see the class for errors. Does nothing for a thread
   /// that acts for the group as a whole.
   void barrier() const;
+
+  /// The values that the ranks pass, by rank; of a small trivially copyable type. Collective; see the class
+  /// for errors. A thread that acts for the group as a whole gets its value once.
+  template <class T>
+  [[nodiscard]] std::vector<T> all_gather(const T& mine) const {
+    static_assert(
+        std::is_trivially_copyable_v<T>,
+        "ferry: communicator::all_gather sends the bytes of a value, so it must be trivially copyable.");
+    const int here = rank();
+    if (here < 0) return {mine};
+    std::vector<T> all(static_cast<std::size_t>(size()), mine);
+    detail::call_note note("all_gather of");
+    group_->all_gather(here, note.add_number(sizeof(T)).add(" bytes"),
+                       std::as_bytes(std::span<const T>(&mine, 1)), reinterpret_cast<std::byte*>(all.data()));
+    return all;
+  }
 
   /// Whether both are handles of the same group.
   friend bool operator==(const communicator& a, const communicator& b) { return a.group_ == b.group_; }
