@@ -12,6 +12,7 @@
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/copy.hpp>
+#include <ferry/distributed/copy_state.hpp>
 #include <ferry/distributed/gather.hpp>
 #include <ferry/distributed/init.hpp>
 #include <ferry/distributed/make_plan.hpp>

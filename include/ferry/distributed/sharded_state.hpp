@@ -34,7 +34,9 @@ class sharded_state {
         rows_(static_cast<std::int64_t>(table.rows())),
         width_(static_cast<std::int64_t>(table.width())),
         spread_(detail::digest_of(table.sharding())),
-        shards_(static_cast<std::size_t>(table.comm().group()->local_count())) {}
+        shards_(static_cast<std::size_t>(table.comm().group()->local_count())) {
+    for (int r = 0; r < comm_.size(); ++r) shard_rows_.push_back(table.rows_of(r));
+  }
 
   /// The state of the shard of a rank, which this object must hold. Throws invalid_argument where it does
   /// not.
@@ -56,6 +58,15 @@ class sharded_state {
     const auto [first, last] = acting();
     for (int r = first; r < last; ++r) shard(r).set_seed(seed);
   }
+  /// @}
+
+  /// Rows of the whole table, number of ranks, rows of the shard of a rank, and the rank that the calling
+  /// thread acts for; for the verbs.
+  /// @{
+  [[nodiscard]] std::int64_t rows() const { return rows_; }
+  [[nodiscard]] int ranks() const { return comm_.size(); }
+  [[nodiscard]] std::int64_t rows_of(int of) const { return shard_rows_.at(static_cast<std::size_t>(of)); }
+  [[nodiscard]] int acting_rank() const { return comm_.rank(); }
   /// @}
 
   /// Sets the state of a shard, with the rows of the whole table that it has; for make_state.
@@ -93,6 +104,7 @@ class sharded_state {
   std::int64_t rows_;
   std::int64_t width_;
   std::uint64_t spread_;
+  std::vector<std::int64_t> shard_rows_;
   std::vector<std::optional<shard_type>> shards_;
 };
 
