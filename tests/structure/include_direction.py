@@ -42,11 +42,12 @@ OPEN_TO = {
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
     "cache": {"memory", "tensor", "runtime", "plan", "rows", "int8", "optim", "bags"},
+    "distributed": {"tensor", "runtime", "plan", "rows", "optim"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }
-SUBFOLDERS = {"detail", "rules", "transforms"}
+SUBFOLDERS = {"detail", "rules", "shardings", "transforms"}
 
 ALLOWED = {}
 for layer in LAYERS:
@@ -55,6 +56,7 @@ for layer in LAYERS:
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
+UMBRELLAS = {"ferry.hpp", "distributed.hpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110
@@ -87,7 +89,7 @@ def area_of(path, root):
         return inside[0]
     if inside[0] in PLAIN:
         return None
-    return "umbrella" if inside[0] == "ferry.hpp" else inside[0]
+    return "umbrella" if inside[0] in UMBRELLAS else inside[0]
 
 
 def target_of(path, quote, name, root):

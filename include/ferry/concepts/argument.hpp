@@ -31,5 +31,9 @@ inline constexpr bool is_state = false;
 template <class T>
 inline constexpr bool is_records = false;
 
+/// Whether T is a table whose rows are spread over ranks.
+template <class T>
+inline constexpr bool is_sharded = false;
+
 }  // namespace detail
 }  // namespace ferry

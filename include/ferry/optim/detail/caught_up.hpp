@@ -65,7 +65,8 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
   bool packable = in_packets<4>(table, out);
   for (int f = 0; f < Fields; ++f) packable = packable && in_packets<4>(state.field_ref(f));
   // The last step did not name a row with missed steps, so its random bits for that row are unused.
-  const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step)};
+  const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step),
+                                            state.clock()->rows};
   const auto to = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
   const auto with_tile = [&]<class Tile>(Tile) {
     const std::int64_t tiles = Tile::host ? 1 : table.width() / Tile::elements;

@@ -5,6 +5,7 @@
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -22,6 +23,7 @@ struct step_counters {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
   std::uint64_t seed = 0;
+  kernels::global_rows rows{};  ///< of the part of a table that the state is for
   /// Empty if rows do not count; else one number per row: its steps, or the last step applied to it.
   tensor<std::uint32_t, Space> row_steps;
   /// The step_count policy that row_steps follow.

@@ -226,7 +226,7 @@ struct update_job {
 
  private:
   [[nodiscard]] auto weights_of_table() const {
-    const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step)};
+    const kernels::step_randomness randomness{clock->seed, static_cast<std::uint64_t>(step), clock->rows};
     if constexpr (is_8_bit)
       return kernels::rowwise_int8_weights<Rounding::is_random>{table.data, table.row_stride(), randomness};
     else

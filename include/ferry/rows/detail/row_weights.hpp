@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/detail/random.hpp>
@@ -54,15 +55,16 @@ struct nearest_weights {
 };
 
 /// The random bits of a table's elements in one step. Four neighbouring columns share a block of the
-/// generator.
+/// generator. A part of a table draws those of its rows in the whole table.
 struct step_randomness {
   std::uint64_t seed;
   std::uint64_t step;
+  global_rows rows{};
 
   static constexpr int columns = 4;
 
   KOKKOS_FORCEINLINE_FUNCTION random::philox_block of(std::int64_t row, std::int64_t block) const {
-    const auto r = static_cast<std::uint64_t>(row);
+    const auto r = static_cast<std::uint64_t>(rows(row));
     return random::philox({{static_cast<std::uint32_t>(r), static_cast<std::uint32_t>(r >> 32),
                             static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(step)}},
                           seed ^ (step >> 32 << 32));

@@ -100,9 +100,10 @@ template <class T>
 inline constexpr bool is_table_argument = AnArray<T> || is_codes<T>;
 
 /// The flaws of whole argument lists. A missing execution space is a flaw only where the rest of the list
-/// fits the verb.
+/// fits the verb. Verbs on sharded tables have checks of their own.
 template <class... A>
 consteval flaw flaw_of_gather() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if constexpr (ExecutionSpace<first>) {
@@ -120,6 +121,7 @@ consteval flaw flaw_of_gather() {
 
 template <class... A>
 consteval flaw flaw_of_new_gather() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if constexpr (ExecutionSpace<first>) {
@@ -134,6 +136,7 @@ consteval flaw flaw_of_new_gather() {
 
 template <class... A>
 consteval flaw flaw_of_step() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   using third = at_t<2, A...>;
@@ -151,6 +154,7 @@ consteval flaw flaw_of_step() {
 
 template <class... A>
 consteval flaw flaw_of_copy() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if constexpr (ExecutionSpace<first>) {
@@ -164,6 +168,7 @@ consteval flaw flaw_of_copy() {
 
 template <class... A>
 consteval flaw flaw_of_make_plan() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if constexpr (ExecutionSpace<first>) {
@@ -196,6 +201,7 @@ consteval flaw flaw_of_conversion() {
 
 template <class... A>
 consteval flaw flaw_of_catch_up() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if (!ExecutionSpace<first> && sizeof...(A) >= 2 &&
@@ -206,6 +212,7 @@ consteval flaw flaw_of_catch_up() {
 
 template <class... A>
 consteval flaw flaw_of_init() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
   using first = at_t<0, A...>;
   using second = at_t<1, A...>;
   if constexpr (ExecutionSpace<first>) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <vector>
+
+namespace ferry {
+
+namespace kernels {
+
+/// sum[i] = the values of all ranks at i, added in the order of the ranks. One thread per element.
+template <class T>
+struct sum_of_ranks {
+  const T* values;  ///< [ranks x count]
+  std::int64_t count;
+  int ranks;
+  T* sum;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    auto all = convert<accumulation_t<T>>(values[i]);
+    for (int r = 1; r < ranks; ++r) all += convert<accumulation_t<T>>(values[r * count + i]);
+    sum[i] = convert<T>(all);
+  }
+};
+
+}  // namespace kernels
+
+/// array = the sum of the ranks' arrays, element by element: ((x0 + x1) + x2) + ... in the order of the
+/// ranks, in the accumulation type (float for 16-bit formats, 64 bits for integers), rounded once. All
+/// ranks get the same bits.
+///
+///   exec   the execution space instance that adds
+///   comm   the group
+///   array  an array of numbers in any memory space, of the same type and extents on all ranks
+///
+/// Collective, see communicator. Each rank adds a slice of the elements, so the work of a rank does not grow
+/// with their number. Does nothing for a thread that acts for the group as a whole. Blocks until the sum is
+/// there. protocol_error where the arrays differ; peer_error where another rank failed.
+template <class Exec, class Array>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket all_reduce(
+    const Exec& exec, const communicator& comm, Array&& array) {
+  detail::require_execution_space<Exec>();
+  detail::require_rows<Array>();
+  detail::require_mutable<Array>();
+  const auto ref = make_ref(array);
+  using value = typename decltype(ref)::value_type;
+  static_assert(NumberElement<value>, "ferry: all_reduce adds, so the elements must be numbers.");
+  using wire = detail::wire_space<Exec>;
+  detail::call_note note("all_reduce of");
+  for (std::size_t i = 0; i < ref.rank; ++i) note.add(i == 0 ? "" : " x").add_number(ref.extents[i]);
+  note.add(" elements").add_hidden(typeid(value).hash_code());
+  detail::collective call(comm, note);
+  if (call.is_whole() || call.ranks() == 1) return {};
+  return call.guarded([&] {
+    const int ranks = call.ranks();
+    const std::int64_t all = ref.size();
+    const auto begin = [&](int r) { return all / ranks * r + all % ranks * r / ranks; };
+    const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
+    tensor<value, wire> own("all_reduce", all), slices("slices of all ranks", ranks * mine), sum("sum", mine);
+    detail::array_ref<value, wire> like;
+    like.rank = ref.rank;
+    like.extents = ref.extents;
+    like.make_dense();
+    like.data = own.data();
+    copy(exec, ref, like).wait();
+    std::vector<detail::outgoing_part> to(static_cast<std::size_t>(ranks));
+    std::vector<detail::incoming_part> from(to.size());
+    const auto part = [](value* data, std::int64_t first, std::int64_t count) {
+      return detail::incoming_part{reinterpret_cast<std::byte*>(data + first),
+                                   static_cast<std::size_t>(count) * sizeof(value)};
+    };
+    for (int r = 0; r < ranks; ++r) {
+      const auto place = static_cast<std::size_t>(r);
+      const auto slice = part(own.data(), begin(r), begin(r + 1) - begin(r));
+      to[place] = {slice.data, slice.bytes};
+      from[place] = part(slices.data(), r * mine, mine);
+    }
+    call.exchange(to, from);
+    static const std::string label = "ferry::all_reduce::in_order";
+    detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
+    execution_backend<Exec>::fence(exec, label);
+    for (int r = 0; r < ranks; ++r) {
+      const auto place = static_cast<std::size_t>(r);
+      const auto slice = part(sum.data(), 0, mine);
+      to[place] = {slice.data, slice.bytes};
+      from[place] = part(own.data(), begin(r), begin(r + 1) - begin(r));
+    }
+    call.exchange(to, from);
+    call.close();
+    copy(exec, like, ref).wait();
+    return ticket();
+  });
+}
+
+}  // namespace ferry

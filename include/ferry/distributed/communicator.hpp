@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/run_ranks.hpp>
+#include <ferry/distributed/detail/transport.hpp>
+#include <ferry/error.hpp>
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// Options of a communicator.
+struct communicator_options {
+  /// How long a rank waits in one collective call for the others. Work of the others counts, so it must be
+  /// longer than the longest time between two calls of a rank.
+  std::chrono::nanoseconds deadline = std::chrono::seconds(60);
+};
+
+/// An ordered group of ranks, which share the rows of sharded tables. Each rank is a thread; the ranks may
+/// be threads of one process or lie in several processes. A cheap handle: copies are the same group, and
+/// tables keep it alive.
+///
+///   auto comm = ferry::communicator::threads(4);
+///   ferry::sharded_table<float, ferry::mapped_space> big("w", comm, rows, 128);
+///   comm.run([&](int rank) { ferry::gather(exec, big, indices[rank], batches[rank]).wait(); });
+///
+/// A thread that acts for a rank makes *collective* calls: all ranks make the same calls in the same order.
+/// Where they do not, all of them get protocol_error. A rank that does not come within the deadline, or that
+/// has left, gives the others communication_error. Both break the group: every later call on it throws. A
+/// rank that fails in a call gives the others peer_error, and all leave that call.
+class communicator {
+ public:
+  /// A group of `ranks` threads of this process. Throws invalid_argument unless ranks >= 1 and the deadline
+  /// is positive.
+  [[nodiscard]] static communicator threads(int ranks, const communicator_options& options = {});
+
+  /// For functions that make communicators of other kinds.
+  explicit communicator(std::shared_ptr<detail::transport> group) : group_(std::move(group)) {}
+
+  /// Number of ranks.
+  [[nodiscard]] int size() const { return group_->size(); }
+  /// The rank that the calling thread acts for. Outside of run() and bind() a process that holds one rank
+  /// acts for that rank; where it holds all ranks this is -1: a call acts for the group as a whole, see
+  /// sharded_table. Throws invalid_argument where it holds some of the ranks.
+  [[nodiscard]] int rank() const { return detail::acting_rank(*group_); }
+
+  /// Runs f(rank), or f(), on one thread for each rank of this process, and returns when all have ended. The
+  /// calling thread is the first of them. An exception that leaves f ends the collective calls of the other
+  /// ranks with peer_error. run() then throws the exception of the lowest rank whose exception is not itself
+  /// a peer_error, a communication_error; or else the lowest rank's. After that a group of threads can be
+  /// used again, unless it was broken by a protocol_error or communication_error.
+  template <class F>
+  void run(F&& f) const {
+    static_assert(std::invocable<F&, int> || std::invocable<F&>,
+                  "ferry: communicator::run needs a function of the rank, or of no argument.");
+    detail::run_ranks(
+        *group_,
+        [](void* of, int rank) {
+          auto& function = *static_cast<std::remove_reference_t<F>*>(of);
+          if constexpr (std::invocable<F&, int>)
+            function(rank);
+          else
+            function();
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+  }
+
+  /// Makes the calling thread act for a rank during the object's lifetime. End it on the same thread. If an
+  /// exception ends it, the other ranks get peer_error.
+  class binding {
+   public:
+    /// For communicator::bind.
+    binding(std::shared_ptr<detail::transport> group, int rank);
+    binding(const binding&) = delete;
+    binding& operator=(const binding&) = delete;
+    ~binding();
+
+   private:
+    std::shared_ptr<detail::transport> group_;
+    int rank_;
+    int exceptions_;
+    detail::rank_binding here_;
+  };
+  /// For threads of your own: this thread acts for `rank` while the object lives. Throws invalid_argument if
+  /// another thread acts for it, and out_of_range if there is no such rank in this process.
+  [[nodiscard]] binding bind(int rank) const { return {group_, rank}; }
+
+  /// Waits until all ranks have called it. Collective; see the class for errors. Does nothing for a thread
+  /// that acts for the group as a whole.
+  void barrier() const;
+
+  /// The values that the ranks pass, by rank; of a small trivially copyable type. Collective; see the class
+  /// for errors. A thread that acts for the group as a whole gets its value once.
+  template <class T>
+  [[nodiscard]] std::vector<T> all_gather(const T& mine) const {
+    static_assert(
+        std::is_trivially_copyable_v<T>,
+        "ferry: communicator::all_gather sends the bytes of a value, so it must be trivially copyable.");
+    const int here = rank();
+    if (here < 0) return {mine};
+    std::vector<T> all(static_cast<std::size_t>(size()), mine);
+    detail::call_note note("all_gather of");
+    group_->all_gather(here, note.add_number(sizeof(T)).add(" bytes"),
+                       std::as_bytes(std::span<const T>(&mine, 1)), reinterpret_cast<std::byte*>(all.data()));
+    return all;
+  }
+
+  /// Whether both are handles of the same group.
+  friend bool operator==(const communicator& a, const communicator& b) { return a.group_ == b.group_; }
+
+  /// The group; for the verbs.
+  [[nodiscard]] const std::shared_ptr<detail::transport>& group() const { return group_; }
+
+ private:
+  std::shared_ptr<detail::transport> group_;
+};
+
+}  // namespace ferry
+
+#include <ferry/distributed/detail/communicator_bodies.hpp>

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/call_note.hpp>
+#include <ferry/distributed/detail/transport.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace ferry::detail {
+
+/// One call of a verb on a sharded table: by one rank of several, or by one thread for the whole group. Its
+/// phases are the collective calls of the transport, in an order that is the same on all ranks. An exception
+/// between two phases is told to the others in the next phase; so every rank leaves the verb at the same
+/// point, and the group stays usable.
+class collective {
+ public:
+  /// Throws as communicator::rank.
+  collective(const communicator& comm, const call_note& note)
+      : group_(comm.group()), rank_(comm.rank()), note_(note) {}
+  collective(const collective&) = delete;
+  collective& operator=(const collective&) = delete;
+
+  /// Whether one thread acts for all ranks; then there are no phases.
+  [[nodiscard]] bool is_whole() const { return rank_ < 0; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int ranks() const { return group_->size(); }
+  /// The ranks that this thread acts for.
+  /// @{
+  [[nodiscard]] int first() const { return is_whole() ? group_->first_local() : rank_; }
+  [[nodiscard]] int last() const { return is_whole() ? first() + group_->local_count() : rank_ + 1; }
+  /// @}
+
+  /// What every rank passes, by rank.
+  template <class T>
+  [[nodiscard]] std::vector<T> all_gather(std::span<const T> mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks()));
+    phase([&](const call_note& note) {
+      group_->all_gather(rank_, note, std::as_bytes(mine), reinterpret_cast<std::byte*>(all.data()));
+    });
+    return all;
+  }
+  /// Waits for all ranks, which have succeeded up to here.
+  void agree() {
+    phase([&](const call_note& note) { group_->all_gather(rank_, note, {}, nullptr); });
+  }
+  void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+    phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
+  }
+  /// After the last phase: later exceptions are this rank's own.
+  void close() { open_ = false; }
+
+  /// Runs the verb.
+  template <class Body>
+  auto guarded(Body&& body) {
+    try {
+      return body();
+    } catch (const std::exception& said) {
+      tell(said.what());
+      throw;
+    } catch (...) {
+      tell("an exception that is no std::exception");
+      throw;
+    }
+  }
+
+ private:
+  /// An exception of the transport has reached all ranks, or broken the group.
+  template <class Act>
+  void phase(const Act& act) {
+    const call_note note = call_note(note_).add_number(phases_++);
+    open_ = false;
+    act(note);
+    open_ = true;
+  }
+  void tell(const char* what) noexcept {
+    if (!open_ || is_whole()) return;
+    open_ = false;
+    group_->fail(rank_, call_note(note_).add_number(phases_), what);
+  }
+
+  std::shared_ptr<transport> group_;
+  int rank_;
+  call_note note_;
+  int phases_ = 0;
+  bool open_ = true;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/batch_findings.hpp>
+#include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/row_route.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace ferry::detail {
+
+/// The routes of the batches of all ranks, as far as this thread needs them: its own batch, and the rows that
+/// all batches name in the shards that it acts for, in the order (rank, position).
+template <class Wire>
+struct routing {
+  row_route<Wire> own;
+  std::vector<batch_findings> findings;  ///< by rank; one where a thread acts for the group
+  bool is_whole = true;
+  tensor<std::int64_t, Wire> rows_in;  ///< unless is_whole: the rows of the shard of this rank
+  std::vector<std::int64_t> in_begin;  ///< [ranks + 1] where those of each rank begin in rows_in
+
+  /// The rows of the shard of `owner`, one of the ranks that this thread acts for.
+  [[nodiscard]] tensor_slice<const std::int64_t, Wire> rows_for(int owner) const {
+    if (!is_whole) return rows_in.first(rows_in.rows());
+    const auto [first, last] = own.group(owner);
+    return own.rows.rows_between(first, last);
+  }
+};
+
+/// The parts of a buffer of rows: part r begins at begin(r) and ends at end(r), in rows of `row_bytes`.
+template <class Part, class Byte, class Begin, class End>
+std::vector<Part> parts_of(Byte* data, std::size_t row_bytes, int ranks, const Begin& begin, const End& end) {
+  std::vector<Part> parts(static_cast<std::size_t>(ranks));
+  for (int r = 0; r < ranks; ++r) {
+    const auto first = static_cast<std::size_t>(begin(r)), last = static_cast<std::size_t>(end(r));
+    parts[static_cast<std::size_t>(r)] = {data + first * row_bytes, (last - first) * row_bytes};
+  }
+  return parts;
+}
+
+/// Sends rows of the batch to the owners of their table rows: `from` in the order of the route, `to` in that
+/// of rows_in. With `back` the other way round.
+template <bool Back, class Wire, class T>
+void move_by_route(collective& call, const routing<Wire>& by, tensor<T, Wire>& of_batch,
+                   tensor<T, Wire>& of_shard) {
+  const int ranks = call.ranks();
+  const std::size_t row_bytes = of_batch.width() * sizeof(T);
+  const auto own_begin = [&](int r) { return by.own.group(r).first; };
+  const auto own_end = [&](int r) { return by.own.group(r).second; };
+  const auto in_begin = [&](int r) { return by.in_begin[static_cast<std::size_t>(r)]; };
+  const auto in_end = [&](int r) { return by.in_begin[static_cast<std::size_t>(r) + 1]; };
+  auto* batch = reinterpret_cast<std::byte*>(of_batch.data());
+  auto* shard = reinterpret_cast<std::byte*>(of_shard.data());
+  if constexpr (Back)
+    call.exchange(parts_of<outgoing_part>(shard, row_bytes, ranks, in_begin, in_end),
+                  parts_of<incoming_part>(batch, row_bytes, ranks, own_begin, own_end));
+  else
+    call.exchange(parts_of<outgoing_part>(batch, row_bytes, ranks, own_begin, own_end),
+                  parts_of<incoming_part>(shard, row_bytes, ranks, in_begin, in_end));
+}
+
+/// Routes the batches of all ranks: two phases. The findings of `scanned` are sent along.
+template <class Wire, class Table>
+routing<Wire> complete_routing(collective& call, const Table& table, row_route<Wire>&& own,
+                               batch_findings scanned) {
+  routing<Wire> made;
+  made.own = std::move(own);
+  made.is_whole = call.is_whole();
+  scanned.out_of_range = made.own.report.out_of_range;
+  scanned.first_position = made.own.report.first_position;
+  scanned.first_index = made.own.report.first_index;
+  scanned.positions = made.own.positions;
+  scanned.signed_indices = made.own.signed_indices ? 1 : 0;
+  if (call.is_whole()) {
+    made.findings.push_back(scanned);
+    return made;
+  }
+  const auto ranks = static_cast<std::size_t>(call.ranks());
+  made.findings = call.all_gather(std::span<const batch_findings>(&scanned, 1));
+  std::vector<std::int64_t> counts(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    const auto [first, last] = made.own.group(static_cast<int>(r));
+    counts[r] = last - first;
+  }
+  const auto all = call.all_gather(std::span<const std::int64_t>(counts));
+  made.in_begin.assign(ranks + 1, 0);
+  for (std::size_t r = 0; r < ranks; ++r)
+    made.in_begin[r + 1] = made.in_begin[r] + all[r * ranks + static_cast<std::size_t>(call.rank())];
+  made.rows_in = tensor<std::int64_t, Wire>("rows of '" + table.label() + "'", made.in_begin.back());
+  move_by_route<false>(call, made, made.own.rows, made.rows_in);
+  return made;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/gather_sharded.hpp>
+#include <ferry/distributed/make_plan.hpp>
+#include <ferry/distributed/sharded_table.hpp>
+#include <ferry/rows/gather.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+/// out[p] = row indices[p] of a sharded table, for each position p of this rank's batch. Arguments and
+/// policies are those of gather from an ordinary table; indices may also be a sharded_plan, or a row_plan
+/// for tables of as many rows.
+///
+/// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
+/// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.
+/// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+template <class Exec, class T, class Space, class Spread, class Indices, class Out, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
+    const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices, Out&& out,
+    Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
+  detail::require_mutable<Out>();
+  using path_policy = detail::shard_path_t<chosen>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto to = make_ref(out);
+  detail::require_convertible<typename decltype(to)::value_type, T>();
+  const auto& named = detail::sharded_rows_named_by(indices);
+  detail::collective call(table.comm(), detail::note_of<>("gather", table));
+  return call.guarded([&] {
+    detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
+    return detail::gather_by_routes<T, bounds_policy>(
+        call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
+          gather(exec, table.shard(rank), rows, into, path_policy{}, bounds::unchecked{}).wait();
+        });
+  });
+}
+
+}  // namespace ferry

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// @file
+/// Groups of MPI processes. Needs MPI's headers and library; no other header of ferry does.
+
+#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/mpi_transport.hpp>
+#include <ferry/error.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+/// Communicators over MPI.
+namespace ferry::mpi {
+
+#if __has_include(<mpi.h>)
+
+/// The group of the processes of an MPI communicator, in its order, one rank each. Collective over `of`,
+/// which is duplicated; make it after MPI_Init and destroy it, and all tables of it, before MPI_Finalize.
+/// All calls of a process come from one thread at a time; where several threads take turns, MPI must have
+/// been initialised with MPI_THREAD_SERIALIZED.
+///
+/// A process may call the verbs anywhere: it acts for its rank. An exception that leaves communicator::run
+/// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error where
+/// MPI fails.
+[[nodiscard]] inline ferry::communicator communicator(MPI_Comm of, const communicator_options& options = {}) {
+  if (options.deadline <= std::chrono::nanoseconds(0))
+    throw invalid_argument("ferry::mpi::communicator: the deadline must be positive");
+  const auto most = std::chrono::nanoseconds(std::chrono::hours(24 * 365));
+  return ferry::communicator(
+      std::make_shared<ferry::detail::mpi_transport>(of, std::min(options.deadline, most)));
+}
+
+#else
+
+/// Does not compile: the compiler finds no <mpi.h>.
+template <class Comm>
+ferry::communicator communicator(const Comm&, const communicator_options& = {}) {
+  static_assert(
+      sizeof(Comm) == 0,
+      "ferry: ferry/distributed/mpi.hpp needs MPI: the compiler finds no <mpi.h>; add the include path of your MPI.");
+  return ferry::communicator::threads(1);
+}
+
+#endif
+
+}  // namespace ferry::mpi

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/execution_space.hpp>
+#include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/sharded_table.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/row_plan.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+namespace detail {
+
+/// The routes of a batch and a plan for each shard that the thread acts for.
+template <class Exec>
+struct sharded_plan_storage {
+  communicator comm;
+  std::uint64_t spread;  ///< digest of the sharding
+  std::int64_t rows;
+  std::string_view bounds;
+  int first;  ///< the first rank that the thread acts for
+  routing<wire_space<Exec>> routes{};
+  std::vector<row_plan> plans{};  ///< of the shards from `first` on
+};
+
+}  // namespace detail
+
+/// The indices of a batch, routed to the ranks that own their rows and sorted there, once for all verbs of
+/// the batch on tables of the same rows, sharding and group. Made by make_plan(exec, indices, table). Each
+/// rank keeps its own. Copies share the arrays.
+template <class Exec>
+class sharded_plan {
+ public:
+  /// For make_plan.
+  explicit sharded_plan(std::shared_ptr<const detail::sharded_plan_storage<Exec>> storage)
+      : storage_(std::move(storage)) {}
+
+  /// Number of indices of the batch of this rank.
+  [[nodiscard]] std::int64_t positions() const { return storage_->routes.own.positions; }
+  /// Number of rows of the tables that the plan is for.
+  [[nodiscard]] std::int64_t rows() const { return storage_->rows; }
+  /// For the verbs.
+  [[nodiscard]] const detail::sharded_plan_storage<Exec>& storage() const { return *storage_; }
+
+ private:
+  std::shared_ptr<const detail::sharded_plan_storage<Exec>> storage_;
+};
+
+namespace detail {
+
+template <class T>
+inline constexpr bool is_sharded_plan = false;
+template <class Exec>
+inline constexpr bool is_sharded_plan<sharded_plan<Exec>> = true;
+
+template <class Spread>
+std::uint64_t digest_of(const Spread& spread) {
+  call_note note(Spread::name);
+  note.add_hidden(typeid(Spread).hash_code());
+  if constexpr (!std::is_empty_v<Spread>) note.add_hidden(spread);
+  return note.digest;
+}
+
+template <class Chosen, class Exec, class Table>
+void require_sharded_plan(const char* verb, const sharded_plan<Exec>& plan, const Table& table) {
+  const auto& of = plan.storage();
+  const auto unfit = [&](const std::string& what) {
+    throw invalid_argument(std::string("ferry::") + verb + ": the plan " + what + "; the table is " +
+                           table.describe());
+  };
+  if (!(of.comm == table.comm())) unfit("was made for a table of another communicator");
+  if (of.rows != static_cast<std::int64_t>(table.rows()))
+    unfit("was made for tables of " + std::to_string(of.rows) + " rows");
+  if (of.spread != digest_of(table.sharding())) unfit("was made for tables with another sharding");
+  if constexpr (Chosen::template names<bounds_category>) {
+    using bounds_policy = typename Chosen::template get<bounds_category, void>;
+    if (of.bounds != bounds_policy::name)
+      unfit("was made with " + std::string(of.bounds) + ", the verb can't change that to " +
+            std::string(bounds_policy::name));
+  }
+  const int here = table.comm().rank();
+  if (of.routes.is_whole != (here < 0) || (here >= 0 && of.first != here))
+    unfit("was made by a thread that acts for another rank, or for the group");
+}
+
+}  // namespace detail
+}  // namespace ferry

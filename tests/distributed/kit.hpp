@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "support/random.hpp"
+#include "support/watchdog.hpp"
+
+#include <ferry/distributed.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+/// What the tests of sharded tables share: batches of several ranks, and the same batches one after the other.
+namespace ferry_test {
+
+using host = ferry::mapped_space;
+
+/// Kokkos::Threads serves the thread that initialised Kokkos only; the ranks then use Kokkos::Serial.
+#ifdef KOKKOS_ENABLE_THREADS
+using exec_space = Kokkos::Serial;
+#else
+using exec_space = Kokkos::DefaultExecutionSpace;
+#endif
+constexpr std::size_t width = 6;
+
+inline ferry::communicator group_of(int ranks,
+                                    std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
+  return ferry::communicator::threads(ranks, {.deadline = deadline});
+}
+
+template <class T>
+ferry::tensor<T, host> tensor_of(const std::vector<T>& values, std::size_t columns) {
+  ferry::tensor<T, host> made("batch", values.size() / columns, columns);
+  for (std::size_t i = 0; i < values.size(); ++i) made.data()[i] = values[i];
+  return made;
+}
+
+/// The batches of the ranks; `all` is all of them by rank.
+template <class T, class Index = std::int64_t>
+struct batches {
+  std::vector<Index> rows;
+  ferry::tensor<T, host> all;
+  std::vector<std::vector<Index>> rows_of;
+  std::vector<ferry::tensor<T, host>> of;
+
+  /// About `most` positions a rank; some ranks have none.
+  batches(std::mt19937_64& random, int ranks, std::size_t table_rows, std::size_t most, bool repeats = true) {
+    std::vector<Index> distinct;
+    if (!repeats) distinct = unique_indices<Index>(random, table_rows, table_rows);
+    std::vector<T> numbers;
+    for (int r = 0; r < ranks; ++r) {
+      std::size_t count = random() % 4 == 0 ? 0 : random() % (most + 1);
+      if (!repeats) count = std::min(count, distinct.size());
+      std::vector<Index> mine;
+      if (repeats)
+        mine = indices<Index>(random, count, table_rows);
+      else
+        for (std::size_t i = 0; i < count; ++i) {
+          mine.push_back(distinct.back());
+          distinct.pop_back();
+        }
+      const auto own = values<T>(random, count * width);
+      rows.insert(rows.end(), mine.begin(), mine.end());
+      numbers.insert(numbers.end(), own.begin(), own.end());
+      rows_of.push_back(std::move(mine));
+      of.push_back(tensor_of(own, width));
+    }
+    all = tensor_of(numbers, width);
+  }
+  std::size_t at(int rank) const {
+    std::size_t first = 0;
+    for (int r = 0; r < rank; ++r) first += rows_of[static_cast<std::size_t>(r)].size();
+    return first;
+  }
+  const std::vector<Index>& indices_of(int rank) const { return rows_of[static_cast<std::size_t>(rank)]; }
+  const ferry::tensor<T, host>& values_of(int rank) const { return of[static_cast<std::size_t>(rank)]; }
+};
+
+template <class T>
+bool same_bits(const T* a, const T* b, std::size_t count) {
+  return count == 0 || std::memcmp(a, b, count * sizeof(T)) == 0;
+}
+
+/// Whether a sharded table has the bits of an ordinary one.
+template <class Exec, class Sharded, class T>
+bool same_table(const Exec& exec, const Sharded& sharded, const ferry::tensor<T, host>& table) {
+  ferry::tensor<T, host> read("read", sharded.rows(), sharded.width());
+  ferry::copy(exec, sharded, read).wait();
+  return same_bits(read.data(), table.data(), table.size());
+}
+
+/// Calls test(sharding) for every sharding.
+template <class Test>
+void for_each_sharding(const Test& test) {
+  test(ferry::sharding::cyclic{});
+  test(ferry::sharding::block{});
+  test(ferry::sharding::hashed<7>{});
+  test(ferry::sharding::replicated{});
+  test(ferry::sharding::table_wise{.rank = 0});
+}
+
+/// For threads of ranks, where Catch2's assertions must not be used: communicator::run throws it.
+inline void expect(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+/// The message of the exception that `act` throws, which must be an Error; empty where there is none.
+template <class Error, class Act>
+std::string said(const Act& act) {
+  try {
+    act();
+  } catch (const Error& caught) {
+    return caught.what();
+  }
+  return {};
+}
+
+}  // namespace ferry_test
