@@ -312,7 +312,7 @@ command_demo() {
 
 command_test() {
   [ $# -eq 0 ] || die "test takes no arguments"
-  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen
+  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen libopenmpi-dev openmpi-bin
   ensure_python_packages
   install_dependencies "$preset" "${backend_options[@]}"
   local options=(-DFERRY_CHECK_ONLY=ON)
