@@ -144,9 +144,8 @@ TEST_CASE("marks belong to the checkpoint of the folder", "[io][checkpoint]") {
   change();
   run.save({.changes = true});
   CHECK(loaded(run.path()) == take(table));
-  // So does one in the background.
+  // What changes during a save in the background is in the next one.
   change();
-  const std::string manifest = run.path() + "/manifest", aside = run.path() + "/aside";
   auto saving = run.save_async(exec, {.changes = true, .snapshot_bytes = 0});
   change();
   saving.wait();

@@ -107,20 +107,9 @@ struct array_traits<Span> {
   using memory_space = decltype(detail::mdspan_space<Span>());
   static constexpr std::size_t static_width = detail::mdspan_width<Span>();
   static detail::array_ref<value_type, memory_space> ref(const Span& array) {
-    detail::array_ref<value_type, memory_space> made;
-    made.data = static_cast<value_type*>(array.data_handle());  // Kokkos' handles count their uses
-    made.label = "mdspan";
-    made.rank = Span::rank();
-    for (std::size_t i = 0; i < made.rank; ++i) {
-      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
-      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
-    }
-    if constexpr (Span::rank() == 0) {  // a single element is an array of one
-      made.rank = 1;
-      made.extents[0] = 1;
-      made.strides[0] = 1;
-    }
-    return made;
+    // Kokkos' handles count their uses.
+    return detail::strided_ref<value_type, memory_space, Span::rank()>(
+        static_cast<value_type*>(array.data_handle()), array, "mdspan");
   }
   /// @}
 };

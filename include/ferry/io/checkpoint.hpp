@@ -148,7 +148,8 @@ class checkpoint {
   /// mark_changed(). The first save, one after another object has saved into the folder, and one after work
   /// on another device than Kokkos' default compare every byte, as without track().
   ///
-  /// Throws invalid_argument where nothing was added under this name, and where that has no tensor.
+  /// Call it while no other thread calls verbs on these tensors. Throws invalid_argument where nothing was
+  /// added under this name, and where that has no tensor; bad_alloc and budget_exceeded.
   template <class Dependent = void>
   void track(const std::string& name) {
     using by = std::conditional_t<std::is_void_v<Dependent>, Kokkos::DefaultExecutionSpace, Dependent>;

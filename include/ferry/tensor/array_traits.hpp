@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ferry {
@@ -55,6 +56,25 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
     made.label = observed.shared_label();
   else
     made.label = observed.label();
+  return made;
+}
+
+/// The ref of an array whose extents and strides are its members. A single element, of rank 0, is an array of
+/// one.
+template <class T, class Space, std::size_t Rank, class Strided>
+array_ref<T, Space> strided_ref(T* data, const Strided& array, array_label label) {
+  array_ref<T, Space> made;
+  made.data = data;
+  made.label = std::move(label);
+  made.rank = Rank == 0 ? 1 : Rank;
+  if constexpr (Rank == 0) {
+    made.extents[0] = made.strides[0] = 1;
+  } else {
+    for (std::size_t i = 0; i < Rank; ++i) {
+      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
+      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
+    }
+  }
   return made;
 }
 
@@ -132,20 +152,8 @@ struct array_traits<Kokkos::View<DataType, Properties...>> {
       view_type::rank() <= 1 || std::is_same_v<typename view_type::array_layout, Kokkos::LayoutRight>;
   static constexpr std::size_t static_width = dyn;
   static detail::array_ref<value_type, memory_space> ref(const view_type& array) {
-    detail::array_ref<value_type, memory_space> made;
-    made.data = array.data();
-    made.rank = view_type::rank();
-    for (std::size_t i = 0; i < made.rank; ++i) {
-      made.extents[i] = static_cast<std::int64_t>(array.extent(i));
-      made.strides[i] = static_cast<std::int64_t>(array.stride(i));
-    }
-    if constexpr (view_type::rank() == 0) {  // a single element is an array of one
-      made.rank = 1;
-      made.extents[0] = 1;
-      made.strides[0] = 1;
-    }
-    made.label = array.label();
-    return made;
+    return detail::strided_ref<value_type, memory_space, view_type::rank()>(array.data(), array,
+                                                                            array.label());
   }
   /// @}
 };

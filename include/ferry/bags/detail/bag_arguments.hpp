@@ -158,28 +158,18 @@ kernels::bag_list<offset_type<Named>> list_of_bags(const Named& named, const off
     return {offsets, 0, bags, positions, named.rows() == bags, checks, report};
 }
 
-/// The bags for kernels of the verb's execution space.
-template <class Exec, class Named>
+/// The bags for kernels of the verb's execution space, or for those of the host.
+template <bool OnHost = false, class Exec, class Named>
 auto bags_for_kernels(launch_context<Exec>& of, const Named& named, std::int64_t bags, std::int64_t positions,
                       bool checks) {
   const offset_type<Named>* offsets = nullptr;
   report_writer report{};
   if constexpr (!std::is_same_v<Named, std::int64_t>) {
-    offsets = indices_for_kernels(of, named);
-    if (checks) report = of.report();
-  }
-  return list_of_bags(named, offsets, bags, positions, checks, report);
-}
-
-/// The bags for kernels of the host.
-template <class Exec, class Named>
-auto bags_for_host(launch_context<Exec>& of, const Named& named, std::int64_t bags, std::int64_t positions,
-                   bool checks) {
-  const offset_type<Named>* offsets = nullptr;
-  report_writer report{};
-  if constexpr (!std::is_same_v<Named, std::int64_t>) {
-    offsets = indices_for_host(of, named);
-    if (checks) report = of.host_report();
+    if constexpr (OnHost)
+      offsets = indices_for_host(of, named);
+    else
+      offsets = indices_for_kernels(of, named);
+    if (checks) report = OnHost ? of.host_report() : of.report();
   }
   return list_of_bags(named, offsets, bags, positions, checks, report);
 }

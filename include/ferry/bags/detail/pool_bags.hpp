@@ -139,7 +139,7 @@ void pool_on_host(launch_context<Exec>& of, const std::string& label, const arra
     const pooling_inputs in{
         table,
         rows_for_host<Bounds>(of, named, table.rows()),
-        bags_for_host(of, bags, count, positions, !std::is_same_v<Bounds, bounds::unchecked>),
+        bags_for_kernels<true>(of, bags, count, positions, !std::is_same_v<Bounds, bounds::unchecked>),
         weights_for_host(of, weights),
         maxima,
         stride,

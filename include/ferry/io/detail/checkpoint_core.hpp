@@ -75,7 +75,7 @@ class basic_checkpoint_core {
                              "' has no tensor, so verbs can't keep its changed rows; a save of changes "
                              "compares it");
     tracked_.track(name, make);
-    tracked_.attach(name, arrays.data(), arrays.data() + arrays.size());
+    tracked_.attach(name, arrays.data(), arrays.data() + arrays.size(), true);
   }
   void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
     const std::lock_guard lock(guard_);

@@ -17,7 +17,8 @@
 namespace ferry::detail {
 
 /// Page-locked memory of one thread: a device copies fast into no other.
-class bounce_buffer {
+template <class Dependent>
+class basic_bounce_buffer {
  public:
   std::byte* room(std::size_t bytes) {
     if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
@@ -27,6 +28,7 @@ class bounce_buffer {
  private:
   tensor<std::byte, pinned_space> memory_;
 };
+using bounce_buffer = basic_bounce_buffer<void>;
 
 /// Bytes of a patch with so many units.
 inline std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
@@ -77,7 +79,8 @@ struct save_job {
   }
 
   /// Copies the units into memory, one after the other; a unit that the end of the array cuts is filled up.
-  void read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
+  template <class Bounce>
+  void read_units(std::byte* into, Bounce& bounce, std::vector<std::byte>& scratch) const {
     if (units->empty()) return;
     const std::size_t unit = to->unit_bytes, all = chunk_bytes();
     const auto end_of = [&](std::uint32_t which) { return std::min((which + std::size_t{1}) * unit, all); };

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,16 +34,26 @@ class basic_tracked_arrays {
   }
 
   /// Before a save reads the arrays of an entry: has verbs keep marks for arrays that have none yet, those
-  /// that the entry has got since the last save.
-  void attach(const std::string& entry, const checkpoint_array* first, const checkpoint_array* last) {
+  /// that the entry has got since the last save. Where there is no memory for marks it throws if they are
+  /// `needed`; else the array is compared.
+  void attach(const std::string& entry, const checkpoint_array* first, const checkpoint_array* last,
+              bool needed = false) {
     if (!tracks(entry)) return;
     for (const checkpoint_array* each = first; each != last; ++each) {
       if (each->accesses == nullptr || find(entry, *each) != nullptr) continue;
       std::erase_if(arrays_,
                     [&](const kept& old) { return old.entry == entry && old.array == each->schema.name; });
-      const auto rows = memory_of_rows(*each);
-      arrays_.push_back(
-          {entry, each->schema.name, each->accesses, std::make_shared<changed_rows>(rows, make_(rows.rows))});
+      try {
+        const auto rows = memory_of_rows(*each);
+        arrays_.push_back({entry, each->schema.name, each->accesses,
+                           std::make_shared<changed_rows>(rows, make_(rows.rows))});
+      } catch (const std::bad_alloc&) {
+        if (needed) throw;
+        continue;
+      } catch (const error&) {
+        if (needed) throw;
+        continue;
+      }
       each->accesses->keep_changes_in(arrays_.back().marks);
     }
   }
