@@ -194,9 +194,11 @@ void bounds_of_rates(session& run) {
     table_type table("weights", rows, row_bytes / 4);
     ferry::init::custom(run.exec(), table, element_value{row_bytes / 4});
     const std::int64_t n = quick ? 512 : 1 << 20, cached = std::max<std::int64_t>(1, rows / 10);
-    const auto link = run.ceiling("ceiling.h2d"), device = run.ceiling("ceiling.device_copy");
-    const figure* over_link = run.results().find(link);
-    const figure* inside = run.results().find(device);
+    const auto rate_of = [&](const char* ceiling) {
+      const figure* found = run.results().find(run.ceiling(ceiling));
+      return found != nullptr ? found->gb_per_s() : 0.0;
+    };
+    const double over_link = rate_of("ceiling.h2d"), inside = rate_of("ceiling.device_copy");
     const auto time = [&](const std::string& kind, auto directory) {
       ferry::cached_table hot(table, ferry::cache::first{cached}, directory);
       for (const int percent : {0, 50, 90, 100}) {
@@ -207,9 +209,9 @@ void bounds_of_rates(session& run) {
         const std::string name =
             "cache.rate." + kind + "." + bytes_name(row_bytes) + ".hits" + std::to_string(percent);
         const double reached = time_gather_of(run, name, hot, &table, table, sets);
-        if (over_link == nullptr || inside == nullptr) continue;
+        if (over_link <= 0 || inside <= 0) continue;
         const double misses = (100 - percent) / 100.0;
-        const double best = 1 / std::max(misses / over_link->gb_per_s(), 2 / inside->gb_per_s());
+        const double best = 1 / std::max(misses / over_link, 2 / inside);
         run.results().ratio(name, "bound", reached / best);
       }
     };

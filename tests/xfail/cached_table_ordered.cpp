@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of device memory and of host memory are moved by one kernel.
+// expected-error: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone
+#include <ferry/ferry.hpp>
+
+#include <cstdint>
+#include <vector>
+
+void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
+  ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
+  ferry::cached_table hot(table, ferry::cache::first{2});
+  const std::vector<std::int64_t> indices{1, 2, 3};
+  ferry::tensor<float, ferry::device_space> batch("batch", 3, 4);
+#ifdef FERRY_XFAIL_FIXED
+  ferry::gather(exec, hot, indices, batch).wait();
+#else
+  ferry::gather(exec, hot, indices, batch, ferry::path::ordered{}).wait();
+#endif
+}
