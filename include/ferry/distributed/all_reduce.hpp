@@ -5,6 +5,7 @@
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/distributed/detail/sum_of_ranks.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -12,8 +13,6 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
-
-#include <Kokkos_Macros.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,25 +22,6 @@
 #include <vector>
 
 namespace ferry {
-
-namespace kernels {
-
-/// sum[i] = the values of all ranks at i, added in the order of the ranks. One thread per element.
-template <class T>
-struct sum_of_ranks {
-  const T* values;  ///< [ranks x count]
-  std::int64_t count;
-  int ranks;
-  T* sum;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    auto all = convert<accumulation_t<T>>(values[i]);
-    for (int r = 1; r < ranks; ++r) all += convert<accumulation_t<T>>(values[r * count + i]);
-    sum[i] = convert<T>(all);
-  }
-};
-
-}  // namespace kernels
 
 /// array = the sum of the ranks' arrays, element by element: ((x0 + x1) + x2) + ... in the order of the
 /// ranks, in the accumulation type (float for 16-bit formats, 64 bits for integers), rounded once. All

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -41,6 +42,13 @@ class communicator {
   /// A group of `ranks` threads of this process. Throws invalid_argument unless ranks >= 1 and the deadline
   /// is positive.
   [[nodiscard]] static communicator threads(int ranks, const communicator_options& options = {});
+
+  /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
+  /// pass the same key, a short text of your choice, within the deadline. The ranks exchange rows through
+  /// local sockets, and notice at once when a process ends. A key can be used again when the group has been
+  /// made. Throws invalid_argument for numbers that do not fit; communication_error where ranks do not come.
+  [[nodiscard]] static communicator node(int rank, int size, const std::string& key,
+                                         const communicator_options& options = {});
 
   /// For functions that make communicators of other kinds.
   explicit communicator(std::shared_ptr<detail::transport> group) : group_(std::move(group)) {}

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/placed_value.hpp>
 #include <ferry/distributed/sharded_table.hpp>
-#include <ferry/rows/detail/global_rows.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/tensor/tensor.hpp>
-
-#include <Kokkos_Macros.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,23 +14,6 @@
 #include <type_traits>
 
 namespace ferry {
-
-namespace kernels {
-
-/// A generator for a shard: elements get the values of their places in the whole table.
-template <class Generator>
-struct placed_value {
-  Generator generator;
-  global_rows rows;
-  std::int64_t width;
-
-  KOKKOS_FUNCTION auto operator()(std::int64_t row, std::int64_t column, std::int64_t) const {
-    const std::int64_t whole = rows(row);
-    return generator(whole, column, whole * width + column);
-  }
-};
-
-}  // namespace kernels
 
 namespace detail {
 

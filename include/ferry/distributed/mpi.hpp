@@ -6,10 +6,7 @@
 
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/mpi_transport.hpp>
-#include <ferry/error.hpp>
 
-#include <algorithm>
-#include <chrono>
 #include <memory>
 
 /// Communicators over MPI.
@@ -26,11 +23,8 @@ namespace ferry::mpi {
 /// breaks the group. Throws invalid_argument unless the deadline is positive, and communication_error where
 /// MPI fails.
 [[nodiscard]] inline ferry::communicator communicator(MPI_Comm of, const communicator_options& options = {}) {
-  if (options.deadline <= std::chrono::nanoseconds(0))
-    throw invalid_argument("ferry::mpi::communicator: the deadline must be positive");
-  const auto most = std::chrono::nanoseconds(std::chrono::hours(24 * 365));
-  return ferry::communicator(
-      std::make_shared<ferry::detail::mpi_transport>(of, std::min(options.deadline, most)));
+  return ferry::communicator(std::make_shared<ferry::detail::mpi_transport>(
+      of, ferry::detail::checked_deadline("mpi::communicator", options.deadline)));
 }
 
 #else

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/socket_transport.hpp>
 #include <ferry/distributed/detail/thread_transport.hpp>
 
 #include <algorithm>
@@ -13,15 +14,32 @@
 
 namespace ferry {
 
+namespace detail {
+
+/// Deadlines longer than a year would overflow the clock.
+inline std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline) {
+  if (deadline <= std::chrono::nanoseconds(0))
+    throw invalid_argument(std::string("ferry::") + what + ": the deadline must be positive");
+  return std::min(deadline, std::chrono::nanoseconds(std::chrono::hours(24 * 365)));
+}
+
+}  // namespace detail
+
 inline communicator communicator::threads(int ranks, const communicator_options& options) {
   if (ranks < 1)
     throw invalid_argument("ferry::communicator::threads: the number of ranks is " + std::to_string(ranks) +
                            ", must be >= 1");
-  if (options.deadline <= std::chrono::nanoseconds(0))
-    throw invalid_argument("ferry::communicator::threads: the deadline must be positive");
-  // Longer ones would overflow the clock.
-  const auto most = std::chrono::nanoseconds(std::chrono::hours(24 * 365));
-  return communicator(std::make_shared<detail::thread_transport>(ranks, std::min(options.deadline, most)));
+  return communicator(std::make_shared<detail::thread_transport>(
+      ranks, detail::checked_deadline("communicator::threads", options.deadline)));
+}
+
+inline communicator communicator::node(int rank, int size, const std::string& key,
+                                       const communicator_options& options) {
+  if (size < 1 || rank < 0 || rank >= size)
+    throw invalid_argument("ferry::communicator::node: there is no rank " + std::to_string(rank) + " of " +
+                           std::to_string(size));
+  return communicator(std::make_shared<detail::socket_transport>(
+      rank, size, key, detail::checked_deadline("communicator::node", options.deadline)));
 }
 
 inline void communicator::barrier() const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+/// How the rows of a sharded_table are spread over the ranks of its group, see ferry::Sharding.
 namespace ferry::sharding {
 
 /// The default: row r lies on rank r mod N. Rows that are ordered by frequency, as vocabularies are, load all

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/socket_transport.hpp>
+#include <ferry/error.hpp>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+namespace sockets {
+
+/// What a rank says when it connects.
+struct greeting {
+  std::uint64_t magic = 0x796c697772726566ull;
+  std::uint64_t header_bytes = sizeof(call_header);
+  std::int32_t rank = 0, size = 0;
+};
+
+/// The address of a rank: a name without a file, gone with the socket.
+inline socklen_t address_of(const std::string& key, int rank, sockaddr_un& to) {
+  const std::string name = "ferry." + std::to_string(::getuid()) + "." + key + "." + std::to_string(rank);
+  if (name.size() + 1 > sizeof to.sun_path)
+    throw invalid_argument("ferry::communicator::node: the key '" + key + "' is too long");
+  to = {};
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path + 1, name.data(), name.size());
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+}
+
+inline int left_ms(message_transport::clock::time_point until) {
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(until - message_transport::clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 1000));
+}
+
+/// Whether the other end runs as the same user.
+inline bool is_own_user(int socket) {
+  ucred who{};
+  socklen_t length = sizeof who;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == ::getuid();
+}
+
+}  // namespace sockets
+
+inline socket_transport::socket_transport(int rank, int size, const std::string& key,
+                                          std::chrono::nanoseconds deadline)
+    : message_transport(deadline), peers_(static_cast<std::size_t>(size), -1) {
+  become(rank, size);
+  try {
+    connect_all(key, clock::now() + deadline);
+  } catch (...) {
+    close_all();
+    throw;
+  }
+}
+
+inline socket_transport::~socket_transport() { close_all(); }
+
+inline void socket_transport::close_all() noexcept {
+  for (int& each : peers_)
+    if (each >= 0) ::close(std::exchange(each, -1));
+}
+
+/// Connects to a lower rank, which may not have begun to listen.
+inline int socket_transport::to_rank(const std::string& key, int to, clock::time_point until) {
+  sockaddr_un address;
+  const socklen_t length = sockets::address_of(key, to, address);
+  for (;;) {
+    const int made = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made < 0) stop(std::string("no socket: ") + std::strerror(errno));
+    if (::connect(made, reinterpret_cast<const sockaddr*>(&address), length) == 0) return made;
+    ::close(made);
+    if (clock::now() >= until) stop("rank " + std::to_string(to) + " of the key '" + key + "' has not come");
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+inline void socket_transport::connect_all(const std::string& key, clock::time_point until) {
+  struct listener {
+    int socket = -1;
+    ~listener() {
+      if (socket >= 0) ::close(socket);
+    }
+  } door;
+  sockaddr_un own;
+  const socklen_t length = sockets::address_of(key, rank(), own);
+  door.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (door.socket < 0 || ::bind(door.socket, reinterpret_cast<const sockaddr*>(&own), length) != 0 ||
+      ::listen(door.socket, size()) != 0)
+    stop("rank " + std::to_string(rank()) + " of the key '" + key +
+         "' can't be reached: " + std::strerror(errno));
+  const sockets::greeting mine{.rank = rank(), .size = size()};
+  const auto keep = [&](int socket, int of) {
+    peers_[static_cast<std::size_t>(of)] = socket;
+    ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
+  };
+  for (int r = 0; r < rank(); ++r) {
+    const int socket = to_rank(key, r, until);
+    if (::send(socket, &mine, sizeof mine, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof mine) ||
+        !sockets::is_own_user(socket)) {
+      ::close(socket);
+      stop("rank " + std::to_string(r) + " of the key '" + key + "' does not take connections");
+    }
+    keep(socket, r);
+  }
+  for (int left = size() - 1 - rank(); left > 0;) {
+    pollfd wait{door.socket, POLLIN, 0};
+    ::poll(&wait, 1, sockets::left_ms(until));
+    const int socket = ::accept4(door.socket, nullptr, nullptr, SOCK_CLOEXEC);
+    if (socket < 0) {
+      if (clock::now() >= until)
+        stop(std::to_string(left) + " of the " + std::to_string(size()) + " ranks of the key '" + key +
+             "' have not come to rank " + std::to_string(rank()));
+      continue;
+    }
+    sockets::greeting theirs;
+    pollfd reads{socket, POLLIN, 0};
+    const bool spoke =
+        ::poll(&reads, 1, sockets::left_ms(until)) == 1 &&
+        ::recv(socket, &theirs, sizeof theirs, MSG_WAITALL) == static_cast<ssize_t>(sizeof theirs);
+    const bool fits = spoke && theirs.magic == mine.magic && theirs.header_bytes == mine.header_bytes &&
+                      theirs.size == size() && theirs.rank > rank() && theirs.rank < size() &&
+                      peers_[static_cast<std::size_t>(theirs.rank)] < 0 && sockets::is_own_user(socket);
+    if (!fits) {  // no rank of this group
+      ::close(socket);
+      continue;
+    }
+    keep(socket, theirs.rank);
+    --left;
+  }
+}
+
+inline bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<incoming_part>& from,
+                                   clock::time_point until, int& lost) {
+  std::vector<pollfd> waits;
+  for (;;) {
+    waits.clear();
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      const int wanted = (to[r].bytes != 0 ? POLLOUT : 0) | (from[r].bytes != 0 ? POLLIN : 0);
+      waits.push_back({wanted != 0 ? peers_[r] : -1, static_cast<short>(wanted), 0});
+    }
+    if (std::all_of(waits.begin(), waits.end(), [](const pollfd& each) { return each.fd < 0; })) return true;
+    if (clock::now() >= until) return false;
+    if (::poll(waits.data(), waits.size(), sockets::left_ms(until)) < 0 && errno != EINTR)
+      stop(std::string("poll failed: ") + std::strerror(errno));
+    for (std::size_t r = 0; r < peers_.size(); ++r) {
+      if (waits[r].fd < 0 || waits[r].revents == 0) continue;
+      const auto again = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
+      if (from[r].bytes != 0) {
+        const ssize_t count = ::recv(peers_[r], from[r].data, from[r].bytes, 0);
+        if (count > 0)
+          from[r] = {from[r].data + count, from[r].bytes - static_cast<std::size_t>(count)};
+        else if (count == 0 || (!again() && errno != ECONNRESET))  // after a reset there may be data left
+          stop("the process of rank " + std::to_string(r) + " has ended");
+      }
+      if (to[r].bytes != 0) {
+        const ssize_t count = ::send(peers_[r], to[r].data, to[r].bytes, MSG_NOSIGNAL);
+        if (count > 0)
+          to[r] = {to[r].data + count, to[r].bytes - static_cast<std::size_t>(count)};
+        else if (!again())  // what it has sent before it ended may still be read
+          to[r].bytes = 0, lost = static_cast<int>(r);
+      }
+    }
+  }
+}
+
+inline std::string socket_transport::swap_headers(const call_header& own, std::vector<call_header>& all,
+                                                  clock::time_point until) {
+  std::vector<outgoing_part> to(peers_.size());
+  std::vector<incoming_part> from(peers_.size());
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (peers_[r] < 0) continue;
+    to[r] = {reinterpret_cast<const std::byte*>(&own), sizeof own};
+    from[r] = {reinterpret_cast<std::byte*>(&all[r]), sizeof own};
+  }
+  int lost = -1;
+  if (pump(to, from, until, lost)) return {};
+  std::string missing;
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (from[r].bytes != 0) missing += (missing.empty() ? "rank " : ", rank ") + std::to_string(r);
+  return missing.empty() ? "a rank that does not receive" : missing;
+}
+
+inline void socket_transport::send_last(const call_header& last, clock::time_point until) {
+  std::vector<outgoing_part> to(peers_.size());
+  std::vector<incoming_part> from(peers_.size());
+  for (std::size_t r = 0; r < peers_.size(); ++r)
+    if (peers_[r] >= 0) to[r] = {reinterpret_cast<const std::byte*>(&last), sizeof last};
+  int lost = -1;
+  (void)pump(to, from, until, lost);
+}
+
+inline bool socket_transport::move_parts(std::span<const outgoing_part> to,
+                                         std::span<const incoming_part> from, clock::time_point until) {
+  std::vector<outgoing_part> leaving(to.begin(), to.end());
+  std::vector<incoming_part> coming(from.begin(), from.end());
+  leaving[static_cast<std::size_t>(rank())].bytes = 0;
+  coming[static_cast<std::size_t>(rank())].bytes = 0;
+  int lost = -1;
+  const bool ended = pump(leaving, coming, until, lost);
+  if (lost >= 0) stop("the process of rank " + std::to_string(lost) + " has ended");
+  return ended;
+}
+
+}  // namespace ferry::detail

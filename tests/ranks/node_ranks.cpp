@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forks the ranks of groups of processes, before Kokkos has threads, and ends them where they do not end.
+#include "ranks/rank_program.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+namespace {
+
+using namespace ferry_test;
+using clock_type = std::chrono::steady_clock;
+
+template <class Act>
+pid_t forked(const Act& act) {
+  std::fflush(nullptr);
+  const pid_t made = ::fork();
+  if (made != 0) return made;
+  ::alarm(100);  // no rank outlives this
+  act();
+  std::fflush(nullptr);
+  ::_exit(failures == 0 ? 0 : 1);
+}
+bool ended_well(pid_t which) {
+  int status = 0;
+  return ::waitpid(which, &status, 0) == which && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+std::string key_of(int turn) { return std::to_string(::getpid()) + "." + std::to_string(turn); }
+
+/// All verbs and failures on `ranks` processes.
+bool verbs(int ranks, int argc, char** argv) {
+  const std::string key = key_of(1000 + ranks);
+  std::vector<pid_t> all;
+  for (int r = 0; r < ranks; ++r)
+    all.push_back(forked([&] {
+      world_rank = r;
+      const Kokkos::ScopeGuard guard(argc, argv);
+      int group = 0;
+      run_all([&](const ferry::communicator_options& options) {
+        return ferry::communicator::node(r, ranks, key + "." + std::to_string(group++), options);
+      });
+    }));
+  bool well = true;
+  for (const pid_t each : all) well = ended_well(each) && well;
+  return well;
+}
+
+/// One of four processes is killed while the others are in a call, or between two; they notice at once.
+bool kill_one(int turn) {
+  const std::string key = key_of(turn);
+  int pipe_ends[2];
+  if (::pipe(pipe_ends) != 0) return false;
+  std::vector<pid_t> all;
+  for (int r = 0; r < 4; ++r)
+    all.push_back(forked([&] {
+      world_rank = r;
+      const auto comm = ferry::communicator::node(r, 4, key, {.deadline = std::chrono::seconds(60)});
+      comm.barrier();
+      const char here = 'x';
+      expect(::write(pipe_ends[1], &here, 1) == 1, "the pipe");
+      const auto text = said<ferry::communication_error>([&] {
+        for (;;) {
+          comm.barrier();
+          if (r == 2 && turn % 2 == 0) ::pause();
+        }
+      });
+      expect(has(text, "ended"), "a killed rank: " + text);
+    }));
+  for (int r = 0; r < 4; ++r) {
+    char here;
+    if (::read(pipe_ends[0], &here, 1) != 1) return false;
+  }
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+  ::usleep(static_cast<useconds_t>(turn * 300));
+  ::kill(all[2], SIGKILL);
+  const auto begin = clock_type::now();
+  bool well = true;
+  for (const int r : {0, 1, 3}) well = ended_well(all[static_cast<std::size_t>(r)]) && well;
+  const bool soon = clock_type::now() - begin < std::chrono::seconds(20);
+  int status = 0;
+  ::waitpid(all[2], &status, 0);
+  return well && soon;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int turn = 0; turn < 20; ++turn)
+    if (!kill_one(turn)) {
+      std::fprintf(stderr, "turn %d of the kills failed\n", turn);
+      return 1;
+    }
+  for (const int ranks : {1, 2, 4})
+    if (!verbs(ranks, argc, argv)) {
+      std::fprintf(stderr, "%d ranks failed\n", ranks);
+      return 1;
+    }
+  const auto text = said<ferry::communication_error>([&] {
+    (void)ferry::communicator::node(0, 2, key_of(-1), {.deadline = std::chrono::milliseconds(200)});
+  });
+  return has(text, "have not come") ? 0 : 1;
+}
