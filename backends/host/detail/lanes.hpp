@@ -5,10 +5,13 @@
 
 #include <type_traits>
 
-// nvcc compiles kernels for the host without lanes: its front end takes vectors for a part of the device.
+// Not with nvcc, which would parse the vectors for the device, too.
 #if defined(__GNUC__) && defined(__SSE2__) && !defined(__CUDACC__)
 #define FERRY_HOST_LANES 1
-#include <immintrin.h>
+#include <emmintrin.h>
+#if defined(__AVX__)
+#include <immintrin.h>  // takes a compiler most of a second
+#endif
 #else
 #define FERRY_HOST_LANES 0
 #endif
