@@ -24,7 +24,7 @@ namespace ferry::host {
 /// of the C library set errno, so a compiler that is not told otherwise calls them one by one.
 template <class T, int Count>
 class lanes {
-  typedef T vector __attribute__((vector_size(Count * sizeof(T))));
+  using vector [[gnu::vector_size(Count * sizeof(T))]] = T;
 
  public:
   static constexpr int count = Count;

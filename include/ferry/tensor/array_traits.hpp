@@ -15,7 +15,6 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace ferry {
@@ -62,10 +61,10 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
 /// The ref of an array whose extents and strides are its members. A single element, of rank 0, is an array of
 /// one.
 template <class T, class Space, std::size_t Rank, class Strided>
-array_ref<T, Space> strided_ref(T* data, const Strided& array, array_label label) {
+array_ref<T, Space> strided_ref(T* data, const Strided& array, const array_label& label) {
   array_ref<T, Space> made;
   made.data = data;
-  made.label = std::move(label);
+  made.label = label;
   made.rank = Rank == 0 ? 1 : Rank;
   if constexpr (Rank == 0) {
     made.extents[0] = made.strides[0] = 1;

@@ -158,7 +158,7 @@ void exchange_rows(launch_context<Exec>& of, const row_cache& cache) {
       move_slots(of, label, memory, each, kernels::slot_move::entering_to_slot);
     launch(exec, label, memory.slots,
            kernels::insert_rows<kind>{directory, book.held, book.wanted, book.changed,
-                                      book.tallies + 2 * tally_room});
+                                      book.tallies + std::size_t{2} * tally_room});
   });
 }
 

@@ -146,11 +146,11 @@ inline std::size_t cache_bytes(row_cache& cache) {
 /// Hits, misses and rows loaded since the memory was made. Blocks.
 template <class Exec = Kokkos::DefaultExecutionSpace>
 std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
-  std::array<std::uint64_t, 2 * tally_room + 1> all{};
+  std::array<std::uint64_t, std::size_t{2} * tally_room + 1> all{};
   cache.accesses()->wait_for_all();
   execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
   std::array<std::uint64_t, 3> sums{};
-  for (std::size_t i = 0; i < 2 * tally_room; ++i) sums[i % 2] += all[i];
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i % 2] += all[i];
   sums[2] = all.back();
   return sums;
 }

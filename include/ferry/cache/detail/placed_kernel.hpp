@@ -207,10 +207,10 @@ struct placed_job : Job {
   using shifts_type = kernels::row_shifts<Job::max_fields, row_fields_of<Job>>;
 
   kernels::coded_places places;
-  shifts_type shifts;
+  shifts_type shifts{};
 
   placed_job(const Job& job, const row_cache& cache, const std::int64_t* codes)
-      : Job(job), places{codes, cache.row_bits()}, shifts{} {
+      : Job(job), places{codes, cache.row_bits()} {
     shifts.table = shift_of(cache, job.table);
     if constexpr (requires { Job::row_fields; }) {
       for (int f = 0; f < job.fields; ++f)

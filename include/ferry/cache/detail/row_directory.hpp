@@ -47,7 +47,7 @@ struct set_directory {
     for (int p = 0; p < ways / at_once; ++p) {
       const auto some = line[p];
       for (int w = 0; w < at_once; ++w)
-        if (some.value[w] == wanted) found = first + p * at_once + w;
+        if (some.value[w] == wanted) found = first + std::int64_t{p} * at_once + w;
     }
     return found;
   }

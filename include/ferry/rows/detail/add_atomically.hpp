@@ -21,9 +21,9 @@ template <class T>
 KOKKOS_FUNCTION void add_in_word(T* to, const T& value) {
   static_assert(sizeof(T) == 1 || sizeof(T) == 2);
   using bits_type = std::conditional_t<sizeof(T) == 1, std::uint8_t, std::uint16_t>;
-  const auto address = reinterpret_cast<std::uintptr_t>(to);
-  auto* word = reinterpret_cast<std::uint32_t*>(address & ~std::uintptr_t{3});
-  const auto shift = static_cast<int>(address & 3) * 8;
+  const auto within = static_cast<int>(reinterpret_cast<std::uintptr_t>(to) & 3);
+  auto* word = reinterpret_cast<std::uint32_t*>(reinterpret_cast<unsigned char*>(to) - within);
+  const int shift = within * 8;
   const std::uint32_t mask = (sizeof(T) == 1 ? 0xffu : 0xffffu) << shift;
   for (std::uint32_t seen = Kokkos::atomic_load(word);;) {
     using wide = accumulation_t<T>;
