@@ -42,9 +42,10 @@ struct cached_array {
     return made;
   }
 
+  template <class Space = device_space>  // a template, because headers alone know no backend
   void allocate(const std::string& label, std::int64_t slots) {
     if (stride == 0) return;
-    memory = tensor<std::byte, device_space>(label + "::hot", (slots + 1) * stride);
+    memory = tensor<std::byte, Space>(label + "::hot", (slots + 1) * stride);
     const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
     const auto step = static_cast<std::uintptr_t>(stride);
     hot = at + (cold % step + step - at % step) % step;
@@ -77,6 +78,7 @@ struct cache_memory {
   static constexpr std::int64_t copies = 16, bins = 2048;
 
   cache_memory() = default;
+  template <class Space = device_space>
   cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
       : slots(most), sets(dense ? 0 : sets_for(most)) {
     if (sets != 0) slots = sets * kernels::set_directory::ways;
@@ -90,7 +92,7 @@ struct cache_memory {
     const auto held = take(slots), wanted = take(slots), entering = take(slots);
     const auto tallies = take(2 * tally_room + 1), histogram = take(copies * bins / 2), choice = take(8);
     const auto changed = take((slots + 7) / 8);
-    words = tensor<std::uint64_t, device_space>(label + "::directory", end);
+    words = tensor<std::uint64_t, Space>(label + "::directory", end);
     const auto at = [&](std::int64_t begin) { return words.data() + begin; };
     book = {reinterpret_cast<std::uint32_t*>(at(directory)),
             reinterpret_cast<std::int64_t*>(at(held)),
