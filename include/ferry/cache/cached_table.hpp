@@ -142,7 +142,7 @@ class cached_table {
   }
   [[nodiscard]] ref_type ref() const {
     ref_type made = table_;
-    made.accesses = core().arrays.front().accesses.lock();
+    made.accesses = core().table.lock();
     return made;
   }
   [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }

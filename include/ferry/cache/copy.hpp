@@ -30,6 +30,16 @@ template <class Exec, class From, class Table, class Policy, class Directory, cl
                               [&] { return copy(exec, from, to.whole(), policies...); });
 }
 
+/// copy from a cached table to another one.
+template <class Exec, class Table, class Policy, class Directory, class ToTable, class ToPolicy,
+          class ToDirectory, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const cached_table<Table, Policy, Directory>& from,
+    cached_table<ToTable, ToPolicy, ToDirectory>& to, Policies... policies) {
+  detail::flush_cache(exec, from.core()).detach();  // its lock is free again: two threads may copy crosswise
+  return copy(exec, detail::read_only(from.whole()), to, policies...);
+}
+
 /// clone of the table behind a cache, in the memory space of that table or in Space.
 /// @{
 template <class Exec, class Table, class Policy, class Directory>

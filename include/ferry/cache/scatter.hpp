@@ -34,6 +34,9 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
     detail::require_quantizable<Values>();
   else
     detail::require_convertible<element, value>();
+  static_assert(
+      !detail::in_any_order<duplicates_policy>,
+      "ferry: duplicates::sum_any_order adds to rows where they lie, which scatter_add and step do; scatter replaces rows, so it takes duplicates::sum.");
   static_assert(!duplicates_policy::combines || NumberElement<value>,
                 "ferry: duplicates::sum and duplicates::mean need elements that are numbers.");
   const detail::cache_use in(table.core(), "scatter");

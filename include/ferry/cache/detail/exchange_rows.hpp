@@ -182,12 +182,12 @@ void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
 template <class Exec>
 void flush_rows(launch_context<Exec>& of, row_cache& cache) {
   use_slots(of, cache, true);
-  if (!cache.changed) return;
+  if (!cache.changed && !cache.captured) return;
   const std::string& label = of.label("cached", "flush");
   for (const cached_array& each : cache.arrays)
     move_slots(of, label, cache.memory, each, kernels::slot_move::changed_to_host);
   launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
-  cache.changed = cache.captured;
+  cache.changed = false;
 }
 
 /// Reads all cached rows from host memory again.
@@ -198,7 +198,7 @@ void reload_rows(launch_context<Exec>& of, row_cache& cache) {
   for (const cached_array& each : cache.arrays)
     move_slots(of, label, cache.memory, each, kernels::slot_move::held_to_slot);
   launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
-  cache.changed = cache.captured;
+  cache.changed = false;
 }
 
 /// Begins a verb on rows: an exchange comes first where one is due. `plan`: that of the batch, or null.
@@ -225,6 +225,9 @@ template <class Exec, class T, class Space>
 void put_behind(launch_context<Exec>& of, row_cache& cache, const array_ref<T, Space>& array) {
   const auto cold = reinterpret_cast<std::uintptr_t>(array.data);
   if (cache.find(cold, array.accesses) >= 0) return;
+  of.refuse_capture(
+      "but the rows of this state are not in device memory yet, and each launch would load them again; step "
+      "with it once before the capture");
   cached_array made = cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T)));
   cache.arrays.reserve(cache.arrays.size() + 1);
   made.allocate(std::string(array.label), cache.memory.slots);

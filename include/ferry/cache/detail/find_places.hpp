@@ -25,7 +25,8 @@ struct place_rule {
   }
 };
 
-/// Positions of a batch, of which one in `every` is counted, a power of two.
+/// Positions of a batch, of which about one in `every` is counted, a power of two. They are at irregular
+/// distances: at regular ones an interleaved batch would have some of its columns counted alone.
 template <class Source>
 struct counted_positions {
   Source source;
@@ -34,7 +35,8 @@ struct counted_positions {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t row(std::int64_t i) const { return source.row(i, true); }
   KOKKOS_FORCEINLINE_FUNCTION static std::int64_t positions(std::int64_t) { return 1; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t uses(std::int64_t i) const {
-    return (i & (every - 1)) == 0 ? every : 0;
+    const auto mixed = static_cast<std::int64_t>(static_cast<std::uint64_t>(i) * 0x9e3779b97f4a7c15u >> 40);
+    return (mixed & (every - 1)) == 0 ? every : 0;
   }
 };
 
@@ -86,12 +88,21 @@ struct find_places {
       (slot >= 0 ? hits : misses) += positions;
       if (slot >= 0 && changed != nullptr) changed[slot] = 1;
       if (counts == nullptr) continue;
-      if (const auto uses = static_cast<std::uint32_t>(source.uses(i)); uses != 0)
-        Kokkos::atomic_add(counts + row, uses * detail::row_cache::use);
+      if (const std::int64_t uses = source.uses(i); uses != 0) count(counts + row, uses);
     }
     std::uint64_t* mine = tallies + 2 * (thread & (detail::tally_room - 1));
     if (hits != 0) Kokkos::atomic_add(mine, hits);
     if (misses != 0) Kokkos::atomic_add(mine + 1, misses);
+  }
+
+ private:
+  /// Stays at the largest number instead of passing it: if any addition has passed it, the last write is that
+  /// number, in every order of the threads.
+  KOKKOS_FORCEINLINE_FUNCTION static void count(std::uint32_t* of, std::int64_t uses) {
+    constexpr std::uint32_t largest = ~std::uint32_t{0}, most = largest / detail::row_cache::use;
+    const std::uint32_t more =
+        (uses < std::int64_t{most} ? static_cast<std::uint32_t>(uses) : most) * detail::row_cache::use;
+    if (Kokkos::atomic_fetch_add(of, more) > largest - more) Kokkos::atomic_store(of, largest);
   }
 };
 

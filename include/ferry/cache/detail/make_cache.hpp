@@ -46,19 +46,28 @@ inline std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept
   return slots;
 }
 
-/// Clears the book of new memory; then its slots get the rows `kept`, and the arrays' rows are loaded.
+/// Clears the book of new memory, whose slots are to get the rows `kept`. Takes all memory that this needs.
+template <class Exec = Kokkos::DefaultExecutionSpace>
+void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
+  const Exec exec;
+  fill(exec, make_ref(memory.words), std::uint64_t{0});
+  if (kept.empty()) return;
+  const auto slots = slots_for(kept, memory);
+  launch_context<Exec> of(exec, "cached_table");
+  auto* there = of.template pinned<std::int64_t>(memory.slots);
+  std::copy(slots.begin(), slots.end(), there);
+  of.writes_to(tracked(memory.words.accesses()));
+  transfer(exec, "ferry::cached_table", memory.book.wanted, device_space::name, there, pinned_space::name,
+           memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
+  of.finish().wait();
+}
+
+/// Loads the rows that open_book() has listed.
 template <class Exec = Kokkos::DefaultExecutionSpace>
 void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
-  const Exec exec;
-  fill(exec, make_ref(cache.memory.words), std::uint64_t{0});
   if (kept.empty()) return;
-  const auto slots = slots_for(kept, cache.memory);
-  launch_context<Exec> of(exec, "cached_table");
-  auto* there = of.template pinned<std::int64_t>(cache.memory.slots);
-  std::copy(slots.begin(), slots.end(), there);
+  launch_context<Exec> of(Exec{}, "cached_table");
   use_slots(of, cache, true);
-  transfer(exec, "ferry::cached_table", cache.memory.book.wanted, device_space::name, there,
-           pinned_space::name, cache.memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
   exchange_rows(of, cache);
   of.finish().wait();
 }
@@ -103,9 +112,11 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +
                            std::to_string(made->memory.slots) + " cached ones");
+  made->table = table.accesses;
   made->arrays.push_back(cached_array::of(table, row_bytes));
   made->arrays.front().allocate(label, made->memory.slots);
   count_uses<Exec>(*made, policy, most);
+  open_book<Exec>(made->memory, kept);
   if (!table.accesses->put_behind_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
@@ -180,6 +191,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
     made.allocate(cache.label, memory.slots);
     arrays.push_back(std::move(made));
   }
+  open_book<Exec>(memory, kept);
   count_uses<Exec>(cache, policy, most);
   {
     launch_context<Exec> of(Exec{}, "cached_table");
@@ -199,7 +211,7 @@ template <class Exec = Kokkos::DefaultExecutionSpace>
 void end_cache(row_cache& cache) noexcept {
   try {
     if (!Kokkos::is_initialized()) {
-      if (cache.changed)
+      if (cache.changed || cache.captured)
         std::fprintf(
             stderr,
             "ferry: the cached_table of '%s' was destroyed after Kokkos::finalize; changes that were "
@@ -207,7 +219,7 @@ void end_cache(row_cache& cache) noexcept {
             cache.label.c_str());
     } else {
       const bool whole = !cache.arrays.front().accesses.expired();
-      if (whole && cache.changed) flush_cache(Exec{}, cache).wait();
+      if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).wait();
       cache.accesses()->wait_for_all();
     }
   } catch (const std::exception& lost) {

@@ -82,6 +82,11 @@ struct cache_memory {
   cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
       : slots(most), sets(dense ? 0 : sets_for(most)) {
     if (sets != 0) slots = sets * kernels::set_directory::ways;
+    constexpr std::int64_t numbers = std::int64_t{1} << 32;
+    if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
+      throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
+                             " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
+                             "' apart; cache more rows, or give cache::dense");
     std::int64_t end = 0;
     const auto take = [&](std::int64_t count) {
       const std::int64_t begin = end;
@@ -123,6 +128,7 @@ struct cache_memory {
 struct row_cache {
   std::mutex guard;
   std::string label;
+  std::weak_ptr<access_tracker> table;  ///< that of arrays.front(), never changed: read without `guard`
   std::int64_t rows = 0;
   cache_memory memory;
   tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
@@ -180,6 +186,11 @@ struct row_cache {
       if (const auto alive = each.accesses.lock()) alive->hold(how);
   }
 
+  void open() const noexcept {
+    for (const auto& each : arrays)
+      if (const auto alive = each.accesses.lock()) alive->open();
+  }
+
   /// Drops the arrays of states that were destroyed.
   void drop_lost() {
     const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
@@ -190,7 +201,7 @@ struct row_cache {
 };
 
 /// Sole use of a row cache by a verb that is being enqueued. In its lifetime the arrays behind the cache can
-/// be accessed; before and after, verbs on them are refused where they would miss changes.
+/// be accessed by this thread; else verbs on them are refused where they would miss changes.
 class cache_use {
  public:
   /// Throws invalid_argument if the table was destroyed.
@@ -199,7 +210,7 @@ class cache_use {
       throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + of.label +
                              "' of the cached_table was destroyed");
     of.drop_lost();
-    of.hold(row_hold::none);
+    of.open();
   }
   cache_use(const cache_use&) = delete;
   cache_use& operator=(const cache_use&) = delete;

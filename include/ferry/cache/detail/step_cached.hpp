@@ -27,6 +27,7 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
   using state_space = typename State::memory_space;
   using job_type = update_job<T, Space, typename State::value_type, state_space, Rule, count_policy,
                               rounding_policy, nonfinite_policy>;
+  require_any_order<Rule, T, duplicates_policy, count_policy, rounding_policy>();
   require_step_policies<Rule, typename job_type::template transforms_type<float>, T, count_policy,
                         rounding_policy>();
   static_assert(NumberElement<std::remove_const_t<Value>>, "ferry: step needs gradients that are numbers.");

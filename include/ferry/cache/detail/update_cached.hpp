@@ -8,6 +8,7 @@
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
@@ -50,6 +51,7 @@ ticket update_cached_by_plan(const Exec& exec, const char* verb, row_cache& cach
   const std::string& label = of.label("cached");
   const std::int64_t n = plan.positions();
   of.use(plan.storage());
+  of.changes().only(*plan.storage());
   of.roll_back_by(ends);
   if (n == 0) {
   } else if (job.table.width() == 0 && !Job::counts_rows) {
@@ -91,7 +93,9 @@ ticket update_cached_by_index(const Exec& exec, const char* verb, row_cache& cac
     require_direct_reach(verb, exec, values);
     of.reads_from(values);
     auto* codes = of.template scratch<std::int64_t>(n);
-    const kernels::index_rows<plain, Bounds> source{indices_for_kernels(of, indices), job.table.rows(),
+    const auto* const list = indices_for_kernels(of, indices);
+    of.changes().only(list, n, job.table.rows(), true);
+    const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     const auto labels = update_labels::of<Job>(of, label);
     reach_cached(of, cache, job);
@@ -111,10 +115,12 @@ template <class Chosen, class Duplicates, class Exec, class Job, class Named, cl
 ticket update_cached(const Exec& exec, const char* verb, row_cache& cache, const Job& job, const Named& named,
                      const array_ref<Value, Space>& values, const rollback& ends = {}) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  // sum_any_order is sum for a device and a table in host memory; index by index needs atomic additions.
+  using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   if constexpr (is_plan<Named>)
-    return update_cached_by_plan<Duplicates>(exec, verb, cache, job, named, values, ends);
-  else if constexpr (Duplicates::needs_plan)
-    return update_cached_by_plan<Duplicates>(
+    return update_cached_by_plan<ordered>(exec, verb, cache, job, named, values, ends);
+  else if constexpr (ordered::needs_plan)
+    return update_cached_by_plan<ordered>(
         exec, verb, cache, job, plan_rows_of<bounds_policy>(exec, named, job.table.rows()), values, ends);
   else
     return update_cached_by_index<bounds_policy>(exec, verb, cache, job, named, values, ends);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -64,19 +65,22 @@ class access_tracker {
   /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
   /// before_write() and wait_for_all() unless under row_hold::none.
   void hold(row_hold how) noexcept;
+  /// Lifts the hold for the calling thread, which enqueues a verb of the cached_table, up to the next hold().
+  void open() noexcept;
   /// The cached_table has ended.
   void leave_cache() noexcept;
 
  private:
   void require_read() const {
-    if (hold_ == row_hold::closed) refuse(false);
+    if (hold_ == row_hold::closed && opener_ != std::this_thread::get_id()) refuse(false);
   }
   void require_write() const {
-    if (hold_ != row_hold::none) refuse(true);
+    if (hold_ != row_hold::none && opener_ != std::this_thread::get_id()) refuse(true);
   }
   [[noreturn]] void refuse(bool write) const;
 
   row_hold hold_ = row_hold::none;
+  std::thread::id opener_;
   std::string cached_as_;  // the label of a tensor with a cached_table
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
@@ -189,11 +193,18 @@ FERRY_INLINE bool access_tracker::put_behind_cache(const std::string& label) {
 FERRY_INLINE void access_tracker::hold(row_hold how) noexcept {
   const std::lock_guard lock(guard_);
   hold_ = how;
+  opener_ = {};
+}
+
+FERRY_INLINE void access_tracker::open() noexcept {
+  const std::lock_guard lock(guard_);
+  opener_ = std::this_thread::get_id();
 }
 
 FERRY_INLINE void access_tracker::leave_cache() noexcept {
   const std::lock_guard lock(guard_);
   hold_ = row_hold::none;
+  opener_ = {};
   cached_as_.clear();
 }
 
