@@ -57,7 +57,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using wired = typename decltype(to)::value_type;  // rounded once, by the owner
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<wired, Rule>("gather", table);
-  detail::collective call(table.comm(), detail::add_state(note, state));
+  detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     state.require_made_for("gather", table);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -69,16 +70,14 @@ class communicator {
   void run(F&& f) const {
     static_assert(std::invocable<F&, int> || std::invocable<F&>,
                   "ferry: communicator::run needs a function of the rank, or of no argument.");
+    const auto act = [&f](int rank) {
+      if constexpr (std::invocable<F&, int>)
+        f(rank);
+      else
+        f();
+    };
     detail::run_ranks(
-        *group_,
-        [](void* of, int rank) {
-          auto& function = *static_cast<std::remove_reference_t<F>*>(of);
-          if constexpr (std::invocable<F&, int>)
-            function(rank);
-          else
-            function();
-        },
-        const_cast<void*>(static_cast<const void*>(std::addressof(f))));
+        *group_, [](const void* of, int rank) { (*static_cast<decltype(act)*>(of))(rank); }, &act);
   }
 
   /// Makes the calling thread act for a rank during the object's lifetime. End it on the same thread. If an
@@ -115,9 +114,15 @@ class communicator {
     const int here = rank();
     if (here < 0) return {mine};
     std::vector<T> all(static_cast<std::size_t>(size()), mine);
+    std::vector<std::byte> bytes(all.size() * sizeof(T));
     detail::call_note note("all_gather of");
     group_->all_gather(here, note.add_number(sizeof(T)).add(" bytes"),
-                       std::as_bytes(std::span<const T>(&mine, 1)), reinterpret_cast<std::byte*>(all.data()));
+                       std::as_bytes(std::span<const T>(&mine, 1)), bytes.data());
+    T each = mine;
+    for (std::size_t r = 0; r < all.size(); ++r) {  // vector<bool> has no elements to copy into
+      std::memcpy(static_cast<void*>(&each), bytes.data() + r * sizeof(T), sizeof(T));
+      all[r] = each;
+    }
     return all;
   }
 

@@ -29,7 +29,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
   const auto to = make_ref(out);
   detail::require_convertible<typename decltype(to)::value_type, T>();
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::collective call(table.comm(), detail::note_of<>("gather", table));
+  detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     return detail::gather_by_routes<T, bounds_policy>(

@@ -33,10 +33,12 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   const auto ref = detail::read_only(make_ref(indices));
   detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
   return call.guarded([&] {
+    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
+    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
     detail::require_plan_shapes<bounds_policy>(ref, table.rows());
     auto made = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::sharded_plan_storage<Exec>{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
-        bounds_policy::name, call.first()});
+        bounds_policy::name, call.first(), number});
     made->routes =
         detail::complete_routing(call, table, detail::route_rows<bounds_policy>(exec, table, ref), {});
     for (int r = call.first(); r < call.last(); ++r)

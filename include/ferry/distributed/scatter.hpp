@@ -29,7 +29,8 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
   const auto from = detail::read_only(make_ref(values));
   using value = std::remove_const_t<typename decltype(from)::value_type>;
   const auto& named = detail::sharded_rows_named_by(indices);
-  detail::collective call(table.comm(), detail::note_of<chosen, value>("scatter", table));
+  detail::collective call(table.comm(),
+                          detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, from);
     return detail::write_by_routes<duplicates_policy, bounds_policy>(

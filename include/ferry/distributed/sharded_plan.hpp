@@ -27,7 +27,8 @@ struct sharded_plan_storage {
   std::uint64_t spread;  ///< digest of the sharding
   std::int64_t rows;
   std::string_view bounds;
-  int first;  ///< the first rank that the thread acts for
+  int first;                 ///< the first rank that the thread acts for
+  std::uint64_t number = 0;  ///< in its group, the same on all ranks
   routing<wire_space<Exec>> routes{};
   std::vector<row_plan> plans{};  ///< of the shards from `first` on
 };
@@ -61,6 +62,13 @@ template <class T>
 inline constexpr bool is_sharded_plan = false;
 template <class Exec>
 inline constexpr bool is_sharded_plan<sharded_plan<Exec>> = true;
+
+/// Adds the plan: all ranks pass their part of the same one.
+template <class Indices>
+call_note add_plan(call_note note, const Indices& indices) {
+  if constexpr (is_sharded_plan<Indices>) note.add(", plan").add_number(indices.storage().number);
+  return note;
+}
 
 template <class Spread>
 std::uint64_t digest_of(const Spread& spread) {

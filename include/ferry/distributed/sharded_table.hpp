@@ -65,10 +65,11 @@ class sharded_table {
     call.guarded([&] {
       // Counted before anything can fail, so that the ranks stay in step.
       for (int r = call.first(); r < call.last(); ++r) number_ = comm_.group()->next_number(r);
-      if (std::cmp_less(rows, 0) || std::cmp_less(width, 0))
+      if (!std::in_range<std::int64_t>(rows) || !std::in_range<std::int64_t>(width) || rows_ < 0 ||
+          width_ < 0)
         throw invalid_argument("ferry::sharded_table: the extents of '" + *label_ + "' are " +
                                std::to_string(rows) + " x " + std::to_string(width) +
-                               ", neither may be negative");
+                               ", neither may be negative or exceed 2^63 - 1");
       spread_.check(comm_.size());
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r)

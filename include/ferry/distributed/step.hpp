@@ -77,7 +77,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, value, Rule>("step", table);
-  detail::collective call(table.comm(), detail::add_state(note, state));
+  detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
     detail::require_sharded_step<count_policy>("step", call, rule, table, state);

@@ -47,9 +47,11 @@ ticket gather_by_routes(collective& call, const Exec& exec, const Table& table, 
   if constexpr (is_sharded_plan<Named>) {
     const auto& stored = named.storage();
     const bool here = call.is_whole() || stored.routes.own.everywhere;
-    if (stored.routes.own.everywhere)  // the plan sorts the batches of all ranks
+    if (stored.routes.own.everywhere) {  // the plan sorts the batches of all ranks
+      if (!call.is_whole()) call.agree();
       return place(
           stored.routes, [&](int) { return stored.routes.own.rows.first(stored.routes.own.routed()); }, true);
+    }
     return place(
         stored.routes, [&](int r) { return stored.plans[static_cast<std::size_t>(r - stored.first)]; }, here);
   } else {

@@ -21,6 +21,10 @@ namespace ferry::detail {
 struct call_header {
   enum class kind : std::uint32_t { all_gather, exchange, failure, abort, late };
 
+  /// The first bytes of a message: of a header, or of the data of a call.
+  static constexpr std::uint64_t header_mark = 0x7265646165682e66ull, data_mark = 0x617461642e66ull;
+
+  std::uint64_t mark = header_mark;
   call_note note;
   kind what = kind::all_gather;
   std::uint64_t bytes = 0;
@@ -41,16 +45,18 @@ class message_transport : public transport {
 
   void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override {
     meet(call_header::kind::all_gather, note, mine.size(), nullptr);
-    std::vector<outgoing_part> to(static_cast<std::size_t>(size_), {mine.data(), mine.size()});
-    std::vector<incoming_part> from;
-    for (int r = 0; r < size_; ++r)
-      from.push_back({theirs + static_cast<std::size_t>(r) * mine.size(), mine.size()});
-    move(note, to, from);
+    or_break([&] {
+      std::vector<outgoing_part> to(static_cast<std::size_t>(size_), {mine.data(), mine.size()});
+      std::vector<incoming_part> from;
+      for (int r = 0; r < size_; ++r)
+        from.push_back({theirs + static_cast<std::size_t>(r) * mine.size(), mine.size()});
+      move(note, to, from);
+    });
   }
   void exchange(int, const call_note& note, std::span<const outgoing_part> to,
                 std::span<const incoming_part> from) override {
     meet(call_header::kind::exchange, note, 0, nullptr);
-    move(note, to, from);
+    or_break([&] { move(note, to, from); });
   }
   void fail(int, const call_note& note, const char* what) noexcept override {
     try {
@@ -104,8 +110,25 @@ class message_transport : public transport {
     break_by(trouble::late, "ferry::communicator: " + text);
     throw_broken();
   }
+  /// Breaks the group: `last` came from a rank in place of its data.
+  [[noreturn]] void stop_by(const call_header& last) {
+    break_by(trouble::late, last.what == call_header::kind::late
+                                ? std::string_view(last.said.c_str())
+                                : "ferry::communicator: a rank has left a call before its data was sent");
+    throw_broken();
+  }
 
  private:
+  /// The others count on the data of this rank; without it no later call can be understood.
+  template <class Act>
+  void or_break(const Act& act) {
+    try {
+      act();
+    } catch (...) {
+      break_by(trouble::late, "ferry::communicator: this rank failed while data moved");
+      throw;
+    }
+  }
   /// Keeps the first reason.
   void break_by(trouble what, std::string_view text) noexcept {
     if (is_broken()) return;
@@ -128,7 +151,7 @@ class message_transport : public transport {
   }
   void say_last(call_header::kind what, const char* said) noexcept {
     try {
-      call_header last{call_note("abort"), what, 0, calls_, {}};
+      call_header last{call_header::header_mark, call_note("abort"), what, 0, calls_, {}};
       last.said.set(said);
       send_last(last, clock::now() + std::min<std::chrono::nanoseconds>(deadline_, std::chrono::seconds(1)));
     } catch (...) {
@@ -138,7 +161,7 @@ class message_transport : public transport {
 
   void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said) {
     if (is_broken()) throw_broken();
-    call_header own{note, what, bytes, ++calls_, {}};
+    call_header own{call_header::header_mark, note, what, bytes, ++calls_, {}};
     if (said != nullptr) own.said.set(said);
     headers_.resize(static_cast<std::size_t>(size_));
     headers_[static_cast<std::size_t>(rank_)] = own;

@@ -19,7 +19,7 @@ namespace ferry::detail {
 inline int acting_rank(const transport& group);
 
 /// Calls function(of, rank) on one thread for each rank of this process; see communicator::run.
-inline void run_ranks(transport& group, void (*function)(void* of, int rank), void* of);
+inline void run_ranks(transport& group, void (*function)(const void* of, int rank), const void* of);
 
 inline int acting_rank(const transport& group) {
   const int bound = rank_binding::rank_in(&group);
@@ -60,11 +60,12 @@ inline void abort_by(transport& group, int rank, const std::exception_ptr& of) n
 
 }  // namespace run_errors
 
-inline void run_ranks(transport& group, void (*function)(void* of, int rank), void* of) {
+inline void run_ranks(transport& group, void (*function)(const void* of, int rank), const void* of) {
   const int first = group.first_local(), count = group.local_count();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(count));
+  group.recover();  // from a binding that an exception ended
   int entered = 0;
   try {
     for (; entered < count; ++entered) group.enter(first + entered);

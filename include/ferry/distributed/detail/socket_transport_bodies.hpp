@@ -57,6 +57,15 @@ inline bool is_own_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == ::getuid();
 }
 
+/// Whether the other end takes this one into its group.
+inline bool answered(int socket, message_transport::clock::time_point until) {
+  char answer = 0;
+  pollfd reads{socket, POLLIN, 0};
+  while (::poll(&reads, 1, left_ms(until)) != 1)
+    if (message_transport::clock::now() >= until) return false;
+  return ::recv(socket, &answer, 1, MSG_DONTWAIT) == 1;
+}
+
 }  // namespace sockets
 
 inline socket_transport::socket_transport(int rank, int size, const std::string& key,
@@ -112,13 +121,21 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
   };
   for (int r = 0; r < rank(); ++r) {
-    const int socket = to_rank(key, r, until);
-    if (::send(socket, &mine, sizeof mine, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof mine) ||
-        !sockets::is_own_user(socket)) {
+    for (;;) {  // until it answers: the socket may be one that it is about to close, of a group made before
+      const int socket = to_rank(key, r, until);
+      if (!sockets::is_own_user(socket)) {
+        ::close(socket);
+        stop("rank " + std::to_string(r) + " of the key '" + key + "' is of another user");
+      }
+      if (::send(socket, &mine, sizeof mine, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof mine) &&
+          sockets::answered(socket, until)) {
+        keep(socket, r);
+        break;
+      }
       ::close(socket);
-      stop("rank " + std::to_string(r) + " of the key '" + key + "' does not take connections");
+      if (clock::now() >= until) stop("rank " + std::to_string(r) + " of the key '" + key + "' has not come");
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    keep(socket, r);
   }
   for (int left = size() - 1 - rank(); left > 0;) {
     pollfd wait{door.socket, POLLIN, 0};
@@ -132,13 +149,14 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
     }
     sockets::greeting theirs;
     pollfd reads{socket, POLLIN, 0};
+    // A rank sends its greeting at once and in one piece.
     const bool spoke =
-        ::poll(&reads, 1, sockets::left_ms(until)) == 1 &&
-        ::recv(socket, &theirs, sizeof theirs, MSG_WAITALL) == static_cast<ssize_t>(sizeof theirs);
+        sockets::is_own_user(socket) && ::poll(&reads, 1, sockets::left_ms(until)) == 1 &&
+        ::recv(socket, &theirs, sizeof theirs, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof theirs);
     const bool fits = spoke && theirs.magic == mine.magic && theirs.header_bytes == mine.header_bytes &&
                       theirs.size == size() && theirs.rank > rank() && theirs.rank < size() &&
-                      peers_[static_cast<std::size_t>(theirs.rank)] < 0 && sockets::is_own_user(socket);
-    if (!fits) {  // no rank of this group
+                      peers_[static_cast<std::size_t>(theirs.rank)] < 0;
+    if (!fits || ::send(socket, "y", 1, MSG_NOSIGNAL) != 1) {  // no rank of this group
       ::close(socket);
       continue;
     }
@@ -214,7 +232,26 @@ inline bool socket_transport::move_parts(std::span<const outgoing_part> to,
   leaving[static_cast<std::size_t>(rank())].bytes = 0;
   coming[static_cast<std::size_t>(rank())].bytes = 0;
   int lost = -1;
-  const bool ended = pump(leaving, coming, until, lost);
+  // A mark goes before the data: a rank that has given up since it sent its header sends another one instead.
+  const std::uint64_t mark = call_header::data_mark;
+  std::vector<std::uint64_t> marks(peers_.size(), mark);
+  std::vector<outgoing_part> to_mark(peers_.size());
+  std::vector<incoming_part> from_mark(peers_.size());
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (leaving[r].bytes != 0) to_mark[r] = {reinterpret_cast<const std::byte*>(&mark), sizeof mark};
+    if (coming[r].bytes != 0) from_mark[r] = {reinterpret_cast<std::byte*>(&marks[r]), sizeof mark};
+  }
+  const bool marked = pump(to_mark, from_mark, until, lost);
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    if (from_mark[r].bytes != 0 || marks[r] == mark) continue;
+    call_header last;
+    std::vector<outgoing_part> none(peers_.size());
+    std::vector<incoming_part> rest(peers_.size());
+    rest[r] = {reinterpret_cast<std::byte*>(&last) + sizeof mark, sizeof last - sizeof mark};
+    if (!pump(none, rest, until, lost)) last.what = call_header::kind::abort;
+    stop_by(last);
+  }
+  const bool ended = marked && pump(leaving, coming, until, lost);
   if (lost >= 0) stop("the process of rank " + std::to_string(lost) + " has ended");
   return ended;
 }

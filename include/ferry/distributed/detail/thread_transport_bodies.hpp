@@ -133,7 +133,7 @@ inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank,
 inline void thread_transport::throw_failed(int rank) const {
   if (failed_rank_ >= 0 && failed_rank_ != rank)
     throw peer_error("ferry::communicator: rank " + std::to_string(failed_rank_) + " failed in " +
-                     std::string(seats_[static_cast<std::size_t>(failed_rank_)].note.words()) + ": " +
+                     std::string(seats_[static_cast<std::size_t>(rank)].note.words()) + ": " +
                      failed_said_.c_str());
 }
 

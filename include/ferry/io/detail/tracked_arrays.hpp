@@ -45,8 +45,12 @@ class basic_tracked_arrays {
                     [&](const kept& old) { return old.entry == entry && old.array == each->schema.name; });
       try {
         const auto rows = memory_of_rows(*each);
-        arrays_.push_back({entry, each->schema.name, each->accesses,
-                           std::make_shared<changed_rows>(rows, make_(rows.rows))});
+        kept made{entry, each->schema.name, each->accesses,
+                  std::make_shared<changed_rows>(rows, make_(rows.rows))};
+        each->accesses->keep_changes_in(made.marks);  // first: an array in the list is one that verbs mark
+        // Graphs from before do not mark.
+        if (each->accesses->has_captured_writes()) made.marks->distrust();
+        arrays_.push_back(std::move(made));
       } catch (const std::bad_alloc&) {
         if (needed) throw;
         continue;
@@ -54,7 +58,6 @@ class basic_tracked_arrays {
         if (needed) throw;
         continue;
       }
-      each->accesses->keep_changes_in(arrays_.back().marks);
     }
   }
   /// Before the rows are read: takes the marks. Where they can be relied on, the array gets them.

@@ -58,6 +58,9 @@ class access_tracker {
   void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
   /// Whether anyone has asked for changed rows.
   [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
+  /// A graph writes to the tensor with every launch, and marks only for those who have asked so far.
+  void note_captured_write() noexcept { captured_ = true; }
+  [[nodiscard]] bool has_captured_writes() const noexcept { return captured_; }
   /// Those who have.
   [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
@@ -84,6 +87,7 @@ class access_tracker {
   std::string cached_as_;  // the label of a tensor with a cached_table
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
+  std::atomic<bool> captured_{false};
   std::vector<std::weak_ptr<changed_rows>> marks_;
   work_in_flight reads_;
   work_in_flight writes_;

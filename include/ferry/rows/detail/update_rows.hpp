@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/choose_path.hpp>
 #include <ferry/rows/detail/launch_update.hpp>
@@ -74,6 +75,14 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
+/// Whether an index that names a row names the row of its number, or one of both ends. A policy of the user
+/// may resolve it to any row.
+template <class Bounds>
+inline constexpr bool names_rows = (std::is_same_v<Bounds, bounds::check> ||
+                                    std::is_same_v<Bounds, bounds::clamp> ||
+                                    std::is_same_v<Bounds, bounds::skip> ||
+                                    std::is_same_v<Bounds, bounds::unchecked>);
+
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
 /// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
@@ -90,7 +99,10 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   const auto labels = update_labels::of<Job>(of, label);
   const auto apply_here = [&](const auto& ready, const auto& batch) {
     const auto* const list = indices_for_kernels(of, indices);
-    of.changes().only(list, n, job.table.rows(), true);
+    if constexpr (names_rows<Bounds>)
+      of.changes().only(list, n, job.table.rows(), true);
+    else
+      of.changes().all();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)

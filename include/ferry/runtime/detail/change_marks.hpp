@@ -64,7 +64,9 @@ class change_marks {
   /// the work has ended, and returns the label of kernels that mark.
   template <class T, class Space, class Keep>
   void add(const array_ref<T, Space>& array, const Keep& keep) {
-    if (array.accesses != nullptr && array.accesses->is_marked()) [[unlikely]]
+    if (array.accesses == nullptr) return;
+    if (captures_) array.accesses->note_captured_write();
+    if (array.accesses->is_marked()) [[unlikely]]
       add(*array.accesses, memory_of(array), keep);
   }
   template <class Keep>
@@ -85,6 +87,8 @@ class change_marks {
     rows_ = {list, count, nullptr, static_cast<int>(sizeof(Index)), std::is_signed_v<Index>, clamps, rows};
   }
   /// @}
+  /// Any row may be written.
+  void all() { only_ = false; }
   /// Nothing was written.
   void none() { only(static_cast<const std::int64_t*>(nullptr), 0, 0, false); }
 
