@@ -101,4 +101,37 @@ TEST_CASE("factors of rows stay those of the rows", "[cache][step][transforms]")
   random_steps<float, ferry::mapped_space>(rule, rows, 16, 30, 1, ferry::cache::dense{}, 4200);
 }
 
+/// Numbers whose sums are exact in any order.
+std::vector<float> small_numbers(std::mt19937_64& random, std::size_t count) {
+  std::vector<float> made(count);
+  for (float& each : made) each = static_cast<float>(static_cast<int>(random() % 17) - 8);
+  return made;
+}
+
+// The table lies in host memory, where a device adds in order.
+TEST_CASE("additions in any order on cached tables are sums", "[cache][step][any_order]") {
+  auto random = generator(4300);
+  const exec_space exec;
+  const std::size_t rows = 60, width = 7;
+  const auto start = small_numbers(random, rows * width);
+  auto table = make<ferry::mapped_space>("table", rows, width, start);
+  auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+  {
+    ferry::cached_table hot(table, ferry::cache::first{20});
+    const auto rule = ferry::optim::sgd{.lr = 0.5, .momentum = 0.5};
+    auto state = ferry::optim::make_state(rule, hot);
+    auto other = ferry::optim::make_state(rule, twin);
+    for (int call = 0; call < 4; ++call) {
+      const std::size_t n = 50;
+      const auto which = skewed<std::int32_t>(random, n, rows, 3, 2);
+      const auto grads = make<ferry::device_space>("grads", n, width, small_numbers(random, n * width));
+      ferry::step(exec, rule, hot, state, which, grads, ferry::duplicates::sum_any_order{}).wait();
+      ferry::step(exec, rule, twin, other, which, grads).wait();
+      ferry::scatter_add(exec, hot, which, grads, ferry::duplicates::sum_any_order{}).wait();
+      ferry::scatter_add(exec, twin, which, grads).wait();
+    }
+  }
+  CHECK(same_bits(take(table), take(twin)));
+}
+
 }  // namespace ferry_test

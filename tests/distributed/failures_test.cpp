@@ -300,6 +300,8 @@ TEST_CASE("verbs outside of run need all shards, and plans their own table", "[d
   REQUIRE_THROWS_AS(ferry::step(exec, ferry::optim::sgd{}, big, state, rows, out).wait(),
                     ferry::invalid_argument);
   REQUIRE_THROWS_AS((ferry::sharded_table<float, host>("n", comm, -1, 3)), ferry::invalid_argument);
+  REQUIRE_THROWS_AS((ferry::sharded_table<float, host>("n", comm, ~std::size_t{0}, 3)),
+                    ferry::invalid_argument);
   using one = ferry::sharded_table<float, host, ferry::sharding::table_wise>;
   REQUIRE_THROWS_AS(one("n", comm, 1, 3, {.rank = 2}), ferry::invalid_argument);
   // A plan of the whole group inside of a run.
@@ -307,4 +309,59 @@ TEST_CASE("verbs outside of run need all shards, and plans their own table", "[d
   // A slice of a shard as the batch of a write to its table.
   auto& shard = big.shard(0);
   REQUIRE_THROWS_AS(ferry::scatter(exec, big, rows, shard.first(2)).wait(), ferry::invalid_argument);
+}
+
+TEST_CASE("ranks that pass different plans are told so", "[distributed]") {
+  const watchdog guard("plans");
+  const exec_space exec;
+  const auto comm = group_of(2);
+  ferry::sharded_table<float, host> big("w", comm, 30, width);
+  ferry::init::constant(exec, big, 7);
+  std::vector<std::string> told(2);
+  try {
+    comm.run([&](int rank) {
+      const auto a = ferry::make_plan(exec, std::vector<std::int64_t>{1, 2, 3, 4}, big);
+      const auto b = ferry::make_plan(exec, std::vector<std::int64_t>{5}, big);
+      ferry::tensor<float, host> out("out", rank == 0 ? 4 : 1, width);
+      told[static_cast<std::size_t>(rank)] =
+          said<ferry::protocol_error>([&] { ferry::gather(exec, big, rank == 0 ? a : b, out).wait(); });
+    });
+  } catch (const ferry::communication_error&) {
+    // The group is broken.
+  }
+  for (const auto& each : told) CHECK_THAT(each, ContainsSubstring("gather"));
+}
+
+TEST_CASE("a batch that does not fit a plan of a replicated table is told to the others", "[distributed]") {
+  const watchdog guard("replicated");
+  const exec_space exec;
+  const auto comm = group_of(2);
+  ferry::sharded_table<float, host, ferry::sharding::replicated> big("w", comm, 30, width);
+  ferry::init::constant(exec, big, 7);
+  comm.run([&](int rank) {
+    const auto plan = ferry::make_plan(exec, std::vector<std::int64_t>{1, 2}, big);
+    ferry::tensor<float, host> out("out", 2, rank == 1 ? width + 1 : width);
+    const auto act = [&] { ferry::gather(exec, big, plan, out).wait(); };
+    if (rank == 1)
+      expect(!said<ferry::invalid_argument>(act).empty(), "no error");
+    else
+      expect(said<ferry::peer_error>(act).find("rank 1") != std::string::npos, "no peer_error");
+    comm.barrier();
+  });
+}
+
+namespace {
+std::atomic<int> called{0};
+void count_call(int) { ++called; }
+}  // namespace
+
+TEST_CASE("run takes functions, and ranks vote", "[distributed]") {
+  const watchdog guard("votes");
+  const auto comm = group_of(3);
+  comm.run(count_call);
+  CHECK(called == 3);
+  comm.run([&](int rank) {
+    const std::vector<bool> votes = comm.all_gather(rank == 1);
+    expect(votes == std::vector<bool>{false, true, false}, "votes");
+  });
 }

@@ -233,4 +233,40 @@ TEST_CASE("marks survive a verb that throws in its wait, and those who keep them
   CHECK(table.accesses()->marks().empty());
 }
 
+/// A policy of the user's: rows are counted around.
+struct around {
+  using policy_category = ferry::bounds_category;
+  static constexpr std::string_view name = "around";
+  static constexpr bool reports = false;
+  template <class Index>
+  KOKKOS_FUNCTION static std::int64_t resolve(Index index, std::int64_t of) {
+    const auto rest = static_cast<std::int64_t>(index) % of;
+    return rest < 0 ? rest + of : rest;
+  }
+};
+static_assert(ferry::BoundsPolicy<around>);
+
+TEST_CASE("rows that a user's bounds policy resolves are marked", "[io][checkpoint]") {
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> table("table", rows, width);
+  ferry::init::zeros(exec, table);
+  const ferry::tensor<float, ferry::device_space> batch("batch", 2, width);
+  const auto marks = marks_of(table);
+  const std::vector<std::int64_t> which{1000, -7};
+  const auto holds_both = [](const rows_of& found) {
+    return found.contains(around::resolve(1000, rows)) && found.contains(around::resolve(-7, rows));
+  };
+  ferry::scatter(exec, table, which, batch, around{}, ferry::duplicates::assume_unique{}).wait();
+  CHECK(holds_both(marked(*marks)));
+  ferry::scatter_add(exec, table, which, batch, around{}).wait();
+  CHECK(holds_both(marked(*marks)));
+}
+
+TEST_CASE("marks of a tensor that a graph writes are not trusted", "[io][checkpoint]") {
+  ferry::detail::access_tracker accesses;
+  CHECK_FALSE(accesses.has_captured_writes());
+  accesses.note_captured_write();
+  CHECK(accesses.has_captured_writes());
+}
+
 }  // namespace ferry_test
