@@ -7,6 +7,11 @@ using namespace ferry_test;
 
 namespace {
 
+/// An element's value by its place.
+struct place_value {
+  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t i, std::int64_t j) const { return 100 * i + j; }
+};
+
 /// A verb that writes, on a sharded table by several ranks and on an ordinary table by one batch.
 template <class T, class Verb>
 void compare(const Verb& verb, bool repeats = true) {
@@ -178,7 +183,7 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
       check([&](auto& table) { ferry::init::normal(exec, table, 1, 3, 18); });
       check([&](auto& table) { ferry::init::constant(exec, table, 2.5); });
       check([&](auto& table) {
-        ferry::init::custom(exec, table, [](std::int64_t i, std::int64_t j) { return 100 * i + j; });
+        ferry::init::custom(exec, table, place_value{});
       });
 
       // To an array of all rows and back, by all ranks, and into a table of another sharding.
