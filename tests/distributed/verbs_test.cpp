@@ -182,9 +182,7 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
       check([&](auto& table) { ferry::init::uniform(exec, table, -2, 3, 17); });
       check([&](auto& table) { ferry::init::normal(exec, table, 1, 3, 18); });
       check([&](auto& table) { ferry::init::constant(exec, table, 2.5); });
-      check([&](auto& table) {
-        ferry::init::custom(exec, table, place_value{});
-      });
+      check([&](auto& table) { ferry::init::custom(exec, table, place_value{}); });
 
       // To an array of all rows and back, by all ranks, and into a table of another sharding.
       ferry::tensor<float, host> table("w", rows, width);
