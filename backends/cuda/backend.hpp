@@ -45,7 +45,7 @@ struct cuda_backend : cuda::device_functions,
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;
   static const cuda::tuning_numbers& tuning(const Kokkos::Cuda& exec) {
-    return cuda::tuning_for(exec.cuda_device_prop().major);
+    return cuda::tuning_for(cuda::generation_of(exec.cuda_device_prop()));
   }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda& exec) {

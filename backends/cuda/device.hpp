@@ -27,6 +27,13 @@ inline int default_device() {
   return -1;
 }
 
+// <sys/sysmacros.h> has a macro of this name.
+#pragma push_macro("major")
+#undef major
+/// The major number of a device's compute capability.
+inline int generation_of(const cudaDeviceProp& device) { return device.major; }
+#pragma pop_macro("major")
+
 /// Makes a device the current one of the calling thread for its lifetime, then restores the previous one,
 /// also where Kokkos has set another one. Costs one query where the device is current already.
 ///

@@ -54,8 +54,8 @@ static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
 
 /// The numbers for devices of a compute capability. Only Hopper has readings; the other generations get its
 /// numbers.
-[[nodiscard]] constexpr const tuning_numbers& tuning_for([[maybe_unused]] int major) {
-  switch (major) {
+[[nodiscard]] constexpr const tuning_numbers& tuning_for([[maybe_unused]] int generation) {
+  switch (generation) {
     case 9:
     default:
       return hopper;
