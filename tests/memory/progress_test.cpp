@@ -134,7 +134,7 @@ TEST_CASE("pages are touched all and once, with reports between", "[progress]") 
   listener heard;
   ferry::detail::progress_meter meter("test", label, bytes);
   ferry::host::touch_pages(pages, bytes, meter);
-  CHECK(heard.seen.size() >= 2);
+  // The calling thread reports between its own pieces. Other threads may leave it few.
   std::size_t before = 0;
   for (const auto& each : heard.seen) {
     CHECK(each.bytes_done > before);
@@ -153,8 +153,10 @@ TEST_CASE("where threads can't be started, those that there are touch all pages"
   constexpr std::size_t bytes = std::size_t{1} << 26;
   int asked = 0;
   auto* pages = static_cast<char*>(ferry::host::map_pages("test_space", "ferry::touched", bytes));
+  listener heard;
   ferry::detail::progress_meter meter("test_space", "ferry::touched", bytes);
   ferry::host::touch_pages(pages, bytes, meter, refusing_system{&asked});
+  CHECK(heard.seen.size() >= 2);
   std::vector<unsigned char> present(bytes / ferry::host::page_bytes());
   REQUIRE(::mincore(pages, bytes, present.data()) == 0);
   for (const unsigned char page : present) REQUIRE((page & 1u) != 0);
