@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/detail/gather_sharded.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/rows/gather.hpp>
@@ -34,7 +35,9 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     return detail::gather_by_routes<T, bounds_policy>(
         call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
-          gather(exec, table.shard(rank), rows, into, path_policy{}, bounds::unchecked{}).wait();
+          gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
+                 path_policy{}, bounds::unchecked{})
+              .wait();
         });
   });
 }

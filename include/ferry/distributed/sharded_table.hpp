@@ -36,6 +36,10 @@ namespace ferry {
 /// a whole (outside of communicator::run, where this process holds all ranks) uses the table like an ordinary
 /// one.
 ///
+/// In a group of devices the shard of a rank in device_space lies on the device of the rank, those in the
+/// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
+/// the instance of its rank, and is ordered with `exec` as it blocks.
+///
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
 /// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.
 /// Move-only.
@@ -73,7 +77,7 @@ class sharded_table {
       spread_.check(comm_.size());
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r)
-        place_of(r) = tensor<T, Space>(*label_, rows_of(r), width_);
+        place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
       if (!call.is_whole()) call.agree();
     });
   }
