@@ -50,11 +50,19 @@ struct several_devices_functions {
         cuDeviceTotalMem(&made.memory_total, handle) != CUDA_SUCCESS)
       throw device_error("ferry::devices: the driver tells nothing of device " + std::to_string(device));
     made.name = name;
-    const device_guard on(device);
-    const capture_pause pause(true);
-    if (cuMemGetInfo(&made.memory_free, &made.memory_total) != CUDA_SUCCESS)
+    CUcontext home = nullptr;
+    const auto fail = [device](const char* call) {
       throw device_error("ferry::devices: the memory of device " + std::to_string(device) +
-                         " can't be queried (cuMemGetInfo)");
+                         " can't be queried (" + call + ")");
+    };
+    if (cuDevicePrimaryCtxRetain(&home, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
+    CUresult status = cuCtxPushCurrent(home);
+    if (status == CUDA_SUCCESS) {
+      status = cuMemGetInfo(&made.memory_free, &made.memory_total);
+      cuCtxPopCurrent(&home);
+    }
+    cuDevicePrimaryCtxRelease(handle);
+    if (status != CUDA_SUCCESS) fail("cuMemGetInfo");
     return made;
   }
 

@@ -7,8 +7,7 @@
 
 using namespace ferry_test;
 
-/// Groups of devices. The ranks share device 0 here, so the tests run on every backend; second_device/ has those
-/// with a device for each rank.
+/// Groups of devices: of device 0 alone, which every backend has, and of all devices in turn.
 namespace {
 
 using device = ferry::device_space;
@@ -19,6 +18,87 @@ constexpr bool instances_work = false;
 #else
 constexpr bool instances_work = true;
 #endif
+
+std::vector<int> all_in_turn(int ranks) {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ids;
+}
+
+/// What an array holds.
+template <class Array>
+ferry::tensor<float, host> contents_of(const Array& array) {
+  ferry::tensor<float, host> read("read", array.rows(), array.width());
+  ferry::copy(Kokkos::DefaultExecutionSpace{}, array, read).wait();
+  return read;
+}
+
+/// Steps and gathers of a group of devices against those of an ordinary table.
+template <class Space, class StateSpace>
+void compare_with_one(const std::vector<int>& ids, std::uint64_t salt) {
+  const watchdog guard("devices");
+  auto random = generator(salt);
+  const Kokkos::DefaultExecutionSpace exec;
+  const ferry::optim::adam adam{.lr = 1e-2};
+  const auto ranks = static_cast<int>(ids.size());
+  const auto comm = ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+  for_each_sharding([&](auto spread) {
+    const std::size_t rows = 1 + random() % 150;
+    INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
+    const batches<float> batch(random, ranks, rows, 60);
+    ferry::tensor<float, Space> table("w", rows, width);
+    ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, width, spread);
+    for (int r = 0; r < ranks; ++r)
+      REQUIRE(big.shard(r).device() == (Space::is_host_accessible ? ferry::device{} : comm.device(r)));
+    ferry::init::uniform(exec, table, -1, 1, 5);
+    ferry::init::uniform(exec, big, -1, 1, 5);
+    auto state = ferry::optim::make_state<StateSpace>(adam, table);
+    auto states = ferry::optim::make_state<StateSpace>(adam, big);
+    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();
+    comm.run([&](int rank, const auto& own) {
+      ferry::step(own, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
+    });
+    REQUIRE(same_table(exec, big, contents_of(table)));
+    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();  // by one thread for the group
+    ferry::step(exec, adam, big, states, batch.rows, batch.all).wait();
+    REQUIRE(same_table(exec, big, contents_of(table)));
+    ferry::scatter_add(exec, table, batch.rows, batch.all).wait();
+    comm.run([&](int rank, const auto& own) {  // a plan on each device
+      const auto plan = ferry::make_plan(own, batch.indices_of(rank), big);
+      ferry::scatter_add(own, big, plan, batch.values_of(rank)).wait();
+    });
+    REQUIRE(same_table(exec, big, contents_of(table)));
+
+    const auto expected = contents_of(ferry::gather<device>(exec, table, batch.rows).get());
+    comm.run([&](int rank, const auto& own) {
+      const auto& mine = batch.indices_of(rank);
+      ferry::tensor<float, device> out("out", comm.device(rank), mine.size(), width);
+      ferry::gather(own, big, mine, out).wait();
+      ferry::tensor<float, host> read("read", mine.size(), width);
+      ferry::copy(own, out, read).wait();
+      expect(same_bits(read.data(), expected.data() + batch.at(rank) * width, read.size()), "rows");
+    });
+
+    // A whole table and its state on one device, and back.
+    ferry::tensor<float, device> whole("whole", rows, width);
+    auto whole_state = ferry::optim::make_state(adam, whole);
+    ferry::copy(exec, big, whole).wait();
+    ferry::copy(exec, states, whole_state).wait();
+    REQUIRE(same_bits(contents_of(whole).data(), contents_of(table).data(), table.size()));
+    for (int f = 0; f < state.fields(); ++f)
+      REQUIRE(same_bits(contents_of(whole_state.field(f)).data(), contents_of(state.field(f)).data(),
+                        table.size()));
+    ferry::init::zeros(exec, big);
+    ferry::copy(exec, whole, big).wait();
+    ferry::copy(exec, whole_state, states).wait();
+    ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();
+    comm.run([&](int rank, const auto& own) {
+      ferry::step(own, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
+    });
+    REQUIRE(same_table(exec, big, contents_of(table)));
+  });
+}
 
 }  // namespace
 
@@ -70,52 +150,19 @@ TEST_CASE("ids and ranks that there are none of are refused", "[devices]") {
   }
 }
 
-TEST_CASE("tables of a group of devices have the bits of an ordinary one", "[devices]") {
+TEST_CASE("tables of a group of one device have the bits of an ordinary one", "[devices]") {
   if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
-  const watchdog guard("devices");
-  auto random = generator(71);
-  const Kokkos::DefaultExecutionSpace exec;
-  const ferry::optim::adam adam{.lr = 1e-2};
   for (const int ranks : {1, 2, 4})
-    for_each_sharding([&](auto spread) {
-      const std::size_t rows = 1 + random() % 150;
-      INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
-      const batches<float> batch(random, ranks, rows, 60);
-      const auto comm = ferry::communicator::devices(std::vector<int>(static_cast<std::size_t>(ranks), 0));
-      ferry::tensor<float, device> table("w", rows, width);
-      ferry::sharded_table<float, device, decltype(spread)> big("w", comm, rows, width, spread);
-      for (int r = 0; r < ranks; ++r) REQUIRE(big.shard(r).device() == ferry::device{0});
-      ferry::init::uniform(exec, table, -1, 1, 5);
-      ferry::init::uniform(exec, big, -1, 1, 5);
-      auto state = ferry::optim::make_state(adam, table);
-      auto states = ferry::optim::make_state(adam, big);
-      const auto plain = [&] {
-        ferry::tensor<float, host> read("read", rows, width);
-        ferry::copy(exec, table, read).wait();
-        return read;
-      };
-      ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();
-      comm.run([&](int rank, const auto& own) {
-        ferry::step(own, adam, big, states, batch.indices_of(rank), batch.values_of(rank)).wait();
-      });
-      REQUIRE(same_table(exec, big, plain()));
-      ferry::step(exec, adam, table, state, batch.rows, batch.all).wait();  // by one thread for the group
-      ferry::step(exec, adam, big, states, batch.rows, batch.all).wait();
-      REQUIRE(same_table(exec, big, plain()));
+    compare_with_one<device, device>(std::vector<int>(static_cast<std::size_t>(ranks), 0), 71);
+}
 
-      ferry::tensor<float, device> all("all", batch.rows.size(), width);
-      ferry::gather(exec, table, batch.rows, all).wait();
-      ferry::tensor<float, host> expected("expected", batch.rows.size(), width);
-      ferry::copy(exec, all, expected).wait();
-      comm.run([&](int rank, const auto& own) {
-        const auto& mine = batch.indices_of(rank);
-        ferry::tensor<float, device> out("out", comm.device(rank), mine.size(), width);
-        ferry::gather(own, big, mine, out).wait();
-        ferry::tensor<float, host> read("read", mine.size(), width);
-        ferry::copy(own, out, read).wait();
-        expect(same_bits(read.data(), expected.data() + batch.at(rank) * width, read.size()), "rows");
-      });
-    });
+TEST_CASE("tables of a group of all devices have the bits of an ordinary one", "[devices]") {
+  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
+  for (const int ranks : {2, 3}) {
+    compare_with_one<device, device>(all_in_turn(ranks), 72);
+    compare_with_one<ferry::mapped_space, ferry::mapped_space>(all_in_turn(ranks), 73);
+    compare_with_one<ferry::mapped_space, device>(all_in_turn(ranks), 74);
+  }
 }
 
 TEST_CASE("a group of devices is usable after a rank failed", "[devices]") {

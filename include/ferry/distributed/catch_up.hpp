@@ -61,6 +61,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
+    detail::require_array_device("gather", exec, to);
     state.require_made_for("gather", table);
     return detail::gather_by_routes<wired, bounds_policy>(
         call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {

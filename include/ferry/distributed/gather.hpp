@@ -33,6 +33,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
   detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
+    detail::require_array_device("gather", exec, to);
     return detail::gather_by_routes<T, bounds_policy>(
         call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
           gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,

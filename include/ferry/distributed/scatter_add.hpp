@@ -35,6 +35,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
                           detail::add_plan(detail::note_of<chosen, value>("scatter_add", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("scatter_add", call, table, named, from);
+    detail::require_array_device("scatter_add", exec, from);
     return detail::write_by_routes<duplicates_policy, bounds_policy>(
         call, "scatter_add", exec, table, named, from, {}, detail::any_values{},
         [&](int rank, const auto& rows, const auto& rows_values) {

@@ -81,6 +81,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
+    detail::require_array_device("step", exec, from);
     detail::require_sharded_step<count_policy>("step", call, rule, table, state);
     const auto apply = [&](int rank, const auto& rows, const auto& values) {
       auto& shard = table.shard(rank);

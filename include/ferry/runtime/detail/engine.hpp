@@ -222,7 +222,7 @@ class engine final : public detail::ticket_state_keeper {
   std::shared_ptr<detail::graph_resources> drop_box_ = std::make_shared<detail::graph_resources>();
   event_pool<typename Backend::native_event> events_{nodes_};
   block_cache<typename Backend::scratch_space> device_{nodes_, device_number_};
-  block_cache<pinned_space> pinned_{nodes_};
+  block_cache<pinned_space> pinned_{nodes_, device_number_};
   report_pool<Backend> reports_{nodes_, device_number_};
   side_stream_pool side_streams_{nodes_};
   std::vector<detached_tickets> detached_;
