@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstddef>
+#include <cstring>
 #include <vector>
 
 /// What the tests with two devices share. Values travel by cudaMemcpy, which knows the device of each pointer.
@@ -79,6 +80,10 @@ ferry::tensor<T, Space> make_on(int device, const char* label, std::size_t rows,
   ferry::tensor<T, Space> made(label, ferry::device{device}, rows, width);
   send(made, values);
   return made;
+}
+
+inline bool equal(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 }  // namespace ferry_test
