@@ -130,6 +130,13 @@ class sharded_table {
     return const_cast<sharded_table*>(this)->held(of);
   }
   /// @}
+  /// Whether this object holds the shard of a rank.
+  [[nodiscard]] bool holds(int of) const {
+    const auto& group = *comm_.group();
+    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
+    return local && !shards_.empty() &&
+           shards_[static_cast<std::size_t>(of - group.first_local())].accesses() != nullptr;
+  }
   /// A view for kernels of the shard of the rank that the calling thread acts for.
   /// @{
   [[nodiscard]] tensor_view<T, Space> local_view() { return shard(comm_.rank()).view(); }
@@ -152,9 +159,7 @@ class sharded_table {
     return shards_[static_cast<std::size_t>(of - comm_.group()->first_local())];
   }
   tensor<T, Space>& held(int of) {
-    const auto& group = *comm_.group();
-    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
-    if (!local || shards_.empty() || place_of(of).accesses() == nullptr)
+    if (!holds(of))
       throw invalid_argument("ferry::sharded_table: this object of " + describe() +
                              " does not hold the shard of rank " + std::to_string(of));
     return place_of(of);
