@@ -15,6 +15,8 @@ namespace {
 using device_memory = ferry::device_space;
 
 constexpr std::size_t rows = 700, width = 20, n = 400;
+/// One path alone, which is less to compile.
+constexpr ferry::path::direct direct{};
 
 /// Every verb once on one device; what the arrays hold afterwards, one after the other. Checks its memory.
 template <class Space>
@@ -32,25 +34,25 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   std::vector<float> all;
   const auto keep = [&](const std::vector<float>& part) { all.insert(all.end(), part.begin(), part.end()); };
 
-  ferry::gather(exec, table, which, batch).wait();  // indices of the host
+  ferry::gather(exec, table, which, batch, direct).wait();  // indices of the host
   CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width))));
-  ferry::gather(exec, table, list, batch).wait();
+  ferry::gather(exec, table, list, batch, direct).wait();
   CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width))));
-  ferry::scatter_add(exec, table, list, grads).wait();
+  ferry::scatter_add(exec, table, list, grads, direct).wait();
   keep(fetch(table));
   const auto plan = ferry::make_plan(exec, list, rows);
   CHECK(plan.unique_count() > 0);
   const ferry::optim::adam adam{.lr = 1e-2};
   auto state = ferry::optim::make_state(adam, table, ferry::step_count::per_row{});
   for (int step = 0; step < 3; ++step)  // with coefficients and counters of rows on the device
-    ferry::step(exec, adam, table, state, plan, grads, ferry::step_count::per_row{}).wait();
+    ferry::step(exec, adam, table, state, plan, grads, ferry::step_count::per_row{}, direct).wait();
   if constexpr (std::is_same_v<Space, device_memory>) {
     CHECK(state.field_ref(0).device() == device);
     CHECK(table.device() == ferry::device{device});
     CHECK(device_of_pointer(table.data()) == device);
   }
   keep(fetch(table));
-  auto fresh_rows = ferry::gather<device_memory>(exec, table, plan).get();
+  auto fresh_rows = ferry::gather<device_memory>(exec, table, plan, direct).get();
   CHECK(fresh_rows.device() == ferry::device{device});
   CHECK(device_of_pointer(fresh_rows.data()) == device);
   keep(fetch(fresh_rows));
@@ -62,10 +64,16 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   // A finding on the device, and a clean report afterwards.
   const std::vector<std::int64_t> bad(n, static_cast<std::int64_t>(rows));
   for (int round = 0; round < 3; ++round) {
-    CHECK_THROWS_AS(ferry::gather(exec, table, bad, batch).wait(), ferry::out_of_range);
-    ferry::gather(exec, table, list, batch).wait();
+    CHECK_THROWS_AS(ferry::gather(exec, table, bad, batch, direct).wait(), ferry::out_of_range);
+    ferry::gather(exec, table, list, batch, direct).wait();
   }
   keep(fetch(batch));
+  CHECK_THROWS_AS(  // names what lies on the other device
+      ferry::step(exec, adam, table, state, plan,
+                  ferry::tensor<float, device_memory>("far", ferry::device{1 - device}, n, width),
+                  ferry::step_count::per_row{}, direct),
+      ferry::invalid_argument);
+  CHECK(state.steps() == 3);
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
   keep(fetch(table));
   return all;
