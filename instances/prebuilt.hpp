@@ -55,8 +55,8 @@ namespace ferry::optim::detail {
 
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             std::int64_t rows, std::int64_t width) {
-  return state_of<Rule, StateType, Space>(rule, label, rows, width);
+                                             device where, std::int64_t rows, std::int64_t width) {
+  return state_of<Rule, StateType, Space>(rule, label, where, rows, width);
 }
 
 }  // namespace ferry::optim::detail
@@ -102,8 +102,8 @@ state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::deta
   }
 
 /// make_state for a rule.
-#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                        \
-  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const ferry::detail::array_label&, \
+#define FERRY_INSTANTIATE_STATE(RULE, SPACE)                                                                \
+  template state<RULE, float, SPACE> prebuilt_state(const RULE&, const ferry::detail::array_label&, device, \
                                                     std::int64_t, std::int64_t);
 #define FERRY_STATES(RULE)                    \
   namespace ferry::optim::detail {            \

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture.hpp"
+#include "detail/device_use.hpp"
 #include "detail/page_locking.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -102,36 +103,37 @@ inline memory_block page_locked(const char* space, std::size_t bytes, const std:
 inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int device) {
 #if CUDART_VERSION >= 13000
   const cudaMemLocation home{cudaMemLocationTypeHost, 0};
-  const cudaMemLocation reader{cudaMemLocationTypeDevice, device};
 #else
   const int home = cudaCpuDeviceId;
-  const int reader = device;
 #endif
   if (const cudaError_t status = cudaMemAdvise(data, bytes, cudaMemAdviseSetPreferredLocation, home);
       status != cudaSuccess)
     return status;
-  return cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, reader);
+  return advise_reader(data, bytes, device);
 }
 
+/// `device` of the functions that allocate: where device memory lies and near which host memory is placed; -1
+/// means the default device. Page-locked and managed memory is that of all devices.
 struct allocation_functions {
-  static memory_block allocate(device_space space, std::size_t bytes, const std::string& label) {
-    const device_guard on(default_device());
+  static memory_block allocate(device_space space, std::size_t bytes, const std::string& label, int device) {
+    device = begin(device);
+    const device_guard on(device);
     const capture_pause pause(true);
     void* data = nullptr;
     if (const cudaError_t status = cudaMalloc(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMalloc");
-    return {data, bytes, from_device_heap, 0};
+    return {data, bytes, from_device_heap, 0, device};
   }
 
-  static memory_block allocate(pinned_space space, std::size_t bytes, const std::string& label) {
-    const int device = default_device();
+  static memory_block allocate(pinned_space space, std::size_t bytes, const std::string& label, int device) {
+    device = begin(device);
     const device_guard on(device);
     const capture_pause pause(true);
     return page_locked(space.name.data(), bytes, label, device);
   }
 
-  static memory_block allocate(mapped_space space, std::size_t bytes, const std::string& label) {
-    const int device = default_device();
+  static memory_block allocate(mapped_space space, std::size_t bytes, const std::string& label, int device) {
+    device = begin(device);
     const device_guard on(device);
     const capture_pause pause(true);
     if (attribute(cudaDevAttrConcurrentManagedAccess, device) == 0)
@@ -142,24 +144,28 @@ struct allocation_functions {
     try {
       if (const cudaError_t status = advise_host_resident(data, bytes, device); status != cudaSuccess)
         throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMemAdvise");
+      device_use::get().add_managed(data, bytes);
       return {data, bytes, managed_pages, place_pages(space.name.data(), data, bytes, label, device)};
     } catch (...) {
+      device_use::get().remove_managed(data);
       cudaFree(data);
       throw;
     }
   }
 
-  static memory_block allocate(pageable_space space, std::size_t bytes, const std::string& label) {
+  static memory_block allocate(pageable_space space, std::size_t bytes, const std::string& label, int) {
     return {host::map_pages(space.name.data(), label, bytes), bytes, plain_pages, 0};
   }
 
   template <class Space>
   static void deallocate(Space, const memory_block& block) noexcept {
-    const device_guard on(default_device(), std::nothrow);
+    const device_guard on(block.device >= 0 ? block.device : default_device(), std::nothrow);
     const capture_pause pause(true);
     switch (block.provenance) {
-      case from_device_heap:
       case managed_pages:
+        device_use::get().remove_managed(block.data);
+        [[fallthrough]];
+      case from_device_heap:
         cudaFree(block.data);
         break;
       case allocated_pages:
@@ -221,6 +227,15 @@ struct allocation_functions {
       default:
         return "pageable host memory";
     }
+  }
+
+ private:
+  /// The device to allocate for. One that is not the default is in use from here on.
+  static int begin(int device) {
+    const int usual = default_device();
+    if (device < 0 || device == usual) return usual;
+    device_use::get().enter(device);
+    return device;
   }
 };
 

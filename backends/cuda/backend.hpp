@@ -13,6 +13,7 @@
 #include "interop.hpp"
 #include "launch.hpp"
 #include "link.hpp"
+#include "several_devices.hpp"
 #include "sort.hpp"
 #include "timeline.hpp"
 #include "transfer.hpp"
@@ -28,6 +29,7 @@
 namespace ferry {
 
 struct cuda_backend : cuda::device_functions,
+                      cuda::several_devices_functions,
                       cuda::allocation_functions,
                       cuda::transfer_functions,
                       cuda::event_functions,

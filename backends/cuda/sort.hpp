@@ -28,11 +28,10 @@ namespace ferry::cuda {
 /// without values are sorted by one launch of grid_sort where that is faster. Templates, so that
 /// only who sorts compiles the kernels.
 struct sort_functions {
-  /// Scratch bytes of sort_pairs, in addition to its arrays. For the default device, as for the functions
+  /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
   template <class Key = std::uint64_t>
   static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
-    const device_guard on(default_device());
     std::size_t bytes = 0;
     cub::DoubleBuffer<Key> keys(nullptr, nullptr);
     cub::DoubleBuffer<std::int64_t> values(nullptr, nullptr);
@@ -61,7 +60,6 @@ struct sort_functions {
   /// offsets.
   template <class Key = std::uint64_t>
   static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
-    const device_guard on(default_device());
     std::size_t bytes = 0;
     cub::DoubleBuffer<Key> keys(nullptr, nullptr);
     check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
@@ -88,7 +86,6 @@ struct sort_functions {
   /// Scratch bytes of inclusive_sum, for a functor of type Term.
   template <class Term>
   static std::size_t sum_bytes(std::int64_t count) {
-    const device_guard on(default_device());
     std::size_t bytes = 0;
     std::uint64_t* to = nullptr;
     check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), to,

@@ -3,6 +3,7 @@
 
 #include "capture.hpp"
 #include "detail/copy_streams.hpp"
+#include "detail/device_use.hpp"
 #include "device.hpp"
 #include "error.hpp"
 
@@ -80,11 +81,11 @@ struct transfer_functions {
   /// Reads device memory that no work in flight writes. Ordered with no instance: the caller must have waited
   /// for earlier writes. Blocks.
   static void read(void* host, const void* device, std::size_t bytes) {
-    copy_now(host, device, bytes, cudaMemcpyDeviceToHost);
+    copy_now(host, device, bytes, cudaMemcpyDeviceToHost, device_with(device));
   }
   /// Writes device memory that no work in flight uses. Blocks; work that is enqueued later sees the data.
   static void write(void* device, const void* host, std::size_t bytes) {
-    copy_now(device, host, bytes, cudaMemcpyHostToDevice);
+    copy_now(device, host, bytes, cudaMemcpyHostToDevice, device_with(device));
   }
 
  private:
@@ -93,11 +94,20 @@ struct transfer_functions {
     return block.slices == 1 ||
            (block.to_slice % block.to_pitch == 0 && block.from_slice % block.from_pitch == 0);
   }
+  /// The device that has this memory.
+  static int device_with(const void* memory) {
+    const int usual = default_device();
+    if (device_use::get().count() < 2) return usual;
+    const device_guard on(usual);
+    const capture_pause pause(true);
+    cudaPointerAttributes known{};
+    check(cudaPointerGetAttributes(&known, memory), "cudaPointerGetAttributes");
+    return known.type == cudaMemoryTypeDevice ? known.device : usual;
+  }
   /// Copies on a stream of ferry and waits. cudaMemcpy, and a copy on cudaStreamPerThread, would first wait
   /// for all work of the legacy default stream. A capture_pause keeps the copy out of any capture of the
   /// process.
-  static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-    const int device = default_device();
+  static void copy_now(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, int device) {
     const device_guard on(device);
     const capture_pause pause(true);
     const copy_stream stream(device);

@@ -111,7 +111,7 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
 /// On a host backend all four memory spaces are the same memory.
 struct allocation_functions {
   template <class Space>
-  static memory_block allocate(Space, std::size_t bytes, const std::string& label) {
+  static memory_block allocate(Space, std::size_t bytes, const std::string& label, int = -1) {
     memory_block block{map_pages(Space::name.data(), label, bytes), bytes};
     if constexpr (Space::is_host_accessible && Space::is_device_mapped)
       if (bytes >= huge_page_bytes)

@@ -14,6 +14,7 @@
 #include "interop.hpp"
 #include "launch.hpp"
 #include "link.hpp"
+#include "several_devices.hpp"
 #include "sort.hpp"
 #include "timeline.hpp"
 #include "transfer.hpp"
@@ -29,6 +30,7 @@ namespace ferry {
 
 /// The backend for the host's cores. Every space is host memory, and every verb has ended when it returns.
 struct host_backend : host::device_functions,
+                      host::several_devices_functions,
                       host::allocation_functions,
                       host::transfer_functions,
                       host::event_functions,

@@ -55,6 +55,7 @@
 #include <ferry/loader/row_prefetcher.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
+#include <ferry/memory/device.hpp>
 #include <ferry/memory/memory_report.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/memory/statistics.hpp>
@@ -122,6 +123,7 @@
 #include <ferry/rows/scatter.hpp>
 #include <ferry/rows/scatter_add.hpp>
 #include <ferry/runtime/after.hpp>
+#include <ferry/runtime/devices.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/runtime/trace.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function of a run gets the number of its rank, and nothing else.
-// expected-error: communicator::run needs a function of the rank, or of no argument
+// The function of a run gets the number of its rank and an execution space instance, and nothing else.
+// expected-error: communicator::run needs a function of the rank and its execution space instance
 #include <ferry/distributed.hpp>
 
 void refused(const ferry::communicator& comm) {

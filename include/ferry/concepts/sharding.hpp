@@ -18,8 +18,9 @@ namespace ferry {
 ///   local_row(row, rows, ranks)     the place of the row in the shard of its owner
 ///   rows_of(rank, rows, ranks)      the rows of a shard
 ///   global_rows(rank, rows, ranks)  a function for kernels, from a place in a shard to the row: the
-///   inverse of
-///                                   local_row; a kernels::global_rows
+///                                   inverse of local_row; a kernels::global_rows
+///   in_kernels                      optional: true where owner and local_row are KOKKOS_FUNCTIONs, as
+///                                   path::peer needs
 template <class S>
 concept Sharding = std::is_trivially_copyable_v<S> && std::default_initializable<S> &&
     requires(const S& sharding, std::int64_t row, std::int64_t rows, int ranks, int rank) {

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/gather_sharded.hpp>
 #include <ferry/distributed/detail/global_transform.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_state.hpp>
 #include <ferry/distributed/sharded_table.hpp>
@@ -29,7 +30,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     for (int r = call.first(); r < call.last(); ++r) {
       auto& shard = table.shard(r);
       catch_up(
-          exec,
+          detail::shard_instance(table.comm(), r, exec),
           detail::rule_for_shard(rule, state.shard(r).clock()->rows, static_cast<std::int64_t>(shard.rows())),
           shard, state.shard(r), policies...)
           .wait();
@@ -60,13 +61,14 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
+    detail::require_array_device("gather", exec, to);
     state.require_made_for("gather", table);
     return detail::gather_by_routes<wired, bounds_policy>(
         call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
           const auto& shard = table.shard(rank);
           auto& its_state = state.shard(rank);
           gather(
-              exec,
+              detail::shard_instance(table.comm(), rank, exec),
               detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())),
               shard, its_state, rows, into, path_policy{}, bounds::unchecked{})
               .wait();

@@ -2,9 +2,14 @@
 #pragma once
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/run_ranks.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/device.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <Kokkos_Core.hpp>
 
 #include <chrono>
 #include <concepts>
@@ -44,6 +49,21 @@ class communicator {
   /// is positive.
   [[nodiscard]] static communicator threads(int ranks, const communicator_options& options = {});
 
+  /// A group of as many threads of this process as there are ids, each with a device: rank r works on device
+  /// ids[r] of ferry::devices(), by an execution space instance of its own, see exec(). The shards of tables
+  /// lie on the devices of their ranks, or in host memory near them. Ids may repeat.
+  ///
+  ///   auto comm = ferry::communicator::devices({0, 1});
+  ///   comm.run([&](int rank, const auto& exec) { ferry::gather(exec, big, which[rank], x[rank]).wait(); });
+  ///
+  /// The instances end with the group, or with Kokkos::finalize. Threads that use several devices must not
+  /// make instances of devices themselves at the same time, because Kokkos does not lock its lists of
+  /// devices. Throws invalid_argument, naming the devices, for an id that there is none of, and without ids;
+  /// device_error where a device can't be used.
+  template <class Exec = Kokkos::DefaultExecutionSpace>
+  [[nodiscard]] static communicator devices(const std::vector<int>& ids,
+                                            const communicator_options& options = {});
+
   /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
   /// pass the same key, a short text of your choice, within the deadline. The ranks exchange rows through
   /// local sockets, and notice at once when a process ends. A key can be used again when the group has been
@@ -61,20 +81,48 @@ class communicator {
   /// sharded_table. Throws invalid_argument where it holds some of the ranks.
   [[nodiscard]] int rank() const { return detail::acting_rank(*group_); }
 
-  /// Runs f(rank), or f(), on one thread for each rank of this process, and returns when all have ended. The
-  /// calling thread is the first of them. An exception that leaves f ends the collective calls of the other
-  /// ranks with peer_error. run() then throws the exception of the lowest rank whose exception is not itself
-  /// a peer_error, a communication_error; or else the lowest rank's. After that a group of threads can be
-  /// used again, unless it was broken by a protocol_error or communication_error.
-  template <class F>
+  /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a rank
+  /// that there is none of.
+  [[nodiscard]] ferry::device device(int of) const {
+    require_rank(of);
+    return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
+  }
+  /// The execution space instance of a rank: in a group of devices one that no other rank has, else Kokkos'
+  /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a rank that there is none of;
+  /// invalid_argument after Kokkos::finalize.
+  template <class Exec = Kokkos::DefaultExecutionSpace>
+  [[nodiscard]] Exec exec(int of) const {
+    static_assert(
+        std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
+        "ferry: communicator::exec gives instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
+    require_rank(of);
+    if (group_->devices() == nullptr) return Exec{};
+    return static_cast<const detail::rank_instances<Exec>&>(*group_->devices()).instance(of);
+  }
+
+  /// Runs f(rank, exec(rank)), f(rank), or f(), on one thread for each rank of this process, and returns when
+  /// all have ended. In a group of devices the device of the rank is current in its thread. The calling
+  /// thread is the first of them. An exception that leaves f ends the collective calls of the other ranks
+  /// with peer_error. run() then throws the exception of the lowest rank whose exception is not itself a
+  /// peer_error, a communication_error; or else the lowest rank's. After that a group of threads can be used
+  /// again, unless it was broken by a protocol_error or communication_error.
+  template <class F, class Exec = Kokkos::DefaultExecutionSpace>
   void run(F&& f) const {
-    static_assert(std::invocable<F&, int> || std::invocable<F&>,
-                  "ferry: communicator::run needs a function of the rank, or of no argument.");
-    const auto act = [&f](int rank) {
-      if constexpr (std::invocable<F&, int>)
+    static_assert(
+        std::invocable<F&, int, const Exec&> || std::invocable<F&, int> || std::invocable<F&>,
+        "ferry: communicator::run needs a function of the rank and its execution space instance, of the rank, or of no argument.");
+    const auto call = [&f, this](int rank) {
+      if constexpr (std::invocable<F&, int, const Exec&>)
+        f(rank, exec<Exec>(rank));
+      else if constexpr (std::invocable<F&, int>)
         f(rank);
       else
         f();
+    };
+    const auto act = [&call, this](int rank) {
+      if (group_->devices() == nullptr) return call(rank);
+      const typename execution_backend<Exec>::device_guard on(exec<Exec>(rank));
+      call(rank);
     };
     detail::run_ranks(
         *group_, [](const void* of, int rank) { (*static_cast<decltype(act)*>(of))(rank); }, &act);
@@ -133,6 +181,12 @@ class communicator {
   [[nodiscard]] const std::shared_ptr<detail::transport>& group() const { return group_; }
 
  private:
+  void require_rank(int of) const {
+    if (of < 0 || of >= size())
+      throw out_of_range("ferry::communicator: there is no rank " + std::to_string(of) + " of " +
+                         std::to_string(size()));
+  }
+
   std::shared_ptr<detail::transport> group_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/gather.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/error.hpp>
@@ -65,7 +66,7 @@ template <class Exec, class From, class T, class Space, class Spread>
         const std::int64_t count = std::min(detail::copied_at_once, all - begin);
         for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(begin + i);
         auto shard = to.shard(r).rows_between(begin, begin + count);
-        gather(exec, source, rows.first(count), shard, bounds::unchecked{}).wait();
+        detail::gather_across(exec, source, rows.first(count), shard);
       }
     }
     if (!call.is_whole()) call.agree();
@@ -146,7 +147,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       const std::int64_t count = std::min(detail::copied_at_once, to.rows_of(r) - own);
       for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(own + i);
       auto shard = to.shard(r).rows_between(own, own + count);
-      gather(exec, from, rows.first(count), shard, bounds::unchecked{}).wait();
+      detail::gather_across(exec, from, rows.first(count), shard);
     }
   }
   return {};

@@ -2,12 +2,10 @@
 #pragma once
 
 #include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded_state.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/state.hpp>
-#include <ferry/policy/duplicates.hpp>
-#include <ferry/rows/gather.hpp>
-#include <ferry/rows/scatter.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -83,9 +81,7 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
   for (int r = 0; r < from.ranks(); ++r) {
     const auto& shard = from.shard(r);
     const auto rows = detail::rows_of_shard<Exec>(shard, from.rows_of(r));
-    const auto put = [&](const auto& own, auto& whole) {
-      scatter(exec, whole, rows, own, duplicates::assume_unique{}).wait();
-    };
+    const auto put = [&](const auto& own, auto& whole) { detail::scatter_across(exec, whole, rows, own); };
     detail::for_each_field(shard, to, put);
     if (counts) put(shard.row_steps(), counters);
   }
@@ -104,8 +100,8 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
     auto& shard = to.shard(r);
     const auto rows = detail::rows_of_shard<Exec>(shard, to.rows_of(r));
     tensor<std::uint32_t, ToSpace> counters;
-    if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", rows.rows());
-    const auto take = [&](auto& own, const auto& whole) { gather(exec, whole, rows, own).wait(); };
+    if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", to.device_of(r), rows.rows());
+    const auto take = [&](auto& own, const auto& whole) { detail::gather_across(exec, whole, rows, own); };
     detail::for_each_field(shard, from, take);
     if (counts) take(counters, from.row_steps());
     detail::copy_counts(*from.clock(), *shard.clock());

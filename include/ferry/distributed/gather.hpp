@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/gather_peers.hpp>
 #include <ferry/distributed/detail/gather_sharded.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
 
 #include <type_traits>
@@ -17,26 +20,39 @@ namespace ferry {
 /// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
 /// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.
 /// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+///
+/// path::peer is not collective and does not block: kernels of `exec` read the shards of all ranks. A rank
+/// reads what the collective calls that it has taken part in have written. Indices may be a row_plan, and no
+/// sharded_plan. Throws invalid_argument where the table's object does not hold all shards (it was made
+/// inside of communicator::run, or the ranks are processes), where the device does not reach a shard, and for
+/// more than 64 ranks.
 template <class Exec, class T, class Space, class Spread, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices, Out&& out,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
-  using path_policy = detail::shard_path_t<chosen>;
-  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto to = make_ref(out);
-  detail::require_convertible<typename decltype(to)::value_type, T>();
-  const auto& named = detail::sharded_rows_named_by(indices);
-  detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices));
-  return call.guarded([&] {
-    detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
-    return detail::gather_by_routes<T, bounds_policy>(
-        call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
-          gather(exec, table.shard(rank), rows, into, path_policy{}, bounds::unchecked{}).wait();
-        });
-  });
+  if constexpr (detail::reads_shards<typename chosen::template get<path_category, path::automatic>>) {
+    return detail::checked_peer_gather<chosen>(exec, table, indices, out);
+  } else {
+    detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
+    detail::require_mutable<Out>();
+    using path_policy = detail::shard_path_t<chosen>;
+    using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+    const auto to = make_ref(out);
+    detail::require_convertible<typename decltype(to)::value_type, T>();
+    const auto& named = detail::sharded_rows_named_by(indices);
+    detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices));
+    return call.guarded([&] {
+      detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
+      detail::require_array_device("gather", exec, to);
+      return detail::gather_by_routes<T, bounds_policy>(
+          call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
+            gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
+                   path_policy{}, bounds::unchecked{})
+                .wait();
+          });
+    });
+  }
 }
 
 }  // namespace ferry

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/placed_value.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -28,13 +29,15 @@ void init_sharded(const char* verb, const Exec& exec, sharded_table<T, Space, Sp
   (note.add_hidden(agreed), ...);
   collective call(table.comm(), note);
   call.guarded([&] {
-    tensor<T, Space> none(table.label(), 0, table.width());
+    tensor<T, Space> none(table.label(), memory_home(exec), 0, table.width());
     check(none);
+    if (!call.is_whole()) call.agree();  // other ranks may read the shards by path::peer until they come here
     for (int r = call.first(); r < call.last(); ++r) {
       const kernels::placed_value<decltype(generator())> placed{
           generator(), table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()),
           static_cast<std::int64_t>(table.width())};
-      generate(exec, std::string("ferry::").append(verb), make_ref(table.shard(r)), placed);
+      generate(shard_instance(table.comm(), r, exec), std::string("ferry::").append(verb),
+               make_ref(table.shard(r)), placed);
     }
     if (!call.is_whole()) call.agree();
     call.close();

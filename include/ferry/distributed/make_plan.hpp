@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/sharded_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -42,7 +43,8 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     made->routes =
         detail::complete_routing(call, table, detail::route_rows<bounds_policy>(exec, table, ref), {});
     for (int r = call.first(); r < call.last(); ++r)
-      made->plans.push_back(make_plan(exec, made->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
+      made->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec), made->routes.rows_for(r),
+                                      table.rows_of(r), bounds::unchecked{}));
     if (!call.is_whole()) call.agree();
     return sharded_plan<Exec>(std::move(made));
   });

@@ -27,8 +27,9 @@ template <MemorySpace Space, class StateType, class Rule, class T, class TableSp
   return call.guarded([&] {
     made_type made(table);
     for (int r = call.first(); r < call.last(); ++r)
-      made.set_shard(r, make_state<Space, StateType>(rule, table.shard(r), policy),
-                     table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()));
+      made.set_shard(
+          r, detail::make_state_on<Space, StateType>(table.comm().device(r), rule, table.shard(r), policy),
+          table.sharding().global_rows(r, static_cast<std::int64_t>(table.rows()), call.ranks()));
     if (!call.is_whole()) call.agree();
     return made;
   });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/write_sharded.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
@@ -33,10 +34,11 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
                           detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, from);
+    detail::require_array_device("scatter", exec, from);
     return detail::write_by_routes<duplicates_policy, bounds_policy>(
         call, "scatter", exec, table, named, from, {}, detail::any_values{},
         [&](int rank, const auto& rows, const auto& rows_values) {
-          scatter(exec, table.shard(rank), rows, rows_values,
+          scatter(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, rows_values,
                   detail::shard_policies<chosen, duplicates_policy>{})
               .wait();
         });

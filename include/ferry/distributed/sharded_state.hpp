@@ -60,13 +60,14 @@ class sharded_state {
   }
   /// @}
 
-  /// Rows of the whole table, number of ranks, rows of the shard of a rank, and the rank that the calling
-  /// thread acts for; for the verbs.
+  /// Rows of the whole table, number of ranks, rows of the shard of a rank, the rank that the calling thread
+  /// acts for, and the device of a rank; for the verbs.
   /// @{
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] int ranks() const { return comm_.size(); }
   [[nodiscard]] std::int64_t rows_of(int of) const { return shard_rows_.at(static_cast<std::size_t>(of)); }
   [[nodiscard]] int acting_rank() const { return comm_.rank(); }
+  [[nodiscard]] device device_of(int of) const { return comm_.device(of); }
   /// @}
 
   /// Sets the state of a shard, with the rows of the whole table that it has; for make_state.

@@ -36,6 +36,10 @@ namespace ferry {
 /// a whole (outside of communicator::run, where this process holds all ranks) uses the table like an ordinary
 /// one.
 ///
+/// In a group of devices the shard of a rank in device_space lies on the device of the rank, those in the
+/// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
+/// the instance of its rank, and is ordered with `exec` as it blocks.
+///
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
 /// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.
 /// Move-only.
@@ -73,7 +77,7 @@ class sharded_table {
       spread_.check(comm_.size());
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r)
-        place_of(r) = tensor<T, Space>(*label_, rows_of(r), width_);
+        place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
       if (!call.is_whole()) call.agree();
     });
   }
@@ -126,6 +130,13 @@ class sharded_table {
     return const_cast<sharded_table*>(this)->held(of);
   }
   /// @}
+  /// Whether this object holds the shard of a rank.
+  [[nodiscard]] bool holds(int of) const {
+    const auto& group = *comm_.group();
+    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
+    return local && !shards_.empty() &&
+           shards_[static_cast<std::size_t>(of - group.first_local())].accesses() != nullptr;
+  }
   /// A view for kernels of the shard of the rank that the calling thread acts for.
   /// @{
   [[nodiscard]] tensor_view<T, Space> local_view() { return shard(comm_.rank()).view(); }
@@ -148,9 +159,7 @@ class sharded_table {
     return shards_[static_cast<std::size_t>(of - comm_.group()->first_local())];
   }
   tensor<T, Space>& held(int of) {
-    const auto& group = *comm_.group();
-    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
-    if (!local || shards_.empty() || place_of(of).accesses() == nullptr)
+    if (!holds(of))
       throw invalid_argument("ferry::sharded_table: this object of " + describe() +
                              " does not hold the shard of rank " + std::to_string(of));
     return place_of(of);

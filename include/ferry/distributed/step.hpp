@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/global_transform.hpp>
 #include <ferry/distributed/detail/scan_values.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/write_sharded.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/make_state.hpp>
@@ -80,11 +81,12 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
+    detail::require_array_device("step", exec, from);
     detail::require_sharded_step<count_policy>("step", call, rule, table, state);
     const auto apply = [&](int rank, const auto& rows, const auto& values) {
       auto& shard = table.shard(rank);
       auto& its_state = state.shard(rank);
-      step(exec,
+      step(detail::shard_instance(table.comm(), rank, exec),
            detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())),
            shard, its_state, rows, values, detail::shard_step_policies<chosen, duplicates_policy>{})
           .wait();

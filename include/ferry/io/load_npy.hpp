@@ -48,7 +48,8 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
   const auto from = ferry::detail::file::open_to_read("load_npy", path);
   const auto stored = ferry::detail::read_npy_header(from);
   ferry::detail::require_loadable<T, converts>(from, stored);
-  auto made = ferry::detail::tensor_of<T, Space, Extents>(label, stored.sizes());
+  auto made =
+      ferry::detail::tensor_of<T, Space, Extents>(label, ferry::detail::memory_home(exec), stored.sizes());
   ferry::detail::read_array<converts, true>(exec, from, stored, make_ref(made));
   return made;
 }

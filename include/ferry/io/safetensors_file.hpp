@@ -197,7 +197,8 @@ class safetensors_file {
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,
                                         const ferry::detail::stored_array& part) const {
     ferry::detail::require_loadable<T, Converts>(from_, part);
-    auto made = ferry::detail::tensor_of<T, Space, Extents>(std::string(name), part.sizes());
+    auto made = ferry::detail::tensor_of<T, Space, Extents>(std::string(name),
+                                                            ferry::detail::memory_home(exec), part.sizes());
     ferry::detail::read_array<Converts, false>(exec, from_, part, make_ref(made));
     return made;
   }

@@ -19,7 +19,7 @@ namespace ferry {
 struct memory_holdings {
   /// One memory space.
   struct space {
-    std::string name;                      ///< of the memory space
+    std::string name;  ///< of the memory space, for a device other than Kokkos' with " of device <number>"
     space_statistics all;                  ///< as memory_statistics
     std::vector<label_statistics> labels;  ///< as memory_by_label, the largest first
   };

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
+#include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/device.hpp>
 
 #include <cstddef>
 #include <string>
@@ -33,29 +35,34 @@ struct label_statistics {
 
 /// The statistics of one memory space, from the first allocation until Kokkos::finalize. Thread-safe.
 /// `reserved` is read after the other members, so it may differ from them while other threads allocate.
+///
+///   where  for device_space the device; default the one that Kokkos uses. The other spaces are host memory,
+///          which all devices share
 template <MemorySpace Space>
-[[nodiscard]] space_statistics memory_statistics() {
+[[nodiscard]] space_statistics memory_statistics(device where = {}) {
   const auto registry = detail::memory_registry::get();
-  const detail::ledger& books = registry->of<Space>();
+  const detail::ledger& books = registry->of(detail::account_of<Space>(where.id));
   const auto all = books.counts();
   return {all.current, all.peak, all.count, all.total_count, books.idle_bytes(), books.budget()};
 }
 
 /// The statistics of one memory space by label, sorted by label. A label without live allocations is kept for
-/// its peak until reset_peak, or until there are more than a few hundred such labels. Thread-safe.
+/// its peak until reset_peak, or until there are more than a few hundred such labels. `where` is as that of
+/// memory_statistics. Thread-safe.
 template <MemorySpace Space>
-[[nodiscard]] std::vector<label_statistics> memory_by_label() {
+[[nodiscard]] std::vector<label_statistics> memory_by_label(device where = {}) {
   const auto registry = detail::memory_registry::get();
   std::vector<label_statistics> made;
-  for (auto& [label, counts] : registry->of<Space>().accounts())
+  for (auto& [label, counts] : registry->of(detail::account_of<Space>(where.id)).accounts())
     if (counts.total_count != 0) made.push_back({label, counts.current, counts.peak, counts.count});
   return made;
 }
 
-/// Resets the peaks of one memory space to the current sizes. Thread-safe.
+/// Resets the peaks of one memory space to the current sizes. `where` is as that of memory_statistics.
+/// Thread-safe.
 template <MemorySpace Space>
-void reset_peak() {
-  detail::memory_registry::get()->of<Space>().reset_peak();
+void reset_peak(device where = {}) {
+  detail::memory_registry::get()->of(detail::account_of<Space>(where.id)).reset_peak();
 }
 
 }  // namespace ferry

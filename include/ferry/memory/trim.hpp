@@ -8,11 +8,11 @@
 
 namespace ferry {
 
-/// Returns idle blocks of the pools of one space to the system. The result is their size in bytes. Never
-/// waits: blocks in use by work in flight are kept.
+/// Returns idle blocks of the pools of one space, on all devices, to the system. The result is their size in
+/// bytes. Never waits: blocks in use by work in flight are kept.
 template <MemorySpace Space>
 std::size_t trim() {
-  return detail::memory_registry::get()->of<Space>().trim(~std::size_t{0}, detail::in_flight::skip);
+  return detail::memory_registry::get()->trim(detail::in_flight::skip, Space::name);
 }
 
 /// As above, for all memory spaces.

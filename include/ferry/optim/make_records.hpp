@@ -69,7 +69,7 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
     }
   });
   if constexpr (StepCount::counts_rows)
-    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table()));
+    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table(), device{}));
   return made;
 }
 

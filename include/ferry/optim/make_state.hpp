@@ -9,6 +9,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/init.hpp>
+#include <ferry/runtime/detail/device_instance.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <boost/hana/for_each.hpp>
@@ -28,10 +29,12 @@ namespace detail {
 
 /// A new tensor with all elements set to `value`. Blocks until they are set.
 template <class T, class Space, std::size_t Rank>
-tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, Rank>& extents, T value) {
-  tensor<T, Space> made(label, extents);
+tensor<T, Space> filled(const std::string& label, device where, const std::array<std::size_t, Rank>& extents,
+                        T value) {
+  tensor<T, Space> made(label, where, extents);
   if constexpr (std::is_same_v<Space, device_space>)
-    ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made), value);
+    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(made.device().id),
+                        make_ref(made), value);
   else
     ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made), value);
   return made;
@@ -39,8 +42,9 @@ tensor<T, Space> filled(const std::string& label, const std::array<std::size_t, 
 
 /// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
-tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table) {
-  return filled<std::uint32_t, Space>(table.label + "::row_steps",
+tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table,
+                                          device where) {
+  return filled<std::uint32_t, Space>(table.label + "::row_steps", where,
                                       std::array{static_cast<std::size_t>(table.rows())},
                                       static_cast<std::uint32_t>(clock.steps));
 }
@@ -73,13 +77,13 @@ struct default_state<rowwise_int8_tensor<Space>> {
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
-                                       std::int64_t rows, std::int64_t width) {
+                                       device where, std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> made;
   const auto filled_with = [&](const char* name, std::int64_t wide, double initial) {
     const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows), static_cast<std::size_t>(wide)};
-    return filled<StateType, Space>(label + "::" + name, extents, static_cast<StateType>(initial));
+    return filled<StateType, Space>(label + "::" + name, where, extents, static_cast<StateType>(initial));
   };
   int row_fields = 0;
   boost::hana::for_each(rule.fields(), [&](const auto& described) {
@@ -91,11 +95,36 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
   return made;
 }
 
+/// make_state for a state on `where`; no device means that of Kokkos.
+template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount>
+[[nodiscard]] auto make_state_on(device where, const Rule& rule, const Table& table, StepCount) {
+  using plain_rule = rule_of<Rule>;
+  static_assert(Optimizer<plain_rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
+  static_assert(FloatingElement<StateType>,
+                "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
+  static_assert(
+      StepCountPolicy<StepCount>,
+      "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
+  const auto& plain = transforms_of<Rule>::rule_in(rule);
+  const auto like = described(table);
+  auto made = [&] {
+    if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
+      return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, where, like.rows(),
+                                                          like.width());
+    else
+      return state_of<plain_rule, StateType, Space>(plain, like.label, where, like.rows(), like.width());
+  }();
+  if constexpr (StepCount::counts_rows)
+    made.clock()->count_rows(StepCount::name, row_counters(*made.clock(), like, where));
+  return made;
+}
+
 }  // namespace detail
 
 /// The state that `rule` needs for `table`, with its initial values.
 ///
-///   Space      memory space of the state; default that of the table
+///   Space      memory space of the state; default that of the table. A state in device_space lies on the
+///              device of a table in device_space, else on the one that Kokkos uses
 ///   StateType  element type of the state; default the accumulation type of the table's elements (float for
 ///              half, bfloat16 and 8-bit rows, else the element type itself)
 ///   rule       an optimizer rule or optim::chain, whose rule is taken
@@ -106,26 +135,9 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
 /// Blocks until the values are set. Throws invalid_argument for options outside of their range; bad_alloc and
 /// budget_exceeded where the memory is not available.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount = step_count::global>
-[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount = {}) {
-  using plain_rule = detail::rule_of<Rule>;
-  static_assert(Optimizer<plain_rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
-  static_assert(FloatingElement<StateType>,
-                "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
-  static_assert(
-      StepCountPolicy<StepCount>,
-      "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
-  const auto& plain = detail::transforms_of<Rule>::rule_in(rule);
-  const auto like = detail::described(table);
-  auto made = [&] {
-    if constexpr (detail::is_prebuilt_state<plain_rule, StateType, Space>)
-      return detail::prebuilt_state<plain_rule, StateType, Space>(plain, like.label, like.rows(),
-                                                                  like.width());
-    else
-      return detail::state_of<plain_rule, StateType, Space>(plain, like.label, like.rows(), like.width());
-  }();
-  if constexpr (StepCount::counts_rows)
-    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), like));
-  return made;
+[[nodiscard]] auto make_state(const Rule& rule, const Table& table, StepCount policy = {}) {
+  return detail::make_state_on<Space, StateType>(device{detail::described(table).device()}, rule, table,
+                                                 policy);
 }
 
 /// As above, in Space and with the default element type.

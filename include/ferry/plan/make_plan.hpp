@@ -32,7 +32,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
-  const auto home = engine<backend>::get();
+  const auto home = engine<backend>::get(exec);
   launch_context<Exec> of(exec, "make_plan");
   of.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use duplicates::assume_unique");
@@ -46,6 +46,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->backend = backend::name;
   plan->space = room.data != nullptr ? RoomSpace::name : backend::scratch_space::name;
   plan->on_host = is_host_exec<Exec>;
+  plan->device = backend::device_of(exec);
 
   const plan_layout at = layout_of_plan<backend>(n, rows);
   std::byte* workspace = room.data;
@@ -132,6 +133,7 @@ void require_plan_shapes(const auto& indices, Rows rows) {
 
 template <class Exec, class Room>
 void require_workspace(const Exec& exec, const Room& room, std::int64_t positions, std::int64_t rows) {
+  const typename execution_backend<Exec>::device_guard on(exec);
   const auto needed = layout_of_plan<execution_backend<Exec>>(positions, rows).bytes;
   const auto complain = [&](const std::string& what) {
     throw invalid_argument("ferry::make_plan: the workspace " + room.describe() + " " + what + "; " +

@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -31,6 +32,7 @@ struct plan_layout {
   int key_bits = 1;
 };
 
+/// For the current device.
 template <class Backend>
 plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
   plan_layout made;
@@ -73,11 +75,12 @@ inline constexpr std::size_t plan_workspace_alignment = 16;
 /// `positions` and does not depend on the values of the indices, so a workspace for the largest batch serves
 /// all. Throws invalid_argument for negative numbers, and for numbers that make_plan refuses.
 template <class Exec, std::integral Positions, std::integral Rows>
-[[nodiscard]] std::size_t plan_workspace_bytes(const Exec&, Positions positions, Rows rows) {
+[[nodiscard]] std::size_t plan_workspace_bytes(const Exec& exec, Positions positions, Rows rows) {
   detail::require_execution_space<Exec>();
   if (std::cmp_less(positions, 0) || std::cmp_less(rows, 0))
     throw invalid_argument("ferry::plan_workspace_bytes: " + std::to_string(positions) + " positions and " +
                            std::to_string(rows) + " rows were given, neither may be negative");
+  const typename execution_backend<Exec>::device_guard on(exec);
   return detail::layout_of_plan<execution_backend<Exec>>(static_cast<std::int64_t>(positions),
                                                          static_cast<std::int64_t>(rows))
       .bytes;

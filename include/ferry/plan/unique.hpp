@@ -65,7 +65,7 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
       std::rethrow_exception(
           detail::found_error(found, "unique", table, {}, 1, plan.positions(), from.signed_indices));
     }
-  tensor<std::int64_t, space> counts("counts", count);
+  tensor<std::int64_t, space> counts("counts", detail::memory_home(exec), count);
   {
     detail::launch_context<Exec> of(exec, "unique");
     of.use(plan.storage());

@@ -63,6 +63,21 @@ struct cooperative {
 };
 static_assert(PathPolicy<cooperative>);
 
+/// For gather from a sharded_table whose shards this process holds: one kernel of the execution space reads
+/// the shards of all ranks where they lie, over the links between the devices. With a plan, each different
+/// row crosses once. Not collective, asynchronous, and can be captured into a graph.
+struct peer {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
+  using policy_category = path_category;
+  static constexpr std::string_view name = "peer";
+  static constexpr bool sorts = false, reaches_table = true, occupies_host_threads = false,
+                        chosen_at_run_time = false;
+  static constexpr bool reads_shards = true;
+  /// @}
+};
+static_assert(PathPolicy<peer>);
+
 /// The default: the path that current_profile predicts to be the fastest for this call; see ferry::explain.
 struct automatic {
   /// Facts about the policy, see ferry::PathPolicy.
@@ -91,5 +106,11 @@ inline constexpr bool by_host_alone = !Path::reaches_table && Path::occupies_hos
 /// Kernels walk over the rows in the order of the batch.
 template <PathPolicy Path>
 inline constexpr bool in_batch_order = Path::reaches_table && !Path::sorts;
+
+/// Whether a path reads the shards of a sharded table, which other tables do not have.
+template <PathPolicy Path>
+inline constexpr bool reads_shards = requires {
+  requires Path::reads_shards;
+};
 
 }  // namespace ferry::detail

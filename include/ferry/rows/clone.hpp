@@ -50,6 +50,7 @@ struct cloned_extents<tensor_view<T, Space, Extents>> {
 ///          any strides; the copy is row-major
 ///   label  name of the new tensor; default that of the array with "::clone" appended
 ///
+/// A copy in device_space lies on the device of the array, else on that of `exec`.
 /// The new tensor has the array's element type and extents; from a tensor, slice or view also its extents
 /// type. Enqueued on `exec` as ferry::copy. The array must live until the work has ended, see ferry::future.
 /// Throws invalid_argument for an empty handle and where `exec` is being captured into a graph, and
@@ -71,7 +72,8 @@ template <MemorySpace Space, class Exec, class Array>
         "ferry::clone: the instance is being captured into a graph, but a new tensor would be made once only; copy into a tensor of yours");
   if (label.empty()) label = std::string(from.label) + "::clone";
   auto made = detail::tensor_like<element, Space, typename detail::cloned_extents<Array>::type>(
-      from, from.rows(), std::move(label));
+      from, from.device() >= 0 ? device{from.device()} : detail::memory_home(exec), from.rows(),
+      std::move(label));
   ticket work = ferry::copy(exec, array, made);
   return future<decltype(made)>(std::move(work), std::move(made));
 }

@@ -49,8 +49,9 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
   if constexpr (in_batch_order<Path>) {
     require_direct_reach("copy", exec, source);
     require_direct_reach("copy", exec, sink);
-    of.reads_from(source);
-    of.writes_to(sink);
+    require_copy_devices(of, source, sink);
+    of.reads_from(source, true);
+    of.writes_to(sink, true);
     copy_direct(of, source, sink);
   } else {
     wait_for_host_access(of, "ferry::copy::staged", source, sink);
@@ -72,6 +73,10 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 ///             a part of an array; a std::span, vector or array fits an array of any extents with as many
 ///             elements
 ///   policies  path::direct, path::staged or path::automatic (default)
+///
+/// Arrays in device_space may lie on other devices than `exec`. Devices that reach each other's memory copy
+/// without the host; between others only contiguous arrays of one type are copied, through the host's memory.
+/// path::staged needs the array in device_space on the device of `exec`.
 ///
 /// path::staged is the default between pageable memory and a device. It occupies the calling thread, and a
 /// copy to the host has ended when it returns. The operands must not overlap. They must live until the work

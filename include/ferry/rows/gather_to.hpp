@@ -73,7 +73,8 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
         "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once only; gather into a batch of yours");
-  auto rows = tensor_like<T, Space>(from, positions, std::string(from.label) + "::gathered");
+  auto rows =
+      tensor_like<T, Space>(from, memory_home(exec), positions, std::string(from.label) + "::gathered");
   ticket cleared;
   if (holes) cleared = clear(exec, make_ref(rows));
   ticket work = gather(exec, table, indices, rows, asked...);

@@ -4,6 +4,7 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
+#include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -30,6 +31,7 @@ template <class Exec, class T, class Space, class Generator>
 void generate(const Exec& exec, const std::string& label, const array_ref<T, Space>& array,
               const Generator& generator) {
   require_dense_rows("init", array);
+  require_array_device("init", exec, array);
   if (array.size() == 0) return;
   if (array.accesses != nullptr) array.accesses->wait_for_all();
   const marked_write marking(array);

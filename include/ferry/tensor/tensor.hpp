@@ -5,6 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -31,6 +32,7 @@ struct clone_function;
 ///
 ///   tensor<float, mapped_space> table("weights", rows, 128);                 // extents from the arguments
 ///   tensor<float, mapped_space, extents<dyn, 128>> table("weights", rows);   // width fixed by the type
+///   tensor<float, device_space> second("weights", ferry::device{1}, rows, 128);   // on the second device
 ///
 /// A *row* is the part of the array with one index of the first extent; a tensor of rank 1 has rows of one
 /// element. Extents may be zero. The destructor frees the memory and does not wait: work in flight that uses
@@ -55,16 +57,30 @@ class tensor {
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
   explicit tensor(std::string label, Sizes... sizes)
-      : tensor(label, detail::checked_extents(label, sizes...)) {}
+      : tensor(label, ferry::device{}, detail::checked_extents(label, sizes...)) {}
 
   /// As above, with the extents as one array.
   template <std::size_t N>
   tensor(std::string label, const std::array<std::size_t, N>& sizes)
+      : tensor(std::move(label), ferry::device{}, sizes) {}
+
+  /// As above, for a device other than the one that Kokkos uses: device_space in the memory of `where`, the
+  /// spaces of host memory near it, as far as the machine has several nodes. Throws invalid_argument also for
+  /// a device that there is none of.
+  /// @{
+  template <std::integral... Sizes>
+    requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
+  explicit tensor(std::string label, ferry::device where, Sizes... sizes)
+      : tensor(label, where, detail::checked_extents(label, sizes...)) {}
+  template <std::size_t N>
+  tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
-        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T))),
+        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
+                                                            where.id)),
         data_(static_cast<T*>(memory_->data())),
-        accesses_(std::make_shared<detail::access_tracker>()) {}
+        accesses_(std::make_shared<detail::access_tracker>(memory_->device())) {}
+  /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
@@ -172,6 +188,12 @@ class tensor {
   [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
   /// Number of elements, rows() * width().
   [[nodiscard]] std::size_t size() const noexcept { return shape_.size(); }
+  /// The device that has the memory, for device_space; no device, device{-1}, for host memory, which all
+  /// devices share, for memory of other libraries and for an empty handle. Verbs refuse arrays on another
+  /// device than that of their execution space instance; ferry::copy moves rows between devices.
+  [[nodiscard]] ferry::device device() const noexcept {
+    return {accesses_ == nullptr ? -1 : accesses_->device()};
+  }
   /// The label given to the constructor; empty for an empty handle.
   [[nodiscard]] const std::string& label() const noexcept {
     static const std::string none;

@@ -85,7 +85,7 @@ auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_pla
                const array_ref<Value, ValueSpace>& grads) {
   using backend = execution_backend<Exec>;
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
-  const auto home = engine<backend>::get();
+  const auto home = engine<backend>::get(exec);
   launch_context<Exec> of(exec, "step_bags");
   of.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
   const std::string& label = of.label("bags");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/socket_transport.hpp>
 #include <ferry/distributed/detail/thread_transport.hpp>
 
@@ -10,7 +11,9 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ferry {
 
@@ -31,6 +34,18 @@ inline communicator communicator::threads(int ranks, const communicator_options&
                            ", must be >= 1");
   return communicator(std::make_shared<detail::thread_transport>(
       ranks, detail::checked_deadline("communicator::threads", options.deadline)));
+}
+
+template <class Exec>
+communicator communicator::devices(const std::vector<int>& ids, const communicator_options& options) {
+  static_assert(
+      std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
+      "ferry: communicator::devices makes instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
+  if (ids.empty())
+    throw invalid_argument("ferry::communicator::devices: no ids were given; each rank needs a device");
+  const auto deadline = detail::checked_deadline("communicator::devices", options.deadline);
+  return communicator(std::make_shared<detail::thread_transport>(
+      static_cast<int>(ids.size()), deadline, std::make_unique<const detail::rank_instances<Exec>>(ids)));
 }
 
 inline communicator communicator::node(int rank, int size, const std::string& key,

@@ -30,6 +30,7 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
   };
   if constexpr (is_host_exec<Exec> || Space::is_device_mapped) {
     launch_context<Exec> of(exec, "step");
+    require_array_device("step", exec, values);
     const report_writer report = of.report();
     look(exec, report);
     execution_backend<Exec>::fence(exec, label);

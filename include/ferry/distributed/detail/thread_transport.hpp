@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
 
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -22,7 +24,8 @@ namespace ferry::detail {
 /// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex.
 class thread_transport final : public transport {
  public:
-  thread_transport(int ranks, std::chrono::nanoseconds deadline);
+  thread_transport(int ranks, std::chrono::nanoseconds deadline,
+                   std::unique_ptr<const rank_devices> devices = nullptr);
 
   [[nodiscard]] int size() const override { return static_cast<int>(seats_.size()); }
   [[nodiscard]] int first_local() const override { return 0; }
@@ -39,6 +42,7 @@ class thread_transport final : public transport {
   void leave(int rank, bool for_good) noexcept override;
   [[nodiscard]] bool is_occupied() const override;
   void recover() noexcept override;
+  [[nodiscard]] const rank_devices* devices() const override { return devices_.get(); }
   [[nodiscard]] std::uint64_t next_number(int rank) override;
 
  private:
@@ -74,6 +78,7 @@ class thread_transport final : public transport {
   std::condition_variable changed_;
   std::vector<seat> seats_;
   const std::chrono::nanoseconds deadline_;
+  const std::unique_ptr<const rank_devices> devices_;
   std::uint64_t round_ = 0;
   int arrived_ = 0;
   int readers_ = 0;  ///< ranks that may still read memory of others after an exchange

@@ -15,11 +15,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace ferry::detail {
 
-inline thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline)
-    : seats_(static_cast<std::size_t>(ranks)), deadline_(deadline) {}
+inline thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
+                                          std::unique_ptr<const rank_devices> devices)
+    : seats_(static_cast<std::size_t>(ranks)), deadline_(deadline), devices_(std::move(devices)) {}
 
 inline void thread_transport::throw_broken() const {
   if (trouble_ == trouble::protocol) throw protocol_error(trouble_text_);

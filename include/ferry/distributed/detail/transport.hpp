@@ -11,6 +11,8 @@
 
 namespace ferry::detail {
 
+class rank_devices;
+
 /// Bytes for one rank or from one rank.
 struct outgoing_part {
   const std::byte* data = nullptr;
@@ -74,6 +76,9 @@ class transport {
   /// After all threads of a run have ended: makes the group usable again if it was broken by abort() and all
   /// of its ranks are in this process.
   virtual void recover() noexcept {}
+
+  /// The devices of the ranks; null where the ranks have none.
+  [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
 
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
   /// theirs in the same order.

@@ -9,6 +9,7 @@
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/array_device.hpp>
 
 #include <cstddef>
 #include <cstdint>

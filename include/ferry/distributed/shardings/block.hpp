@@ -4,6 +4,8 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
+#include <Kokkos_Macros.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
@@ -17,11 +19,12 @@ struct block {
   /// @{
   static constexpr std::string_view name = "sharding::block";
   static constexpr bool replicates = false;
+  static constexpr bool in_kernels = true;
   void check(int) const {}
-  [[nodiscard]] int owner(std::int64_t row, std::int64_t rows, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
     return static_cast<int>(row / each(rows, ranks));
   }
-  [[nodiscard]] std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
     return row % each(rows, ranks);
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
@@ -33,7 +36,7 @@ struct block {
   /// @}
 
  private:
-  static std::int64_t each(std::int64_t rows, int ranks) {
+  KOKKOS_FUNCTION static std::int64_t each(std::int64_t rows, int ranks) {
     return rows == 0 ? 1 : (rows + ranks - 1) / ranks;
   }
 };

@@ -4,6 +4,8 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
+#include <Kokkos_Macros.hpp>
+
 #include <cstdint>
 #include <string_view>
 
@@ -17,11 +19,12 @@ struct cyclic {
   /// @{
   static constexpr std::string_view name = "sharding::cyclic";
   static constexpr bool replicates = false;
+  static constexpr bool in_kernels = true;
   void check(int) const {}
-  [[nodiscard]] int owner(std::int64_t row, std::int64_t, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t, int ranks) const {
     return static_cast<int>(row % ranks);
   }
-  [[nodiscard]] std::int64_t local_row(std::int64_t row, std::int64_t, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t, int ranks) const {
     return row / ranks;
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {

@@ -4,6 +4,8 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
+#include <Kokkos_Macros.hpp>
+
 #include <cstdint>
 #include <string_view>
 
@@ -17,11 +19,12 @@ struct hashed {
   /// @{
   static constexpr std::string_view name = "sharding::hashed";
   static constexpr bool replicates = false;
+  static constexpr bool in_kernels = true;
   void check(int) const {}
-  [[nodiscard]] int owner(std::int64_t row, std::int64_t rows, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
     return static_cast<int>(place(row, rows) % ranks);
   }
-  [[nodiscard]] std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
     return place(row, rows) / ranks;
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
@@ -33,7 +36,7 @@ struct hashed {
   /// @}
 
  private:
-  static std::int64_t place(std::int64_t row, std::int64_t rows) {
+  KOKKOS_FUNCTION static std::int64_t place(std::int64_t row, std::int64_t rows) {
     return kernels::row_scramble(rows, Seed).forward(row);
   }
 };

@@ -5,6 +5,8 @@
 #include <ferry/error.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
+#include <Kokkos_Macros.hpp>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,13 +23,16 @@ struct table_wise {
   /// @{
   static constexpr std::string_view name = "sharding::table_wise";
   static constexpr bool replicates = false;
+  static constexpr bool in_kernels = true;
   void check(int ranks) const {
     if (rank < 0 || rank >= ranks)
       throw invalid_argument("ferry::sharding::table_wise: rank " + std::to_string(rank) +
                              " is none of the " + std::to_string(ranks) + " ranks of the group");
   }
-  [[nodiscard]] int owner(std::int64_t, std::int64_t, int) const { return rank; }
-  [[nodiscard]] std::int64_t local_row(std::int64_t row, std::int64_t, int) const { return row; }
+  [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t, std::int64_t, int) const { return rank; }
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t, int) const {
+    return row;
+  }
   [[nodiscard]] std::int64_t rows_of(int of, std::int64_t rows, int) const { return of == rank ? rows : 0; }
   [[nodiscard]] kernels::global_rows global_rows(int, std::int64_t, int) const { return {}; }
   /// @}

@@ -101,6 +101,8 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
     const int threads = tuning.flat_team_size / lanes;
     const auto teams = static_cast<int>(std::min((rows + threads - 1) / threads, tuning.most_flat_teams));
     const device_span<Exec> span(exec, label, "kernel");
+    [[maybe_unused]] const auto launching =
+        execution_backend<Exec>::template lock_launch<std::remove_cvref_t<decltype(functor)>>();
     Kokkos::parallel_for(label, Kokkos::TeamPolicy<Exec>(exec, teams, threads, lanes), functor);
   }
 }

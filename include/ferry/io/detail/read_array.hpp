@@ -90,15 +90,16 @@ array_ref<T, Space> transposed(const array_ref<T, Space>& array) {
   return made;
 }
 
-/// An uninitialised tensor of run-time rank.
+/// An uninitialised tensor of run-time rank on a device.
 template <class T, class Space, class Extents, std::size_t Rank = 1>
-tensor<T, Space, Extents> tensor_of(const std::string& label, std::span<const std::size_t> sizes) {
+tensor<T, Space, Extents> tensor_of(const std::string& label, device where,
+                                    std::span<const std::size_t> sizes) {
   if constexpr (Rank < max_rank)
-    if (sizes.size() > Rank) return tensor_of<T, Space, Extents, Rank + 1>(label, sizes);
+    if (sizes.size() > Rank) return tensor_of<T, Space, Extents, Rank + 1>(label, where, sizes);
   std::array<std::size_t, Rank> all{};
   all.fill(1);  // a single element without extents becomes an array of one
   std::copy(sizes.begin(), sizes.end(), all.begin());
-  return tensor<T, Space, Extents>(label, all);
+  return tensor<T, Space, Extents>(label, where, all);
 }
 
 /// Reads the stored elements [first, first + count), converted.

@@ -50,12 +50,14 @@ class row_pipeline final : public closable {
                std::int64_t batch, int ahead)
       : exec_(exec), rows_(table.rows()), ahead_(static_cast<std::size_t>(ahead)), ring_(std::move(ring)) {
     early_.emplace(exec, table);
+    const device where = memory_home(exec);
     const auto most = static_cast<std::size_t>(batch) * ring_->layout().fields.at(0).extents.width();
     for (std::size_t i = 0; i <= ahead_; ++i) {
       room& made = rooms_.emplace_back();
-      made.rows = tensor<T, space>("row_prefetcher::rows", most, static_cast<std::size_t>(table.width()));
-      made.early = tensor<std::int64_t, space>("row_prefetcher::early", most);
-      made.late = tensor<std::int64_t, space>("row_prefetcher::late", most);
+      made.rows =
+          tensor<T, space>("row_prefetcher::rows", where, most, static_cast<std::size_t>(table.width()));
+      made.early = tensor<std::int64_t, space>("row_prefetcher::early", where, most);
+      made.late = tensor<std::int64_t, space>("row_prefetcher::late", where, most);
     }
   }
   ~row_pipeline() override { close(); }

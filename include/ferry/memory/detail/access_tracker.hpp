@@ -28,6 +28,10 @@ enum class row_hold : unsigned char {
 /// writes after both. Thread-safe.
 class access_tracker {
  public:
+  /// Of a tensor in the memory of a device; -1 for host memory, and where the device is not known.
+  explicit access_tracker(int device = -1) noexcept : device_(device) {}
+  [[nodiscard]] int device() const noexcept { return device_; }
+
   /// Records that work of instance `who` reads the tensor until `done`.
   void add_read(event_handle done, instance_id who);
   /// Records that work of instance `who` writes the tensor until `done`.
@@ -82,6 +86,7 @@ class access_tracker {
   }
   [[noreturn]] void refuse(bool write) const;
 
+  const int device_;
   row_hold hold_ = row_hold::none;
   std::thread::id opener_;
   std::string cached_as_;  // the label of a tensor with a cached_table

@@ -5,6 +5,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/detail/tools.hpp>
 
@@ -23,15 +24,17 @@ class allocation {
  public:
   allocation() = default;
 
-  // Delegates, so the destructor runs where the rest throws.
-  allocation(std::string label, std::size_t bytes) : allocation() {
+  /// On `device`, or on the host near it; -1 means Kokkos' device. Throws invalid_argument for a device that
+  /// there is none of. Delegates, so the destructor runs where the rest throws.
+  allocation(std::string label, std::size_t bytes, int device = -1) : allocation() {
     static_assert(
         requires { sizeof(device_backend<Space>); },
         "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
     label_ = "ferry::" + std::move(label);
+    device_ = detail::device_of_memory<Space>(label_, device);
     if (bytes == 0) return;
-    charge_ = detail::memory_charge(Space::name, label_, bytes);
-    block_ = obtain(bytes);
+    charge_ = detail::memory_charge(detail::account_of<Space>(device_), label_, bytes);
+    block_ = obtain(bytes, lies_on_device<Space>() ? device_ : device);
     detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
     if constexpr (Space::is_host_accessible && Space::is_device_mapped)
       pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
@@ -43,7 +46,8 @@ class allocation {
       : label_(std::move(other.label_)),
         charge_(std::move(other.charge_)),
         pages_(std::move(other.pages_)),
-        block_(std::exchange(other.block_, memory_block{})) {}
+        block_(std::exchange(other.block_, memory_block{})),
+        device_(other.device_) {}
 
   allocation& operator=(allocation&& other) noexcept {
     if (this != &other) {
@@ -52,6 +56,7 @@ class allocation {
       charge_ = std::move(other.charge_);
       pages_ = std::move(other.pages_);
       block_ = std::exchange(other.block_, memory_block{});
+      device_ = other.device_;
     }
     return *this;
   }
@@ -60,6 +65,8 @@ class allocation {
 
   [[nodiscard]] void* data() const noexcept { return block_.data; }
   [[nodiscard]] std::size_t bytes() const noexcept { return block_.bytes; }
+  /// The device that has the memory; -1 for host memory.
+  [[nodiscard]] int device() const noexcept { return device_; }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
   [[nodiscard]] std::string describe() const {
@@ -67,10 +74,13 @@ class allocation {
   }
 
  private:
-  memory_block obtain(std::size_t bytes) {
+  memory_block obtain(std::size_t bytes, int device) {
     for (;;) {
       try {
-        return device_backend<Space>::allocate(Space{}, bytes, label_);
+        if constexpr (requires { device_backend<Space>::allocate(Space{}, bytes, label_, device); })
+          return device_backend<Space>::allocate(Space{}, bytes, label_, device);
+        else
+          return device_backend<Space>::allocate(Space{}, bytes, label_);
       } catch (const bad_alloc& failure) {
         detail::ledger& books = charge_.books();
         if (!books.make_room(~std::size_t{0}))
@@ -93,6 +103,7 @@ class allocation {
   detail::memory_charge charge_;
   detail::page_lock_note pages_;
   memory_block block_;
+  int device_ = -1;
 };
 
 }  // namespace ferry::detail

@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/block_shelf.hpp>
+#include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/detail/registry.hpp>
@@ -31,11 +32,14 @@ class block_cache {
   /// the limit, a block is reused, and its taker is ordered after the work that uses it.
   static constexpr std::size_t in_flight_limit = 8;
 
-  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
+  /// Of memory on `device`; -1 means Kokkos' device.
+  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
+                       int device = -1)
       : nodes_(std::move(nodes)),
         shelf_(std::make_shared<shelf>()),
-        registry_(detail::memory_registry::get()) {
-    registry_->of<Space>().add_pool(shelf_);
+        registry_(detail::memory_registry::get()),
+        device_(device) {
+    registry_->of(detail::account_of<Space>(device)).add_pool(shelf_);
   }
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
@@ -110,7 +114,7 @@ class block_cache {
     const std::size_t size = block_bytes(bytes);
     auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
     if (found.empty())
-      found = shelf::node_of(allocation<Space>("scratch::" + std::string(Space::name), size));
+      found = shelf::node_of(allocation<Space>("scratch::" + std::string(Space::name), size, device_));
     const auto out = lend(std::move(found), who);
     lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
     out->order_after_inherited(who, order_after);
@@ -129,6 +133,7 @@ class block_cache {
   std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<shelf> shelf_;
   std::shared_ptr<detail::memory_registry> registry_;
+  int device_;
 };
 
 }  // namespace ferry::detail

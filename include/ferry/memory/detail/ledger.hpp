@@ -83,7 +83,7 @@ class ledger {
   void rest(account& of) noexcept;
   void forget_idle() noexcept;
 
-  std::string_view space_;
+  const std::string space_;
   mutable std::mutex guard_;
   memory_counts all_;
   std::size_t claimed_ = 0;
@@ -187,14 +187,13 @@ FERRY_INLINE void ledger::reset_peak() {
 }
 
 FERRY_INLINE std::string ledger::holdings() const {
-  return std::to_string(counts().current) + " bytes of " + std::string(space_) + " are held, " +
+  return std::to_string(counts().current) + " bytes of " + space_ + " are held, " +
          std::to_string(idle_bytes()) + " of them idle in pools";
 }
 
 FERRY_INLINE void ledger::refuse(const std::string& label, std::size_t bytes) const {
-  throw budget_exceeded("ferry: " + std::to_string(bytes) + " bytes in " + std::string(space_) + " for '" +
-                        label + "' would pass the budget of " + std::to_string(budget()) +
-                        " bytes: " + holdings());
+  throw budget_exceeded("ferry: " + std::to_string(bytes) + " bytes in " + space_ + " for '" + label +
+                        "' would pass the budget of " + std::to_string(budget()) + " bytes: " + holdings());
 }
 
 FERRY_INLINE std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {

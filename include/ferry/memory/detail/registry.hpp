@@ -39,8 +39,8 @@ class memory_registry {
   }
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
-  /// Frees idle blocks of all spaces.
-  std::size_t trim(in_flight effort);
+  /// Frees idle blocks of all spaces, or of one on all devices.
+  std::size_t trim(in_flight effort, std::string_view space = {});
 
  private:
   std::mutex guard_;
@@ -119,11 +119,13 @@ FERRY_INLINE ledger& memory_registry::of(std::string_view space) {
   return ledgers_.try_emplace(std::string(space), space).first->second;
 }
 
-FERRY_INLINE std::size_t memory_registry::trim(in_flight effort) {
+FERRY_INLINE std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
   std::vector<ledger*> all;
   {
     const std::lock_guard lock(guard_);
-    for (auto& [space, books] : ledgers_) all.push_back(&books);
+    const std::string on_devices = std::string(space).append(" of device ");
+    for (auto& [account, books] : ledgers_)
+      if (space.empty() || account == space || account.starts_with(on_devices)) all.push_back(&books);
   }
   std::size_t freed = 0;
   for (ledger* books : all) freed += books->trim(~std::size_t{0}, effort);

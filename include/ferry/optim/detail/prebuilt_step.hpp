@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/device.hpp>
 #include <ferry/optim/rules/adagrad.hpp>
 #include <ferry/optim/rules/adam.hpp>
 #include <ferry/optim/rules/rowwise_adagrad.hpp>
@@ -44,7 +45,7 @@ namespace ferry::optim::detail {
 /// state_of() of the library.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             std::int64_t rows, std::int64_t width);
+                                             device where, std::int64_t rows, std::int64_t width);
 
 /// Whether the library holds state_of().
 template <class Rule, class StateType, class Space>

@@ -103,16 +103,19 @@ struct step_inputs {
   template <class Exec>
   static auto mark_uploaded(launch_context<Exec>& of, const optim::detail::table_view& table) {
     auto& there = *table.on_device;
+    const device here{of.device()};
     // Memory is taken and released without the lock: a user's allocation callback may need it.
     std::byte* packed = nullptr;
     std::size_t room = 0;
     for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
       std::unique_lock lock(there.guard);
-      if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size())) {
+      if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size() ||
+                                there.memory->device() != here)) {
         std::swap(there.memory, longer);  // verbs in flight keep the old one
         there.sent = 0;
       }
-      const bool fits = there.memory != nullptr && there.memory->size() >= table.bytes;
+      const bool fits =
+          there.memory != nullptr && there.memory->size() >= table.bytes && there.memory->device() == here;
       if (fits && there.sent >= table.bytes) return there.memory;
       const std::size_t lacking = table.bytes - (fits ? there.sent : 0);
       if (fits && lacking <= room) {
@@ -123,7 +126,7 @@ struct step_inputs {
         for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
         transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
                  packed, pinned_space::name, static_cast<std::int64_t>(lacking));
-        const auto order = engine<backend>::get()->lock_order();
+        const auto order = engine<backend>::get(of.exec())->lock_order();
         accesses.add_write(of.mark(), of.id());
         there.sent = table.bytes;
         return there.memory;
@@ -131,7 +134,7 @@ struct step_inputs {
       lock.unlock();
       if (!fits)
         longer = std::make_shared<tensor<std::byte, device_space>>(
-            "updates", std::max<std::size_t>(2 * table.bytes, 4096));
+            "updates", here, std::max<std::size_t>(2 * table.bytes, 4096));
       if (lacking > room) {
         packed = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
         room = lacking;

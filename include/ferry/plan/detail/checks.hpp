@@ -64,6 +64,9 @@ inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
 template <class Path, class... Spaces>
 consteval void require_path() {
   static_assert(
+      !reads_shards<Path>,
+      "ferry: path::peer reads the shards of a sharded_table, so it serves gather from one alone; give other verbs and tables no path or another one.");
+  static_assert(
       !by_host_alone<Path> || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }

@@ -17,9 +17,35 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace ferry::detail {
+
+/// Throws invalid_argument where an array lies on a device whose memory the instance does not reach, unless
+/// the copy is one transfer of the driver, which takes any two devices.
+template <class Exec, class From, class FromSpace, class To, class ToSpace>
+void require_copy_devices(launch_context<Exec>& of, const array_ref<From, FromSpace>& from,
+                          const array_ref<To, ToSpace>& to) {
+  if constexpr (!is_host_exec<Exec>) {
+    const auto reaches = [&](const auto& array) {
+      const int device = array.device();
+      return device < 0 || device == of.device() ||
+             execution_backend<Exec>::reaches_device(of.exec(), device);
+    };
+    const bool near_from = reaches(from), near_to = reaches(to);
+    if (near_from && near_to) return;
+    constexpr bool transfers = std::is_same_v<std::remove_const_t<From>, To> &&
+                               !std::is_same_v<FromSpace, mapped_space> &&
+                               !std::is_same_v<ToSpace, mapped_space>;
+    if (transfers && box_of(from, to).ordered(copy_box::side::to).is_one_run()) return;
+    throw invalid_argument(
+        "ferry::copy: the instance is of device " + std::to_string(of.device()) +
+        ", which does not reach the memory of " + (near_from ? to.describe() : from.describe()) +
+        " on device " + std::to_string(near_from ? to.device() : from.device()) +
+        "; give an instance of that device, or copy contiguous arrays of one element type");
+  }
+}
 
 /// One transfer where both sides are blocks of one type and equal layout, a pitched one where they are long
 /// rows of such, else one kernel.

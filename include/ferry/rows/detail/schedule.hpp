@@ -103,6 +103,7 @@ void launch(const Exec& exec, const std::string& label, [[maybe_unused]] const O
     using order_there = std::conditional_t<is_host_exec<Exec>, schedule::flat, Order>;
     const auto kernel = order_there(order).kernel(exec, items, per_item, functor);
     const device_span<Exec> span(exec, label, "kernel");
+    [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
     Kokkos::parallel_for(label, kernel.policy, kernel.functor);
   }
 }

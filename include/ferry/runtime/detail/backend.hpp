@@ -3,7 +3,9 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/device.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -14,6 +16,13 @@ namespace ferry {
 struct device_id {
   std::string device;
   std::string driver;
+};
+
+/// The name of a device and its memory in bytes.
+struct device_summary {
+  std::string name;
+  std::size_t memory_total = 0;
+  std::size_t memory_free = 0;
 };
 
 /// The backend of an execution space; specialised in backends/.
@@ -52,6 +61,16 @@ consteval bool may_dereference() {
     return Space::is_host_accessible || device_is_host<Space>;
   else
     return true;
+}
+
+/// Where memory for work of an instance should lie: on its device; for a host instance wherever memory lies
+/// by default.
+template <class Exec>
+device memory_home(const Exec& exec) {
+  if constexpr (is_host_exec<Exec>)
+    return {};
+  else
+    return {execution_backend<Exec>::device_of(exec)};
 }
 
 /// Whether a host instance does work of that many bytes in the calling thread: to wake other threads would

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/block_cache.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
@@ -63,14 +64,29 @@ class kept_instance {
   virtual void drop() noexcept = 0;
 };
 
-/// The resources that the verbs of one backend share: scratch memory, events, reports, and detached work.
-/// Made by the first verb, destroyed by Kokkos::finalize. Thread-safe.
+template <class Backend>
+class engine_set;
+
+/// The resources that the verbs of one backend share on one device: scratch memory, events, reports, and
+/// detached work. Made by the first verb there, destroyed by Kokkos::finalize. Thread-safe.
 template <class Backend>
 class engine final : public detail::ticket_state_keeper {
  public:
-  static std::shared_ptr<engine> get() { return detail::until_finalize<engine>(); }
+  /// That of a device, of an instance's device, or of the device that Kokkos uses.
+  /// @{
+  static std::shared_ptr<engine> get(int device) {
+    auto set = detail::until_finalize<detail::engine_set<Backend>>();
+    engine& found = set->of(device);
+    return {std::move(set), &found};
+  }
+  template <ExecutionSpace Exec>
+  static std::shared_ptr<engine> get(const Exec& exec) {
+    return get(Backend::device_of(exec));
+  }
+  static std::shared_ptr<engine> get() { return get(Backend::default_device()); }
+  /// @}
 
-  engine() = default;
+  explicit engine(int device) : device_number_(device) { Backend::enter_device(device); }
   ~engine() override {
     for (const auto& each : detached_)
       for (auto* work = each.first; work != nullptr; work = work->next) wait_out(*work);
@@ -80,7 +96,9 @@ class engine final : public detail::ticket_state_keeper {
       if (const auto alive = each.lock()) alive->drop();
   }
 
-  /// Scratch memory for work of any instance, or of the host.
+  [[nodiscard]] int device() const { return device_number_; }
+
+  /// Scratch memory for work of any instance of the device, or of the host.
   [[nodiscard]] std::shared_ptr<void> device_scratch(std::size_t bytes) { return device_.take(bytes); }
   /// Scratch memory for kernels of instance `who` only, see block_cache::take.
   template <class OrderAfter>
@@ -117,6 +135,14 @@ class engine final : public detail::ticket_state_keeper {
     const std::lock_guard lock(guard_);
     std::erase_if(instances_, [](const auto& gone) { return gone.expired(); });
     instances_.push_back(std::move(instance));
+  }
+
+  /// An instance on the device for short work of ferry's own.
+  template <class Exec>
+  [[nodiscard]] Exec own_instance() {
+    const std::lock_guard lock(instance_guard_);
+    if (own_ == nullptr) own_ = std::make_shared<Exec>(Backend::template instance_on<Exec>(device_number_));
+    return *static_cast<const Exec*>(own_.get());
   }
 
   /// Keeps `work` until it has ended. Its end is a point of instance work.who.
@@ -188,18 +214,44 @@ class engine final : public detail::ticket_state_keeper {
     while (ended != nullptr) detail::ticket_state_return{}(std::exchange(ended, ended->next));
   }
 
+  const int device_number_;
   std::mutex order_guard_;
   std::mutex guard_;
   std::shared_ptr<detail::node_pool> nodes_ = std::make_shared<detail::node_pool>();
   std::shared_ptr<detail::ticket_state_pool> states_ = std::make_shared<detail::ticket_state_pool>();
   std::shared_ptr<detail::graph_resources> drop_box_ = std::make_shared<detail::graph_resources>();
   event_pool<typename Backend::native_event> events_{nodes_};
-  block_cache<typename Backend::scratch_space> device_{nodes_};
-  block_cache<pinned_space> pinned_{nodes_};
-  report_pool<Backend> reports_{nodes_};
+  block_cache<typename Backend::scratch_space> device_{nodes_, device_number_};
+  block_cache<pinned_space> pinned_{nodes_, device_number_};
+  report_pool<Backend> reports_{nodes_, device_number_};
   side_stream_pool side_streams_{nodes_};
   std::vector<detached_tickets> detached_;
   std::vector<std::weak_ptr<detail::kept_instance>> instances_;
+  std::mutex instance_guard_;
+  std::shared_ptr<void> own_;  // a backend has one execution space with several devices
+};
+
+/// The engines of one backend by device. That of the device that Kokkos uses is made first, and found without
+/// a lock. Thread-safe.
+template <class Backend>
+class engine_set {
+ public:
+  engine_set() : first_(Backend::default_device()) {}
+  engine_set(const engine_set&) = delete;
+  engine_set& operator=(const engine_set&) = delete;
+
+  engine<Backend>& of(int device) {
+    if (device == first_.device()) return first_;
+    const std::lock_guard lock(guard_);
+    for (const auto& each : others_)
+      if (each->device() == device) return *each;
+    return *others_.emplace_back(std::make_unique<engine<Backend>>(device));
+  }
+
+ private:
+  engine<Backend> first_;
+  std::mutex guard_;
+  std::vector<std::unique_ptr<engine<Backend>>> others_;
 };
 
 }  // namespace ferry::detail

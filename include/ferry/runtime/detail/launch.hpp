@@ -130,6 +130,7 @@ void launch(const Exec& exec, const std::string& label, std::int64_t count, cons
   if (count <= 0 || launch_in_caller(exec, label, count, functor)) return;
   const auto kernel = iterations(exec, count, functor);
   const device_span<Exec> span(exec, label, "kernel");
+  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
   Kokkos::parallel_for(label, kernel.policy, kernel.functor);
 }
 

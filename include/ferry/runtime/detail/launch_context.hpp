@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
+#include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/captured_instance.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
@@ -46,7 +47,7 @@ class launch_context {
         verb_(verb),
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
-        engine_(engine<backend>::get()),
+        engine_(engine<backend>::get(exec)),
         state_(engine_->take_ticket_state()),
         changes_(capturing_) {
     if (capturing_) return;
@@ -62,7 +63,7 @@ class launch_context {
     if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
     try {
       if (capturing_) {
-        give_to_graph();  // captured work runs with every launch
+        give_to_graph(exec_, verb_, engine_, *state_);  // captured work runs with every launch
       } else {
         static const std::string label = "ferry::abandoned";
         backend::fence(exec_, label);
@@ -81,6 +82,8 @@ class launch_context {
   /// Whether a graph is being captured. It then owns what the verb uses, and the device can't be queried.
   [[nodiscard]] bool capturing() const { return capturing_; }
   [[nodiscard]] instance_id id() const { return id_; }
+  /// The device of the instance.
+  [[nodiscard]] int device() const { return engine_->device(); }
 
   /// "ferry::<verb>::<path>[::<part>]". Lives as long as the call.
   const std::string& label(std::string_view path, std::string_view part = {}) {
@@ -155,6 +158,7 @@ class launch_context {
   [[nodiscard]] bool host_found() const { return state_->by_host.raised != 0u; }
   /// Orders this verb after the making of a plan. The plan's findings become the ticket's error.
   void use(const std::shared_ptr<plan_storage>& store) {
+    require_plan_device(verb_, exec_, *store);
     state_->sources.plan = store;
     state_->memory.push_back(store);
     if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
@@ -166,14 +170,18 @@ class launch_context {
       backend::wait_for(exec_, *store->made);
   }
 
-  /// Later work of this call reads the array, after the writes of other instances.
+  /// Later work of this call reads the array, after the writes of other instances. Throws invalid_argument
+  /// for an array on another device than the instance, unless it may lie `anywhere`.
   template <class T, class Space>
-  void reads_from(const array_ref<T, Space>& array) {
+  void reads_from(const array_ref<T, Space>& array, bool anywhere = false) {
+    if (!anywhere) require_array_device(verb_, exec_, array);
     follow(array.accesses, false);
   }
-  /// Later work of this call writes to the array, after the reads and writes of other instances.
+  /// Later work of this call writes to the array, after the reads and writes of other instances. Throws as
+  /// reads_from().
   template <class T, class Space>
-  void writes_to(const array_ref<T, Space>& array) {
+  void writes_to(const array_ref<T, Space>& array, bool anywhere = false) {
+    if (!anywhere) require_array_device(verb_, exec_, array);
     note_change(array);
     follow(array.accesses, true);
   }
@@ -231,7 +239,7 @@ class launch_context {
   ticket finish() {
     if constexpr (!is_host_exec<Exec>) changes_.mark(exec_);
     if (capturing_) {
-      give_to_graph();
+      give_to_graph(exec_, verb_, engine_, *state_);
     } else {
       if constexpr (is_host_exec<Exec>) {
         done_ = engine_->record(exec_);  // blocks, and notes nothing
@@ -264,23 +272,6 @@ class launch_context {
   }
   void note_change(const auto& array) {
     changes_.add(array, [this](const auto& kept) { return hold(kept), &label("mark_changed"); });
-  }
-
-  /// The graph owns what its kernels use for as long as it can be launched. It releases that in a thread that
-  /// may not call the device's functions. The ticket shares the ownership.
-  void give_to_graph() {
-    auto instance = std::make_shared<captured_instance<Exec>>(exec_);
-    engine_->watch(instance);
-    state_->mark = [home = std::weak_ptr(engine_), instance = std::move(instance),
-                    verb = verb_]() -> event_handle {
-      const auto alive = home.lock();
-      return alive == nullptr ? nullptr : instance->mark(*alive, verb);
-    };
-    if (state_->resources.empty() && state_->memory.empty()) return;
-    auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state_->resources);
-    kept->insert(kept->end(), state_->memory.begin(), state_->memory.end());
-    const auto last = [box = engine_->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
-    backend::retain(exec_, std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));
   }
 
   trace_span span_;                    // of the whole call

@@ -46,6 +46,7 @@ struct plan_storage {
   std::string_view backend;
   std::string_view space;  ///< name of the memory space of the arrays
   bool on_host = false;    ///< made by a host execution space
+  int device = 0;          ///< that made the plan
   event_handle made;
   instance_id made_by = 0;
   std::shared_ptr<void> memory;              ///< lease of all arrays, which records the work that uses them

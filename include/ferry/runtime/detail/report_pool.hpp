@@ -28,8 +28,10 @@ class report_pool {
  public:
   using lease = std::shared_ptr<report_writer>;
 
-  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>())
-      : nodes_(std::move(nodes)) {}
+  /// For kernels of `device`; -1 means Kokkos' device.
+  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
+                       int device = -1)
+      : nodes_(std::move(nodes)), device_(device) {}
 
   [[nodiscard]] lease take() {
     report_writer* slot = pop();
@@ -83,7 +85,7 @@ class report_pool {
   /// user's allocation observer may call verbs.
   void grow() {
     constexpr std::size_t batch = 1024;
-    allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report));
+    allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report), device_);
     allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
     const std::vector<index_report> clean(batch);
     auto slots = std::make_unique<report_writer[]>(batch);
@@ -102,6 +104,7 @@ class report_pool {
   }
 
   std::shared_ptr<detail::node_pool> nodes_;
+  int device_;
   std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 

@@ -71,6 +71,8 @@ struct array_ref {
     return has_dense_rows() && (rows() <= 1 || strides[0] == width() || size() == 0);
   }
 
+  /// The device that has the array's memory; -1 for host memory, and where it is not known.
+  [[nodiscard]] int device() const { return accesses == nullptr ? -1 : accesses->device(); }
   [[nodiscard]] array_note note() const { return {label, Space::name, rank, extents}; }
   [[nodiscard]] std::string shape_text() const { return note().shape_text(); }
   [[nodiscard]] std::string describe() const { return note().describe(); }

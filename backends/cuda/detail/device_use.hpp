@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../capture.hpp"
+#include "../device.hpp"
+#include "../error.hpp"
+
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::cuda {
+
+/// Advises that a device maps managed memory, so that its pages do not move there.
+inline cudaError_t advise_reader(void* data, std::size_t bytes, int device) {
+#if CUDART_VERSION >= 13000
+  const cudaMemLocation reader{cudaMemLocationTypeDevice, device};
+#else
+  const int reader = device;
+#endif
+  return cudaMemAdvise(data, bytes, cudaMemAdviseSetAccessedBy, reader);
+}
+
+/// The devices that ferry works on, the managed memory that all of them map, and which of them reach each
+/// other's memory. Thread-safe. Never destroyed, because memory may be freed after Kokkos::finalize.
+class device_use {
+ public:
+  static device_use& get() {
+    static device_use& one = ferry::detail::process_wide<device_use>();
+    return one;
+  }
+
+  /// The number of devices in use.
+  [[nodiscard]] int count() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+  /// Begins to use a device. Its context stays until the process ends: the guards of calls retain it for
+  /// their lifetime only. From here on it maps all managed memory. Where the advice fails, kernels of the
+  /// device reach the memory all the same, but fault for its pages.
+  void enter(int device) {
+    if (device < 0) return;
+    const std::lock_guard lock(guard_);
+    for (const int each : devices_)
+      if (each == device) return;
+    devices_.reserve(devices_.size() + 1);
+    CUcontext home = nullptr;
+    if (cuDevicePrimaryCtxRetain(&home, device) != CUDA_SUCCESS)
+      throw device_error("ferry: device " + std::to_string(device) +
+                         " can't be used (cuDevicePrimaryCtxRetain)");
+    devices_.push_back(device);
+    count_.fetch_add(1, std::memory_order_relaxed);
+    for (const auto& each : managed_) advise(each.first, each.second, device);
+  }
+
+  /// Managed memory that all devices in use map, now and later.
+  void add_managed(void* data, std::size_t bytes) {
+    const std::lock_guard lock(guard_);
+    managed_.emplace_back(data, bytes);
+    for (const int device : devices_) advise(data, bytes, device);
+  }
+  void remove_managed(const void* data) noexcept {
+    const std::lock_guard lock(guard_);
+    std::erase_if(managed_, [data](const auto& each) { return each.first == data; });
+  }
+
+  /// Lets kernels and DMA of each of two devices reach the other's memory, from here on; false where the
+  /// machine can't.
+  [[nodiscard]] bool connect(int one, int other) {
+    if (one == other) return true;
+    const std::lock_guard lock(guard_);
+    for (const link& each : links_)
+      if ((each.one == one && each.other == other) || (each.one == other && each.other == one))
+        return each.connected;
+    links_.reserve(links_.size() + 1);
+    const capture_pause pause(true);
+    const bool connected = open(one, other) && open(other, one);
+    links_.push_back({one, other, connected});
+    return connected;
+  }
+
+ private:
+  struct link {
+    int one, other;
+    bool connected;
+  };
+
+  static void advise(void* data, std::size_t bytes, int device) noexcept {
+    const device_guard on(device, std::nothrow);
+    const capture_pause pause(true);
+    if (advise_reader(data, bytes, device) != cudaSuccess) cudaGetLastError();
+  }
+  static bool open(int from, int to) noexcept {
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, from, to) != cudaSuccess || can == 0) {
+      cudaGetLastError();
+      return false;
+    }
+    const device_guard on(from, std::nothrow);
+    const cudaError_t status = cudaDeviceEnablePeerAccess(to, 0);
+    if (status != cudaSuccess) cudaGetLastError();
+    return status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+  }
+
+  std::mutex guard_;
+  std::atomic<int> count_{0};
+  std::vector<int> devices_;
+  std::vector<std::pair<void*, std::size_t>> managed_;
+  std::vector<link> links_;
+};
+
+}  // namespace ferry::cuda

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "capture.hpp"
+#include "detail/device_use.hpp"
+#include "device.hpp"
+#include "error.hpp"
+
+#include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <mutex>
+#include <string>
+
+namespace ferry::cuda {
+
+/// Kokkos does not lock its lists of devices, which the first instance of a device changes.
+struct instance_lock {
+  std::mutex guard;
+};
+
+/// Work on several devices of one process.
+struct several_devices_functions {
+  /// The device of memory and work for which none is given.
+  static int default_device() { return cuda::default_device(); }
+  /// The number of devices; they count from 0.
+  static int device_count() {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+    cudaGetLastError();
+    return 0;
+  }
+  /// Begins to use a device; the engine of a device calls it once.
+  static void enter_device(int device) { device_use::get().enter(device); }
+
+  /// The name and memory of a device. The driver tells the free memory only within a context, so where the
+  /// process has none on the device, one is made for the query. By functions of the driver, as those of the
+  /// runtime would keep it.
+  static device_summary summary_of(int device) {
+    device_summary made;
+    char name[256] = "";
+    CUdevice handle = 0;
+    if (cuDeviceGet(&handle, device) != CUDA_SUCCESS ||
+        cuDeviceGetName(name, static_cast<int>(sizeof name), handle) != CUDA_SUCCESS ||
+        cuDeviceTotalMem(&made.memory_total, handle) != CUDA_SUCCESS)
+      throw device_error("ferry::devices: the driver tells nothing of device " + std::to_string(device));
+    made.name = name;
+    CUcontext home = nullptr;
+    const auto fail = [device](const char* call) {
+      throw device_error("ferry::devices: the memory of device " + std::to_string(device) +
+                         " can't be queried (" + call + ")");
+    };
+    if (cuDevicePrimaryCtxRetain(&home, handle) != CUDA_SUCCESS) fail("cuDevicePrimaryCtxRetain");
+    CUresult status = cuCtxPushCurrent(home);
+    if (status == CUDA_SUCCESS) {
+      status = cuMemGetInfo(&made.memory_free, &made.memory_total);
+      cuCtxPopCurrent(&home);
+    }
+    cuDevicePrimaryCtxRelease(handle);
+    if (status != CUDA_SUCCESS) fail("cuMemGetInfo");
+    return made;
+  }
+
+  /// A new instance on a device, with a stream of its own that ends with its last copy.
+  template <class Exec>
+  static Exec instance_on(int device) {
+    static instance_lock& one_at_a_time = ferry::detail::process_wide<instance_lock>();
+    const std::lock_guard lock(one_at_a_time.guard);
+    const capture_pause pause(true);
+    if (device == cuda::default_device()) {
+      const device_guard on(device);
+      return Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1)[0];
+    }
+    enter_device(device);
+    const device_guard on(device);
+    struct own_stream {
+      own_stream() { check(cudaStreamCreate(&native), "cudaStreamCreate"); }
+      own_stream(const own_stream&) = delete;
+      own_stream& operator=(const own_stream&) = delete;
+      ~own_stream() { cudaStreamDestroy(native); }
+      cudaStream_t native = nullptr;
+    } const stream;
+    const Kokkos::Cuda base(stream.native);  // an instance is on the device of its stream
+    return Kokkos::Experimental::partition_space(base, 1)[0];
+  }
+
+  /// Lets work of the instance reach the memory of another device; false where the machine can't.
+  static bool reaches_device(const Kokkos::Cuda& exec, int device) {
+    return device_use::get().connect(exec.cuda_device(), device);
+  }
+
+  /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it
+  /// does not lock. So threads that use several devices launch a kernel one after the other.
+  template <class Kernel>
+  static std::unique_lock<std::mutex> lock_launch() {
+    if (device_use::get().count() < 2) return {};
+    static std::mutex one_at_a_time;
+    return std::unique_lock(one_at_a_time);
+  }
+};
+
+}  // namespace ferry::cuda

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <cstdint>
+#include <utility>
+
+using namespace ferry_test;
+
+/// path::peer: one kernel reads the shards of all ranks. On a machine with several devices the ranks have all of
+/// them in turn.
+namespace {
+
+using main_exec = Kokkos::DefaultExecutionSpace;
+
+std::vector<int> all_in_turn(int ranks) {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ids;
+}
+
+template <class T, class Space>
+std::vector<T> read(const main_exec& exec, const ferry::tensor<T, Space>& from) {
+  std::vector<T> values(from.size());
+  ferry::tensor<T, host> there("there", from.rows(), from.width());
+  ferry::copy(exec, from, there).wait();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = there.data()[i];
+  return values;
+}
+
+/// The value of element (row, column) of the tables.
+struct place_value {
+  KOKKOS_FUNCTION float operator()(std::int64_t i, std::int64_t j) const {
+    return static_cast<float>(100 * i + j);
+  }
+};
+
+/// What a gather must give: -1 where there is no row.
+template <class T>
+std::vector<T> expected_rows(const std::vector<std::int64_t>& which, std::size_t columns) {
+  std::vector<T> rows(which.size() * columns, T(-1));
+  for (std::size_t p = 0; p < which.size(); ++p)
+    for (std::size_t j = 0; j < columns && which[p] >= 0; ++j)
+      rows[p * columns + j] = static_cast<T>(place_value{}(which[p], static_cast<std::int64_t>(j)));
+  return rows;
+}
+
+template <class Space>
+void compare_all(int ranks) {
+  auto random = generator(81);
+  const auto comm = ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
+  const main_exec exec;
+  for (const std::size_t columns : {std::size_t{1}, std::size_t{3}, std::size_t{32}, std::size_t{37}})
+    for_each_sharding([&](auto spread) {
+      const std::size_t rows = 1 + random() % 150;
+      INFO(ranks << " ranks, " << rows << " x " << columns << ", " << decltype(spread)::name);
+      ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, columns, spread);
+      ferry::init::custom(exec, big, place_value{});
+      const auto gather_one = [&](const main_exec& own, int rank, std::uint64_t salt) {
+        auto mine = generator(salt);
+        const auto which = indices<std::int64_t>(mine, mine() % 90, rows);
+        const auto expected = expected_rows<float>(which, columns);
+        ferry::tensor<float, ferry::device_space> out("out", ferry::device_of(own), which.size(), columns);
+        const auto clear = [&] { ferry::init::constant(own, out, -1.0f); };
+        clear();
+        ferry::gather(own, big, which, out, ferry::path::peer{}).wait();
+        expect(read(own, out) == expected, "indices");
+        clear();
+        const auto plan = ferry::make_plan(own, which, rows);  // each row once
+        ferry::gather(own, big, plan, out, ferry::path::peer{}).wait();
+        expect(read(own, out) == expected, "a plan");
+        ferry::tensor<double, ferry::device_space> wide("wide", ferry::device_of(own), which.size(), columns);
+        const std::vector<std::int32_t> narrow(which.begin(), which.end());
+        ferry::gather(own, big, narrow, wide, ferry::path::peer{}, ferry::bounds::unchecked{}).wait();
+        expect(read(own, wide) == expected_rows<double>(which, columns), "converted");
+        if (rank < 0 || which.empty()) return;
+        auto some = which;
+        some.front() = -1;
+        some.back() = -1;
+        clear();
+        ferry::gather(own, big, some, out, ferry::path::peer{}, ferry::bounds::skip{}).wait();
+        expect(read(own, out) == expected_rows<float>(some, columns), "skipped");
+      };
+      gather_one(exec, -1, 82);  // a thread that acts for the group
+#ifndef KOKKOS_ENABLE_THREADS
+      // All ranks at once, without any collective call.
+      comm.run([&](int rank, const auto& own) { gather_one(own, rank, 90 + static_cast<unsigned>(rank)); });
+#endif
+    });
+}
+
+}  // namespace
+
+TEST_CASE("path::peer gives the rows of all shards", "[distributed][peer]") {
+  const watchdog guard("peer gather");
+  for (const int ranks : {1, 2, 5}) compare_all<ferry::device_space>(ranks);
+}
+
+TEST_CASE("path::peer reads shards in host memory", "[distributed][peer]") {
+  const watchdog guard("peer gather");
+  compare_all<ferry::mapped_space>(3);
+}
+
+#ifndef KOKKOS_ENABLE_THREADS
+TEST_CASE("path::peer reads what the collective calls before it have written", "[distributed][peer]") {
+  const watchdog guard("peer gather");
+  constexpr int ranks = 4, rounds = 30;
+  constexpr std::size_t rows = 64;
+  const auto comm = ferry::communicator::devices(all_in_turn(ranks), {.deadline = std::chrono::seconds(30)});
+  ferry::sharded_table<float, ferry::device_space> big("w", comm, rows, width);
+  ferry::init::zeros(main_exec{}, big);
+  std::vector<std::int64_t> all(rows);
+  for (std::size_t i = 0; i < rows; ++i) all[i] = static_cast<std::int64_t>(i);
+  comm.run([&](int rank, const auto& own) {
+    ferry::tensor<float, ferry::device_space> out("out", comm.device(rank), rows, width);
+    ferry::tensor<float, ferry::device_space> ones("ones", comm.device(rank), rows, width);
+    ferry::init::constant(own, ones, 1.0f);
+    for (int round = 1; round <= rounds; ++round) {
+      ferry::scatter_add(own, big, all, ones).wait();  // every rank adds to every row
+      ferry::gather(own, big, all, out, ferry::path::peer{}).detach();
+      if (round % 3 != 0) continue;  // the next write comes after the read on the device
+      const auto seen = read(own, out);
+      for (const float each : seen) expect(each == static_cast<float>(ranks * round), "all of this call");
+    }
+  });
+}
+#endif
+
+TEST_CASE("path::peer reports bad indices and refuses what it can't read", "[distributed][peer]") {
+  const main_exec exec;
+  const auto comm = ferry::communicator::threads(3);
+  ferry::sharded_table<float, host> big("big", comm, 10, 4);
+  ferry::init::custom(exec, big, place_value{});
+  ferry::tensor<float, ferry::device_space> out("out", 3, 4);
+  ferry::init::constant(exec, out, -1.0f);
+  const std::vector<std::int64_t> bad{1, 10, 2};
+  const auto text =
+      said<ferry::out_of_range>([&] { ferry::gather(exec, big, bad, out, ferry::path::peer{}).wait(); });
+  CHECK(text.find("'big'") != std::string::npos);
+  CHECK(text.find("10") != std::string::npos);
+  CHECK(read(exec, out) == expected_rows<float>({1, -1, 2}, 4));  // the good rows
+  CHECK_THROWS_AS(ferry::gather(exec, big, std::vector<int>{1}, out, ferry::path::peer{}).wait(),
+                  ferry::invalid_argument);
+  const auto plan = ferry::make_plan(exec, std::vector<int>{1, 2, 3}, 11);
+  CHECK_THROWS_AS(ferry::gather(exec, big, plan, out, ferry::path::peer{}).wait(), ferry::invalid_argument);
+  // An object that holds the shard of its rank alone.
+  const auto lonely = said<ferry::invalid_argument>([&] {
+    comm.run([&](int rank) {
+      ferry::sharded_table<float, host> mine("mine", comm, 10, 4);
+      comm.barrier();
+      if (rank != 0) return;
+      ferry::tensor<float, ferry::device_space> rows("rows", 1, 4);
+      ferry::gather(exec_space{}, mine, std::vector<int>{1}, rows, ferry::path::peer{}).wait();
+    });
+  });
+  CHECK(lonely.find("does not hold that of rank 1") != std::string::npos);
+  // No rows, and rows without elements.
+  ferry::tensor<float, ferry::device_space> none("none", 0, 4);
+  ferry::gather(exec, big, std::vector<int>{}, none, ferry::path::peer{}).wait();
+  ferry::sharded_table<float, host> thin("thin", comm, 10, 0);
+  ferry::tensor<float, ferry::device_space> flat("flat", 1, 0);
+  CHECK_THROWS_AS(ferry::gather(exec, thin, std::vector<int>{11}, flat, ferry::path::peer{}).wait(),
+                  ferry::out_of_range);
+}

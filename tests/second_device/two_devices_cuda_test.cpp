@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "second_device/two_devices.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <array>
+#include <cstdint>
+#include <exception>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+
+/// Two devices in one process; Kokkos' default one is the first.
+namespace ferry_test {
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using device_memory = ferry::device_space;
+
+constexpr std::size_t rows = 700, width = 20, n = 400;
+/// One path alone, which is less to compile.
+constexpr ferry::path::direct direct{};
+
+}  // namespace
+
+TEST_CASE("threads work on a device each at the same time", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  constexpr int rounds = 40;
+  constexpr std::size_t large = 20000;
+  std::exception_ptr thrown[2];
+  int wrong[2] = {0, 0};
+  const user_stream streams[2] = {user_stream(0), user_stream(1)};
+  const Kokkos::Cuda instances[2] = {instance_over(streams[0]), instance_over(streams[1])};
+  std::vector<std::thread> threads;
+  for (int d = 0; d < 2; ++d)
+    threads.emplace_back([&, d] {
+      try {
+        const Kokkos::Cuda& exec = instances[d];
+        auto random = generator(60 + static_cast<std::uint64_t>(d));
+        ferry::tensor<float, device_memory> table("table", ferry::device{d}, large, width);
+        ferry::tensor<float, device_memory> out("out", ferry::device{d}, large, width);
+        ferry::init::uniform(exec, table, -1.0f, 1.0f, 7);
+        ferry::tensor<float, ferry::pinned_space> read("read", large, width), all("all", large, width);
+        ferry::copy(exec, table, all).wait();
+        for (int round = 0; round < rounds; ++round) {
+          const auto which = indices<std::int64_t>(random, large, large);
+          const auto plan = ferry::make_plan(exec, which, large);
+          ferry::gather(exec, table, plan, out, direct).detach();
+          ferry::copy(exec, out, read).wait();
+          for (std::size_t i = 0; i < large; i += 97)
+            for (std::size_t j = 0; j < width; ++j)
+              wrong[d] += read(i, j) != all(static_cast<std::size_t>(which[i]), j);
+        }
+      } catch (...) {
+        thrown[d] = std::current_exception();
+      }
+    });
+  for (auto& each : threads) each.join();
+  for (const auto& each : thrown)
+    if (each != nullptr) std::rethrow_exception(each);
+  CHECK(wrong[0] == 0);
+  CHECK(wrong[1] == 0);
+}
+
+TEST_CASE("memory, statistics and budgets are those of a device", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  const ferry::device one{1};
+  ferry::trim();
+  const auto held = [](int id) { return ferry::memory_statistics<device_memory>(ferry::device{id}).current; };
+  const std::size_t before[2] = {held(0), held(1)};
+  const auto listed = ferry::devices();
+  REQUIRE(listed.size() >= 2);
+  {
+    const ferry::tensor<char, device_memory> there("there", one, 1 << 20);
+    CHECK(held(0) == before[0]);
+    CHECK(held(1) == before[1] + (1 << 20));
+    CHECK(ferry::devices()[1].memory_used == listed[1].memory_used + (1 << 20));
+    CHECK(ferry::devices()[0].memory_used == listed[0].memory_used);
+    ferry::set_memory_budget<device_memory>(held(1) + 4096, one);
+    CHECK_THROWS_MATCHES((ferry::tensor<char, device_memory>("too large", one, 1 << 28)),
+                         ferry::budget_exceeded,
+                         MessageMatches(ContainsSubstring("device_space of device 1")));
+    const ferry::tensor<char, device_memory> here("here", 1 << 20);  // the budget of the other device
+    CHECK(device_of_pointer(here.data()) == 0);
+    ferry::set_memory_budget<device_memory>(0, one);
+  }
+  CHECK(held(1) == before[1]);
+  // Scratch memory of verbs, too.
+  const user_stream stream(1);
+  const Kokkos::Cuda exec = instance_over(stream);
+  const std::vector<std::int64_t> which(5000, 3);
+  static_cast<void>(ferry::make_plan(exec, which, 10).unique_count());
+  CHECK(ferry::memory_statistics<device_memory>(one).reserved > 0);
+  exec.fence();
+  CHECK(ferry::trim<device_memory>() > 0);
+  CHECK(ferry::memory_statistics<device_memory>(one).reserved == 0);
+}
+
+TEST_CASE("verbs refuse what lies on another device, and say what", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  const user_stream stream(1);
+  const Kokkos::Cuda first, second = instance_over(stream);
+  const std::vector<std::int64_t> which{1, 2, 3};
+  auto near = make_on<device_memory>(0, "near", 10, 4, std::vector<float>(40, 1.0f));
+  auto far = make_on<device_memory>(1, "far", 10, 4, std::vector<float>(40, 2.0f));
+  auto out = make_on<device_memory>(0, "out", 3, 4, std::vector<float>(12, -1.0f));
+  const auto names = [](const char* verb, const char* label) {
+    return MessageMatches(ContainsSubstring(std::string("ferry::") + verb) &&
+                          ContainsSubstring(std::string("'") + label + "'") &&
+                          ContainsSubstring("device 0") && ContainsSubstring("device 1"));
+  };
+  CHECK_THROWS_MATCHES(ferry::gather(first, far, which, out, direct).wait(), ferry::invalid_argument,
+                       names("gather", "far"));
+  CHECK_THROWS_MATCHES(ferry::gather(second, far, which, out, direct).wait(), ferry::invalid_argument,
+                       names("gather", "out"));
+  CHECK_THROWS_MATCHES(ferry::scatter(second, far, which, out, direct).wait(), ferry::invalid_argument,
+                       names("scatter", "out"));
+  CHECK_THROWS_MATCHES(ferry::init::zeros(first, far), ferry::invalid_argument, names("init", "far"));
+  const auto plan = ferry::make_plan(second, which, 10);
+  CHECK_THROWS_MATCHES(
+      ferry::gather(first, near, plan, out, direct).wait(), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("the plan was made on device 1") && ContainsSubstring("device 0")));
+  // Nothing was written, and the next call works.
+  CHECK(equal(fetch(far), std::vector<float>(40, 2.0f)));
+  CHECK(equal(fetch(out), std::vector<float>(12, -1.0f)));
+  ferry::gather(first, near, which, out, direct).wait();
+  CHECK(equal(fetch(out), std::vector<float>(12, 1.0f)));
+}
+
+TEST_CASE("copy moves arrays between devices by an instance of either", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  const user_stream stream(1);
+  const Kokkos::Cuda first, second = instance_over(stream);
+  auto random = generator(53);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{333}, std::size_t{70001}})
+    for (const Kokkos::Cuda* exec : {&first, &second})
+      for (const int from : {0, 1}) {
+        CAPTURE(count, exec->cuda_device(), from);
+        const auto content = values<float>(random, count * 3);
+        const auto source = make_on<device_memory>(from, "source", count, 3, content);
+        auto sink = make_on<device_memory>(1 - from, "sink", count, 3, std::vector<float>(count * 3, -1.0f));
+        ferry::copy(*exec, source, sink).wait();
+        CHECK(equal(fetch(sink), content));
+        // Converted, by a kernel that reaches the other device.
+        ferry::tensor<double, device_memory> wide("wide", ferry::device{1 - from}, count, 3);
+        ferry::copy(*exec, source, wide).wait();
+        const std::vector<double> doubled(content.begin(), content.end());
+        CHECK(fetch(wide) == doubled);
+        const auto again = ferry::clone<device_memory>(*exec, source).get();
+        CHECK(again.device() == source.device());
+        CHECK(equal(fetch(again), content));
+      }
+}
+
+TEST_CASE("copies between devices come after the work on both", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  constexpr std::size_t large = 300000;
+  const user_stream stream(1);
+  const Kokkos::Cuda first, second = instance_over(stream);
+  ferry::tensor<float, device_memory> here("here", large, 16), there("there", ferry::device{1}, large, 16);
+  ferry::tensor<float, device_memory> back("back", large, 16);
+  ferry::tensor<float, ferry::pinned_space> read("read", large, 16);
+  std::vector<std::int64_t> all(large);
+  for (std::size_t i = 0; i < large; ++i) all[i] = static_cast<std::int64_t>(i);
+  const auto plan_here = ferry::make_plan(first, all, large);
+  const auto plan_there = ferry::make_plan(second, all, large);
+  ferry::tensor<float, device_memory> ones("ones", large, 16),
+      ones_there("ones", ferry::device{1}, large, 16);
+  ferry::init::constant(first, ones, 1.0f);
+  ferry::init::constant(second, ones_there, 1.0f);
+  ferry::init::zeros(first, here);
+  for (int round = 0; round < 10; ++round) {
+    ferry::scatter_add(first, here, plan_here, ones, direct).detach();
+    ferry::copy(second, here, there).detach();  // after the sum on the other device
+    ferry::scatter_add(second, there, plan_there, ones_there, direct).detach();
+    ferry::copy(first, there, here).detach();  // after the sum there, and after the copy that read `here`
+  }
+  ferry::copy(first, here, read).wait();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < read.size(); ++i) wrong += read.data()[i] != 20.0f;
+  CHECK(wrong == 0);
+  ferry::copy(first, there, back).wait();
+}
+
+TEST_CASE("one mapped table serves both devices through large pages", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  auto random = generator(54);
+  const auto content = values<float>(random, rows * width);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  auto early = make_on<ferry::mapped_space>(-1, "early", rows, width, content);
+  const user_stream stream(1);
+  const Kokkos::Cuda first, second = instance_over(stream);
+  const auto readers = [](const ferry::tensor<float, ferry::mapped_space>& table) {
+    std::array<int, 2> found{-9, -9};
+    REQUIRE(cudaMemRangeGetAttribute(found.data(), sizeof found, cudaMemRangeAttributeAccessedBy,
+                                     table.data(), table.size() * sizeof(float)) == cudaSuccess);
+    return std::set<int>(found.begin(), found.end());
+  };
+  for (const Kokkos::Cuda* exec : {&first, &second}) {
+    ferry::tensor<float, device_memory> batch("batch", ferry::device_of(*exec), n, width);
+    ferry::gather(*exec, early, which, batch, direct).wait();
+    CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width))));
+  }
+  const auto late = make_on<ferry::mapped_space>(1, "late", rows, width, content);
+  cudaPointerAttributes made{};
+  REQUIRE(cudaPointerGetAttributes(&made, late.data()) == cudaSuccess);
+  if (made.type != cudaMemoryTypeManaged) SKIP("mapped memory is page-locked here");
+  CHECK(readers(early) == std::set<int>{0, 1});
+  CHECK(readers(late) == std::set<int>{0, 1});
+}
+
+TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  const user_stream stream(1);
+  const Kokkos::Cuda exec = instance_over(stream);
+  auto random = generator(55);
+  const auto content = values<float>(random, rows * width);
+  const auto which = indices<std::int64_t>(random, n, rows);
+  const auto table = make_on<device_memory>(1, "table", rows, width, content);
+  auto chosen = make_on<device_memory>(1, "which", n, 1, which);
+  auto batch = make_on<device_memory>(1, "batch", n, width, std::vector<float>(n * width, -1.0f));
+  const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
+  ferry::gather(exec, table, list, batch, direct).wait();
+  send(batch, std::vector<float>(n * width, -1.0f));
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t runs = nullptr;
+  REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+  auto ticket = ferry::gather(exec, table, list, batch, direct);
+  REQUIRE(cudaStreamEndCapture(stream.native(), &graph) == cudaSuccess);
+  REQUIRE(cudaSetDevice(1) == cudaSuccess);
+  REQUIRE(cudaGraphInstantiate(&runs, graph, 0) == cudaSuccess);
+  REQUIRE(cudaGraphLaunch(runs, stream.native()) == cudaSuccess);
+  REQUIRE(cudaSetDevice(0) == cudaSuccess);
+  ticket.wait();
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width))));
+  cudaGraphExecDestroy(runs);
+  cudaGraphDestroy(graph);
+}
+
+}  // namespace ferry_test
