@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-/// Tables in mapped memory behind a cache, next to the same verbs without one. Rows are popular by Zipf's law
+/// Cached tables in mapped memory, next to the same verbs without one. Rows are popular by Zipf's law
 /// with exponent 1.05, and popular rows lie anywhere in the table. Every figure's rows are checked against the
 /// verb without a cache.
 namespace ferry_bench {

@@ -3,7 +3,7 @@
 
 #include <ferry/cache/automatic.hpp>
 #include <ferry/cache/cache_policy.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -53,10 +53,10 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 /// the same time.
 template <class Table, CachePolicy Policy, DirectoryPolicy Directory = cache::automatic>
 class cached_table {
-  using traits = detail::behind_cache<std::remove_const_t<Table>>;
+  using traits = detail::backing_table<std::remove_const_t<Table>>;
 
  public:
-  using table_type = Table;                                      ///< the tensor behind the cache
+  using table_type = Table;                                      ///< the backing table
   using value_type = typename traits::value_type;                ///< its elements
   using memory_space = typename traits::memory_space;            ///< where it lies
   using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it

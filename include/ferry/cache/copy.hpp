@@ -40,7 +40,7 @@ template <class Exec, class Table, class Policy, class Directory, class ToTable,
   return copy(exec, detail::read_only(from.whole()), to, policies...);
 }
 
-/// clone of the table behind a cache, in the memory space of that table or in Space.
+/// clone of the backing table of a cache, in the memory space of that table or in Space.
 /// @{
 template <class Exec, class Table, class Policy, class Directory>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/step_cached.hpp>
 #include <ferry/concepts/memory_space.hpp>
@@ -26,7 +26,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, typename detail::behind_cache<Table>::checked, Indices, Grads, chosen, true,
+  detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Grads, chosen, true,
                            true>();
   detail::require_cached_verb<Exec, chosen>();
   const detail::cache_use in(table.core(), "step");
@@ -36,7 +36,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
 
 namespace optim {
 
-/// make_state for the table behind a cache.
+/// make_state for the backing table of a cache.
 /// @{
 template <MemorySpace Space, class StateType, class Rule, class Table, class Policy, class Directory,
           class StepCount = step_count::global>

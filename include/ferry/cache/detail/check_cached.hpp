@@ -33,7 +33,7 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
   {
     launch_context<Exec> of(exec, verb);
     of.refuse_capture(
-        "but this verb works on the table behind a cached_table, whose cached rows a graph "
+        "but this verb works on the backing table of a cached_table, whose cached rows a graph "
         "would not see; do it before the capture");
     flush_rows(of, cache);
     of.finish().detach();

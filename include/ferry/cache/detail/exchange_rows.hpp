@@ -219,10 +219,10 @@ bool begin_batch(launch_context<Exec>& of, row_cache& cache, const std::shared_p
   return true;
 }
 
-/// Puts an array with a row per row of the table behind the cache, if it is not there: its cached rows get
+/// Caches an array with a row per row of the table, too, if it is not cached yet: its cached rows get
 /// memory and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.
 template <class Exec, class T, class Space>
-void put_behind(launch_context<Exec>& of, row_cache& cache, const array_ref<T, Space>& array) {
+void add_backing_array(launch_context<Exec>& of, row_cache& cache, const array_ref<T, Space>& array) {
   const auto cold = reinterpret_cast<std::uintptr_t>(array.data);
   if (cache.find(cold, array.accesses) >= 0) return;
   of.refuse_capture(
@@ -231,9 +231,9 @@ void put_behind(launch_context<Exec>& of, row_cache& cache, const array_ref<T, S
   cached_array made = cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T)));
   cache.arrays.reserve(cache.arrays.size() + 1);
   made.allocate(std::string(array.label), cache.memory.slots);
-  if (!array.accesses->put_behind_cache(std::string(array.label)))
+  if (!array.accesses->attach_cache(std::string(array.label)))
     throw invalid_argument("ferry::" + std::string(of.verb()) + ": " + array.describe() +
-                           " is behind another cached_table");
+                           " is a backing array of another cached_table");
   cache.arrays.push_back(std::move(made));
   use_slots(of, cache, true);
   move_slots(of, of.label("cached", "load"), cache.memory, cache.arrays.back(),

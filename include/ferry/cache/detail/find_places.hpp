@@ -141,17 +141,17 @@ inline kernels::place_rule codes_of_rows(const row_cache& cache) {
   return {0, slot, slot, true};
 }
 
-/// The virtual table of an array behind the cache: `table` with its data at the lower one of the two
+/// The virtual table of a backing array: `table` with its data at the lower one of the two
 /// memories. Its rows are the places of `rule`.
 template <class T, class Space>
-array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& behind,
+array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& cached,
                                   kernels::place_rule& rule) {
   array_ref<T, Space> made = table;
-  const std::uintptr_t base = std::min(behind.cold, behind.hot);
+  const std::uintptr_t base = std::min(cached.cold, cached.hot);
   const auto rows_from = [&](std::uintptr_t at) {
-    return static_cast<std::int64_t>(at - base) / behind.stride;
+    return static_cast<std::int64_t>(at - base) / cached.stride;
   };
-  rule = {rows_from(behind.cold), rows_from(behind.hot), 1, false};
+  rule = {rows_from(cached.cold), rows_from(cached.hot), 1, false};
   made.data = reinterpret_cast<T*>(base);
   return made;
 }

@@ -117,12 +117,12 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   made->arrays.front().allocate(label, made->memory.slots);
   count_uses<Exec>(*made, policy, most);
   open_book<Exec>(made->memory, kept);
-  if (!table.accesses->put_behind_cache(label))
+  if (!table.accesses->attach_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
     fill_cache<Exec>(*made, kept);
   } catch (...) {
-    table.accesses->leave_cache();
+    table.accesses->detach_cache();
     throw;
   }
   table.accesses->hold(row_hold::readable);
@@ -227,7 +227,7 @@ void end_cache(row_cache& cache) noexcept {
                  cache.label.c_str(), lost.what());
   }
   for (const cached_array& each : cache.arrays)
-    if (const auto alive = each.accesses.lock()) alive->leave_cache();
+    if (const auto alive = each.accesses.lock()) alive->detach_cache();
 }
 
 }  // namespace ferry::detail

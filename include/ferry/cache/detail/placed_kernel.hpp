@@ -185,13 +185,13 @@ struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value,
 
 namespace ferry::detail {
 
-/// The shift of an array; none for one that is not behind the cache.
+/// The shift of an array; none for one that is not cached.
 template <class T, class Space>
 kernels::row_shift shift_of(const row_cache& cache, const array_ref<T, Space>& array) {
   const std::ptrdiff_t at = cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses);
   if (at < 0) return {};
-  const cached_array& behind = cache.arrays[static_cast<std::size_t>(at)];
-  return {static_cast<std::int64_t>(behind.hot) - static_cast<std::int64_t>(behind.cold), behind.stride};
+  const cached_array& cached = cache.arrays[static_cast<std::size_t>(at)];
+  return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
 }
 
 /// State arrays of a job with one element per row.

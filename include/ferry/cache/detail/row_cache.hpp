@@ -200,7 +200,7 @@ struct row_cache {
   }
 };
 
-/// Sole use of a row cache by a verb that is being enqueued. In its lifetime the arrays behind the cache can
+/// Sole use of a row cache by a verb that is being enqueued. In its lifetime the backing arrays can
 /// be accessed by this thread; else verbs on them are refused where they would miss changes.
 class cache_use {
  public:

@@ -24,7 +24,7 @@
 namespace ferry::detail {
 
 /// Checks the arrays of a job, orders the call after their work in flight, and puts those in host memory
-/// behind the cache.
+/// into the cache.
 template <class Exec, class Job>
 void reach_cached(launch_context<Exec>& of, row_cache& cache, const Job& job) {
   job.for_each_array([&](const auto& array) {
@@ -35,7 +35,7 @@ void reach_cached(launch_context<Exec>& of, row_cache& cache, const Job& job) {
     const auto put = [&](const auto& array) {
       if constexpr (!std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
                                     device_space>)
-        put_behind(of, cache, array);
+        add_backing_array(of, cache, array);
     };
     for (int f = 0; f < job.fields; ++f) put(job.state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < Job::row_fields; ++f) put(job.row_state[static_cast<std::size_t>(f)]);

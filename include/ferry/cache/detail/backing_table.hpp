@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// A table behind a cache, as verbs see it.
+/// The backing table of a cache, in host memory, as verbs see it.
 ///
 ///   value_type     its elements, std::byte for 8-bit rows
 ///   checked        the type that stands for it in the checks of verbs
@@ -20,7 +20,7 @@ namespace ferry::detail {
 ///   row_bytes(ref) bytes of a row that the cache keeps
 ///   whole(ref)     the array that verbs on whole tables take: of 8-bit rows the records
 template <class Table>
-struct behind_cache {
+struct backing_table {
   using value_type = typename array_traits<Table>::value_type;
   using memory_space = typename array_traits<Table>::memory_space;
   using checked = Table;
@@ -33,7 +33,7 @@ struct behind_cache {
   static const auto& whole(const array_ref<value_type, memory_space>& of) { return of; }
 };
 template <class Space>
-struct behind_cache<rowwise_int8_tensor<Space>> {
+struct backing_table<rowwise_int8_tensor<Space>> {
   using value_type = std::byte;
   using memory_space = Space;
   using checked = tensor<std::byte, Space>;
