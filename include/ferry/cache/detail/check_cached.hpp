@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

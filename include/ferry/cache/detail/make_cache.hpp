@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
@@ -68,7 +69,7 @@ void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
   if (kept.empty()) return;
   launch_context<Exec> of(Exec{}, "cached_table");
   use_slots(of, cache, true);
-  exchange_rows(of, cache);
+  exchange_now(of, cache);
   of.finish().wait();
 }
 
@@ -161,7 +162,7 @@ std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
   cache.accesses()->wait_for_all();
   execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
   std::array<std::uint64_t, 3> sums{};
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i % 2] += all[i];
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i / tally_room] += all[i];
   sums[2] = all.back();
   return sums;
 }
@@ -221,6 +222,7 @@ void end_cache(row_cache& cache) noexcept {
       const bool whole = !cache.arrays.front().accesses.expired();
       if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).wait();
       cache.accesses()->wait_for_all();
+      if (cache.exchange.done != nullptr) cache.exchange.done->wait();
     }
   } catch (const std::exception& lost) {
     std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/placed_kernel.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
