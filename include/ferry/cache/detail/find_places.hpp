@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -54,36 +55,6 @@ struct counted_segments {
     return segment_begin[i + 1] - segment_begin[i];
   }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t uses(std::int64_t i) const { return positions(i); }
-};
-
-/// Lists of the items whose rows are in host memory, in any order. Items come to the lists in groups of
-/// neighbours, so that the lists have about equal lengths wherever these items are.
-struct missed_items {
-  static constexpr std::int64_t lists = 64, group = 32;
-
-  std::int64_t* items = nullptr;  ///< [lists][room]; null: no lists
-  std::uint32_t* counts = nullptr;
-  std::int64_t room = 0;
-
-  /// A counter per sector of the device's cache.
-  static constexpr std::int64_t apart = 8;
-
-  static std::int64_t room_for(std::int64_t items) {
-    return (items + lists * group - 1) / (lists * group) * group;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void add(std::int64_t item) const {
-    const std::int64_t list = item / group % lists;
-    items[list * room + Kokkos::atomic_fetch_add(counts + list * apart, std::uint32_t{1})] = item;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t count(std::int64_t list) const { return counts[list * apart]; }
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t item(std::int64_t list, std::int64_t i) const {
-    return items[list * room + i];
-  }
-};
-
-struct clear_lists {
-  std::uint32_t* counts;
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const { counts[i] = 0; }
 };
 
 /// Looks every item's row up in the directory and writes its place, -1 where it has no row. Counts the uses
@@ -184,19 +155,6 @@ void find_places(launch_context<Exec>& of, row_cache& cache, const Source& sourc
            kernel{source, directory, rule, places, items, threads, counts ? cache.counts.data() : nullptr,
                   writes ? book.changed : nullptr, book.stale, book.tallies, missed});
   });
-}
-
-/// Empty lists for the misses among a number of items.
-template <class Exec>
-kernels::missed_items empty_lists(launch_context<Exec>& of, std::int64_t items) {
-  using lists = kernels::missed_items;
-  lists made;
-  made.room = lists::room_for(items);
-  made.items = of.template scratch<std::int64_t>(lists::lists * made.room);
-  made.counts = of.template scratch<std::uint32_t>(lists::lists * lists::apart);
-  launch(of.exec(), of.label("cached", "clear"), lists::lists * lists::apart,
-         kernels::clear_lists{made.counts});
-  return made;
 }
 
 /// Codes of rows and slots: see placed_kernel.
