@@ -37,7 +37,8 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///   ferry::gather(exec, hot, indices, batch).wait();
 ///
 ///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, or a
-///              rowwise_int8_tensor there
+///              rowwise_int8_tensor or optim::records there. Of records the weights are the table, and whole
+///              records are cached
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
 ///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///
@@ -73,6 +74,7 @@ class cached_table {
   cached_table(Table& table, Policy policy, Directory = {})
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
+        state_(table),
         core_(detail::make_cache<Directory>(table_, traits::row_bytes(table_), policy_)) {
     table_.accesses.reset();
   }
@@ -86,6 +88,7 @@ class cached_table {
     end();
     policy_ = std::move(other.policy_);
     table_ = std::move(other.table_);
+    state_ = std::move(other.state_);
     core_ = std::move(other.core_);
     return *this;
   }
@@ -133,7 +136,7 @@ class cached_table {
     policy_ = std::move(changed);
   }
 
-  /// For the verbs: the cache, and the table with its record of accesses. Throws invalid_argument where the
+  /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws invalid_argument where the
   /// cache was moved elsewhere or the table was destroyed.
   /// @{
   [[nodiscard]] detail::row_cache& core() const {
@@ -146,6 +149,7 @@ class cached_table {
     return made;
   }
   [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }
+  [[nodiscard]] auto record_state() const { return state_.with(core().table.lock()); }
   /// @}
 
  private:
@@ -156,6 +160,7 @@ class cached_table {
 
   Policy policy_;
   ref_type table_;  // without the record of accesses, so that its end shows
+  typename traits::state state_;
   std::unique_ptr<detail::row_cache> core_;
 };
 

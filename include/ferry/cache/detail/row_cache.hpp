@@ -43,6 +43,9 @@ struct cached_array {
     return made;
   }
 
+  /// Where the parts of a row begin: before the end of row 0.
+  [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
+
   template <class Space = device_space>  // a template, because headers alone know no backend
   void allocate(const std::string& label, std::int64_t slots) {
     if (stride == 0) return;
@@ -195,10 +198,13 @@ struct row_cache {
       visit(kernels::dense_directory{memory.book.directory});
   }
 
-  /// The place of the array in `arrays`, or -1.
-  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t cold, const std::shared_ptr<access_tracker>& of) const {
+  /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
+  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const {
+    const auto has = [&](const cached_array& each) {
+      return first == each.cold || (first > each.cold && first - each.cold < each.part_bytes());
+    };
     for (std::size_t a = 0; a < arrays.size(); ++a)
-      if (arrays[a].cold == cold && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
+      if (has(arrays[a]) && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
     return -1;
   }
 
