@@ -69,7 +69,7 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
       if (call == 24) {
         const auto moved = std::move(records);  // the cache stays with the memory
         records = ferry::optim::make_records<T, ferry::mapped_space>(rule, "other", 1, 1);
-        CHECK_THROWS_AS(ferry::clone(exec, moved.bytes()), ferry::invalid_argument);
+        if (n != 0) CHECK_THROWS_AS(ferry::clone(exec, moved.bytes()), ferry::invalid_argument);
         hot.flush(exec).wait();
         CHECK(same_bits(take(moved.bytes()), take(twin.bytes())));
         return;

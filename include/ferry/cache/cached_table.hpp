@@ -136,8 +136,8 @@ class cached_table {
     policy_ = std::move(changed);
   }
 
-  /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws invalid_argument where the
-  /// cache was moved elsewhere or the table was destroyed.
+  /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
+  /// invalid_argument where the cache was moved elsewhere or the table was destroyed.
   /// @{
   [[nodiscard]] detail::row_cache& core() const {
     if (core_ == nullptr) throw invalid_argument("ferry::cached_table: the cache was moved elsewhere");

@@ -3,11 +3,10 @@
 
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/cache/detail/row_shifts.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
-#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -20,51 +19,6 @@
 /// row their pointers are moved such that the address of row `row` is that of its slot. Everything else that
 /// depends on the number of the row, as random bits, counters and factors, stays as it is. Hence equal bits.
 namespace ferry::kernels {
-
-/// From a row of an array in host memory to its slot, in bytes.
-struct row_shift {
-  std::int64_t base = 0;    ///< from row 0 to slot 0
-  std::int64_t stride = 0;  ///< 0 for an array that is not cached
-
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t of(std::int64_t row, std::int64_t slot) const {
-    return base + (slot - row) * stride;
-  }
-};
-
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
-  rows = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(rows) + static_cast<std::uintptr_t>(bytes));
-}
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(nearest_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
-}
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(stochastic_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
-}
-template <bool Random>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
-  shift_rows(weights.records, bytes);
-}
-
-/// The counters of rows, if the step has any.
-template <class Schedule>
-KOKKOS_FORCEINLINE_FUNCTION void shift_counters(Schedule& schedule, std::int64_t bytes) {
-  if constexpr (Schedule::catches_up)
-    shift_rows(schedule.done, bytes);
-  else if constexpr (Schedule::counts_rows)
-    shift_rows(schedule.counts, bytes);
-}
-
-/// The shifts of a kernel's arrays.
-template <int Fields, int RowFields>
-struct row_shifts {
-  row_shift table;
-  row_shift state[Fields == 0 ? 1 : Fields];
-  row_shift row_state[RowFields == 0 ? 1 : RowFields];
-  row_shift row_steps;
-};
 
 /// The places of a batch's rows: codes of place_rule, -1 where an item has no row.
 struct coded_places {
@@ -82,25 +36,11 @@ struct coded_places {
   }
 };
 
-template <class Operation, class Shifts>
-KOKKOS_FORCEINLINE_FUNCTION void shift_operation(Operation& operation, const Shifts& by, std::int64_t row,
-                                                 std::int64_t slot) {
-  shift_rows(operation.table, by.table.of(row, slot));
-}
-template <class Weights, class State, class Schedule, class Transforms, int Fields, class Shifts>
-KOKKOS_FORCEINLINE_FUNCTION void shift_operation(
-    update_row<Weights, State, Schedule, Transforms, Fields>& operation, const Shifts& by, std::int64_t row,
-    std::int64_t slot) {
-  shift_rows(operation.table, by.table.of(row, slot));
-  for (int f = 0; f < Fields; ++f) shift_rows(operation.state[f], by.state[f].of(row, slot));
-  shift_counters(operation.schedule, by.row_steps.of(row, slot));
-}
-
 template <class Kernel, class Shifts>
 struct placed_kernel;
 
-/// Device mapping: as apply_rows for hits, one thread per (item, tile). With lists of misses the first threads
-/// stride over those. Host mapping: each thread calls apply_rows item by item.
+/// Device mapping: as apply_rows for hits, one thread per (item, tile). With lists of misses the first
+/// threads stride over those. Host mapping: each thread calls apply_rows item by item.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation,
           class Shifts>
 struct placed_kernel<apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>, Shifts> {
