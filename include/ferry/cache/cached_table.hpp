@@ -36,7 +36,8 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///   ferry::cached_table hot(table, ferry::cache::frequency{.rows = n, .refresh = 64});
 ///   ferry::gather(exec, hot, indices, batch).wait();
 ///
-///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, or a
+///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, a table
+///              over a file, which verbs only read, or a
 ///              rowwise_int8_tensor or optim::records there. Of records the weights are the table, and whole
 ///              records are cached
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
@@ -62,20 +63,21 @@ class cached_table {
   using memory_space = typename traits::memory_space;            ///< where it lies
   using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it
 
-  static_assert(!std::is_const_v<Table> && !std::is_const_v<value_type>,
+  static_assert(!std::is_const_v<Table>,
                 "ferry: a cached_table writes changes back, so its table must not be const.");
   static_assert(
       memory_space::is_host_accessible,
       "ferry: a cached_table keeps rows of a table in host memory in device memory; a table in device_space needs none.");
 
   /// Puts a cache in front of `table`. Blocks until it is ready. Throws invalid_argument for options that do
-  /// not fit, for a table that the device does not reach (pageable_space on most machines) and for one that
-  /// has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
+  /// not fit, for an 8-bit table that the device does not reach (pageable_space on most machines) and for one
+  /// that has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy, Directory = {})
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
         state_(table),
-        core_(detail::make_cache<Directory>(table_, traits::row_bytes(table_), policy_)) {
+        core_(detail::make_cache<Directory, detail::is_codes<Table>>(table_, traits::row_bytes(table_),
+                                                                     policy_)) {
     table_.accesses.reset();
   }
   cached_table(const cached_table&) = delete;

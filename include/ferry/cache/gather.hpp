@@ -44,7 +44,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
   if constexpr (detail::is_codes<Table>)
     detail::require_quantizable<Out>();
   else
-    detail::require_convertible<typename decltype(to)::value_type, typename backing::value_type>();
+    detail::require_convertible<typename decltype(to)::value_type, typename backing::gathered>();
   const auto& named = detail::rows_named_by(indices);
   detail::require_batch<Exec, chosen>("gather", from, named, to);
   return detail::gather_cached<bounds_policy, detail::is_codes<Table>>(exec, table.core(), from, named, to);

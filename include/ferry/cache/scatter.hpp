@@ -22,6 +22,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, cached_table<Table, Policy, Directory>& table, const Indices& indices,
     const Values& values, Policies...) {
+  detail::require_writable<Table>();
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Values, chosen,
                            true>();

@@ -21,6 +21,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
     const Exec& exec, cached_table<Table, Policy, Directory>& table, const Indices& indices,
     const Values& values, Policies...) {
+  detail::require_writable<Table>();
   using chosen = detail::chosen_policies<Policies...>;
   using backing = detail::backing_table<Table>;
   detail::require_row_verb<Exec, typename backing::added_to, Indices, Values, chosen, true>();

@@ -26,6 +26,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
     Policies...) {
+  detail::require_writable<Table>();
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
   detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Grads, chosen, true,

@@ -23,6 +23,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
     const Grads& pooled_grads, Policies...) {
+  detail::require_writable<Table>();
   using bag = detail::bag_policies<Policies...>;
   using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_step<Exec, Rule, checked, StateRule, Indices, Offsets, Grads, bag>();
@@ -40,6 +41,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
     const Grads& pooled_grads, const Extra& extra, Policies...) {
+  detail::require_writable<Table>();
   using bag = detail::bag_policies<Policies...>;
   using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_step<Exec, Rule, checked, StateRule, Indices, Offsets, Grads, bag>();

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::detail {
 
@@ -29,7 +30,7 @@ struct backing_table {
   using memory_space = typename array_traits<Table>::memory_space;
   using checked = Table;
   using added_to = Table;
-  using gathered = value_type;
+  using gathered = std::remove_const_t<value_type>;
   using state = no_record_state;
 
   static auto ref(Table& table) { return make_ref(table); }

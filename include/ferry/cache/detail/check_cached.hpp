@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
@@ -22,6 +23,13 @@ consteval void require_cached_verb() {
   static_assert(
       path_policy::chosen_at_run_time || in_batch_order<path_policy>,
       "ferry: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone.");
+}
+
+/// The check of verbs that write to cached tables.
+template <class Table>
+consteval void require_writable() {
+  static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
+                "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
 /// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read

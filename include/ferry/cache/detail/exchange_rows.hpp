@@ -131,7 +131,7 @@ void come_after_part(launch_context<Exec>& of, row_cache& cache) {
 template <class Exec>
 void free_slots(launch_context<Exec>& of, row_cache& cache, const std::string& label,
                 kernels::slot_move leaving) {
-  move_slots(of.exec(), label, cache, leaving);
+  if (cache.stage == nullptr) move_slots(of.exec(), label, cache, leaving);
   cache.with_directory([&](const auto& directory) {
     using kernel = kernels::free_slots<std::remove_cvref_t<decltype(directory)>>;
     launch(of.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
@@ -160,7 +160,10 @@ void exchange_now(launch_context<Exec>& of, row_cache& cache) {
   const std::string& label = of.label("cached", "exchange");
   list_moving(of, cache, label);
   free_slots(of, cache, label, kernels::slot_move::leaving_to_host);
-  move_slots(of.exec(), label, cache, kernels::slot_move::entering_to_slot);
+  if (cache.stage != nullptr)
+    cache.stage(&of, cache, false);
+  else
+    move_slots(of.exec(), label, cache, kernels::slot_move::entering_to_slot);
   insert_rows(of, cache, label);
 }
 
@@ -197,8 +200,8 @@ void end_exchange(launch_context<Exec>& of, row_cache& cache) {
   while (cache.exchange.part != exchange_part::none) end_part(of, cache);
 }
 
-/// Begins to exchange the cached rows for those used most. Where the next exchange comes soon, does it at
-/// once.
+/// Begins to exchange the cached rows for those used most. Where the next exchange comes soon, or host
+/// threads have to bring the rows, does it at once.
 template <class Exec>
 void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
   end_exchange(of, cache);
@@ -209,7 +212,7 @@ void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
     choose_rows(of, cache);
   const std::int64_t next = std::min(cache.interval, cache.batches);
   auto& exchange = cache.exchange;
-  if (next < row_cache::parts_from) {
+  if (next < row_cache::parts_from || cache.stage != nullptr) {
     exchange_now(of, cache);
   } else {
     const std::string& label = of.label("cached", "exchange");

@@ -34,7 +34,10 @@ void reload_rows(launch_context<Exec>& of, row_cache& cache) {
   end_exchange(of, cache);
   use_slots(of, cache, true);
   const std::string& label = of.label("cached", "reload");
-  move_slots(of.exec(), label, cache, kernels::slot_move::held_to_slot);
+  if (cache.stage != nullptr)
+    cache.stage(&of, cache, true);
+  else
+    move_slots(of.exec(), label, cache, kernels::slot_move::held_to_slot);
   launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
   cache.changed = false;
 }

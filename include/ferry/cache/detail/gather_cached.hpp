@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -85,8 +86,15 @@ ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T
   if (out.size() != 0) {
     const std::string& label = of.label("cached");
     [[maybe_unused]] const auto moving = moves<path::direct>(of, table, out, bytes_of_rows(table, n));
-    require_direct_reach("gather", exec, table);
     require_direct_reach("gather", exec, out);
+    if constexpr (std::is_same_v<TableSpace, pageable_space> && !Codes)
+      if (cache.stage != nullptr) {
+        of.refuse_capture("but host threads bring rows of this table, which a graph can't repeat");
+        of.writes_to(out);
+        gather_by_host(of, cache, table, places_of<Bounds>(of, cache, named, codes_of_rows(cache)), n, out);
+        return of.finish(table, n, is_signed);
+      }
+    require_direct_reach("gather", exec, table);
     of.reads_from(table);
     of.writes_to(out);
     kernels::place_rule rule{};

@@ -4,6 +4,7 @@
 #include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -94,8 +95,19 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
   }
 }
 
+/// Whether host threads bring the rows of the table. Throws invalid_argument where they can't: rows of 8 bits
+/// become numbers in the device.
+template <class Exec, bool Codes, class T, class Space>
+bool is_staged(const array_ref<T, Space>& table) {
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space> && !Codes)
+    return !execution_backend<Exec>::reaches_pageable(Exec{});
+  require_direct_reach("cached_table", Exec{}, table);
+  return false;
+}
+
 /// The cache of a table, with its first rows.
-template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
+template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
+          class Policy>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
                                       const Policy& policy) {
   const std::string label(table.label);
@@ -103,12 +115,13 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
     throw invalid_argument("ferry::cached_table: " + table.describe() +
                            " is an empty handle, or no ferry::tensor with a record of its accesses");
   require_dense_rows("cached_table", table);
-  require_direct_reach("cached_table", Exec{}, table);
+  const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto kept = policy.rows_from_start(table.rows());
   auto made = std::make_unique<row_cache>();
   made->label = label;
   made->rows = table.rows();
+  if (staged) made->stage = &stage_rows<Exec>;
   made->memory = memory_for<Directory>(table, most);
   if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +

@@ -176,6 +176,9 @@ struct row_cache {
   exchange_under_way exchange;
   std::array<std::uint64_t, 3> earlier{};  ///< tallies from before a resize
 
+  /// Loads slots where the device does not reach the table: see stage_rows. Null where it does.
+  void (*stage)(void* context, const row_cache& cache, bool all) = nullptr;
+
   /// An exchange is done in parts from this many batches to the next one on.
   static constexpr std::int64_t parts_from = 4;
 
