@@ -185,6 +185,12 @@ struct row_cache {
   /// A use counts 16 in `counts`, so that halving keeps what is left of few uses.
   static constexpr std::uint32_t use = 16;
 
+  /// What a cached row counts more. Rows that are used less than once in an interval have counts by chance.
+  /// In a simulation (540000 rows, 10 % cached, 2110 positions by Zipf's law with exponent 1.05) exchanges
+  /// then loaded nine tenths as many rows as verbs missed; with the bonus one to three tenths, at equal hit
+  /// rates. The first exchanges give none: rows that came first have no merit yet.
+  [[nodiscard]] std::uint32_t bonus() const { return batches >= 2 * interval ? use * 3 / 4 : 0; }
+
   [[nodiscard]] const std::shared_ptr<access_tracker>& accesses() const { return memory.words.accesses(); }
 
   /// Bits of a row number, in numbers that have a slot, too.
