@@ -9,15 +9,20 @@ namespace ferry_test {
 
 namespace {
 
-/// The policy in plain loops. Exchanges come at the begin of a batch, after 1, 2, 4, ... batches up to the
-/// interval; with every exchange after a full interval the counts are halved.
+/// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
+/// every exchange after a full interval the counts are halved. From the third interval on, cached rows count
+/// three quarters of a use more. From an interval of 4 on, rows leave when the
+/// changed ones have been written, which takes an eighth of the interval, and others enter when they have been
+/// loaded, which takes as long.
 class model {
  public:
   model(std::size_t rows, std::size_t slots, std::int64_t interval, std::size_t sets)
       : counts_(rows, 0), held_(rows, false), slots_(slots), interval_(interval), sets_(sets) {}
 
-  void batch(const std::vector<std::int64_t>& positions) {
-    if (batches_ >= due_) exchange();
+  void batch(const std::vector<std::int64_t>& positions, bool changed) {
+    if (leave_at_ == batches_) leave();
+    if (enter_at_ == batches_) held_ = next_;
+    if (batches_ >= due_) exchange(changed);
     ++batches_;
     for (const auto row : positions) counts_[static_cast<std::size_t>(row)] += 16;
   }
@@ -30,24 +35,34 @@ class model {
   [[nodiscard]] std::uint64_t exchanges() const { return exchanges_; }
 
  private:
-  void exchange() {
+  void leave() {
+    for (std::size_t r = 0; r < held_.size(); ++r) held_[r] = held_[r] && next_[r];
+  }
+  void exchange(bool changed) {
     // By descending count, then rows that are there, then row numbers; in sets each of 32.
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
       if (counts_[r] != 0 || held_[r])
-        order.emplace_back(-counts_[r], held_[r] ? 0 : 1, static_cast<std::int64_t>(r));
+        order.emplace_back(-counts_[r] - (held_[r] && batches_ >= 2 * interval_ ? 12 : 0), held_[r] ? 0 : 1,
+                           static_cast<std::int64_t>(r));
     std::sort(order.begin(), order.end());
     std::map<std::size_t, std::size_t> taken;
-    std::vector<bool> next(held_.size(), false);
+    next_.assign(held_.size(), false);
     for (const auto& [count, away, row] : order) {
       const auto r = static_cast<std::size_t>(row);
       std::size_t& here = taken[sets_ == 0 ? 0 : r % sets_];
       if (here == (sets_ == 0 ? slots_ : 32)) continue;
       ++here;
-      next[r] = true;
+      next_[r] = true;
     }
-    held_ = next;
-    const std::int64_t gap = std::min(interval_, batches_);
+    const std::int64_t gap = std::min(interval_, batches_), lag = std::max<std::int64_t>(1, gap / 8);
+    if (gap < 4) {
+      held_ = next_;
+    } else {
+      leave_at_ = changed ? batches_ + lag : batches_;
+      enter_at_ = leave_at_ + lag;
+      if (!changed) leave();
+    }
     if (gap == interval_)
       for (auto& each : counts_) each /= 2;
     due_ = batches_ + gap;
@@ -55,11 +70,11 @@ class model {
   }
 
   std::vector<std::int64_t> counts_;
-  std::vector<bool> held_;
+  std::vector<bool> held_, next_;
   std::size_t slots_;
   std::int64_t interval_;
   std::size_t sets_;
-  std::int64_t batches_ = 0, due_ = 1;
+  std::int64_t batches_ = 0, due_ = 1, leave_at_ = -1, enter_at_ = -1;
   std::uint64_t exchanges_ = 0;
 };
 
@@ -71,20 +86,25 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
   auto table = make<ferry::mapped_space>("table", rows, 4, values<float>(random, rows * 4));
   ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = refresh}, Directory{});
   model plain(rows, hot.slots(), refresh, static_cast<std::size_t>(hot.core().memory.sets));
+  const int writes_from = salt % 2 == 0 ? 1 : 49;  // odd
   std::uint64_t hits = 0, positions = 0;
-  for (int batch = 0; batch < 40; ++batch) {
+  for (int batch = 0; batch < 90; ++batch) {
     CAPTURE(batch);
     const std::size_t n = 1 + random() % 200;
-    const auto which = skewed<std::int64_t>(random, n, rows, batch < 20 ? 3 : rows / 2, rows / 16 + 1);
+    const auto which = skewed<std::int64_t>(random, n, rows, batch < 40 ? 3 : rows / 2, rows / 16 + 1);
     ferry::tensor<float, ferry::device_space> out("out", n, 4);
     if (batch % 2 == 0) {
       ferry::gather(exec, hot, which, out).wait();
     } else {
       const auto plan = ferry::make_plan(exec, which, rows);
       ferry::gather(exec, hot, plan, out).wait();
-      ferry::scatter_add(exec, hot, plan, out).wait();  // of the same batch: neither counted nor exchanged
+      // Of the same batch: neither counted nor exchanged.
+      if (batch >= writes_from)
+        ferry::scatter_add(exec, hot, plan, out).wait();
+      else
+        ferry::gather(exec, hot, plan, out).wait();
     }
-    plain.batch(which);
+    plain.batch(which, batch > writes_from);
     const auto cached = cached_rows(hot);
     REQUIRE(cached == plain.rows());
     for (const auto row : which)
@@ -103,7 +123,7 @@ void follows_model(std::size_t rows, std::size_t most, int refresh, std::uint64_
 
 TEST_CASE("the most frequent rows are cached", "[cache][frequency]") {
   std::uint64_t salt = 100;
-  for (const int refresh : {1, 4, 16}) {
+  for (const int refresh : {1, 3, 4, 16}) {
     follows_model<ferry::cache::dense>(700, 50, refresh, ++salt);
     follows_model<ferry::cache::dense>(700, 700, refresh, ++salt);  // slots for all rows
     follows_model<ferry::cache::dense>(5, 1, refresh, ++salt);

@@ -3,7 +3,7 @@
 
 #include <ferry/cache/copy.hpp>
 
-/// Tables of 8-bit rows behind a cache.
+/// Cached tables of 8-bit rows.
 namespace ferry_test {
 
 TEST_CASE("8-bit rows of a cached table have the bits of a table without a cache", "[cache][int8]") {

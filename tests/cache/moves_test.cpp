@@ -39,10 +39,12 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
   auto twin = make<Space>("twin", rows, width, start);
   {
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
-    for (int call = 0; call < 24; ++call) {
+    // An exchange in parts takes some calls, which change rows that leave and rows that enter.
+    const int calls = refresh < 4 ? 24 : 60;
+    for (int call = 0; call < calls; ++call) {
       CAPTURE(call);
       const std::size_t n = random() % 90;
-      const std::size_t begin = call < 12 ? 0 : rows / 2;
+      const std::size_t begin = static_cast<std::size_t>(call * 3 / calls) * rows / 3;
       const auto which = skewed<std::int32_t>(random, n, rows, begin, rows / 10 + 1);
       const auto given = any_values<T>(random, n * width);
       auto batch = make<ferry::device_space>("batch", n, width, given);
@@ -81,14 +83,14 @@ void random_verbs(std::size_t rows, std::size_t width, std::size_t cached, int r
             ferry::scatter_add(exec, twin, which, batch).wait();
           }
       }
-      if (call % 7 == 3) {
+      if (call % 7 == 3 && (refresh < 4 || call > calls / 2)) {
         hot.flush(exec).wait();
         CHECK(same_bits(take(table), take(twin)));
       }
     }
     const auto counted = hot.statistics();
     if (cached == 0) CHECK(counted.hits == 0);
-    if (cached > 0 && refresh < 8) CHECK(counted.hits > 0);
+    if (cached > 0) CHECK(counted.hits > 0);
   }
   CHECK(same_bits(take(table), take(twin)));  // the cache wrote its changes when it ended
 }
@@ -105,6 +107,8 @@ TEST_CASE("random verbs on cached tables give the bits of tables without a cache
     for (const std::size_t cached : cache_sizes(217)) {
       random_verbs<T, ferry::mapped_space, ferry::cache::dense>(217, width, cached, 1, ++salt);
       random_verbs<T, ferry::mapped_space, ferry::cache::sets>(217, width + 3, cached, 3, ++salt);
+      random_verbs<T, ferry::mapped_space, ferry::cache::dense>(217, width, cached, 8, ++salt);
+      random_verbs<T, ferry::mapped_space, ferry::cache::sets>(217, width, cached, 5, ++salt);
     }
   });
   for (const std::size_t width : {1, 4, 16, 33, 128})

@@ -29,10 +29,11 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
     auto state = ferry::optim::make_state<StateSpace>(rule, hot);
     auto other = ferry::optim::make_state<StateSpace>(rule, twin);
-    for (int call = 0; call < 16; ++call) {
+    const int calls = refresh < 4 ? 16 : 48;
+    for (int call = 0; call < calls; ++call) {
       CAPTURE(call);
       const std::size_t n = random() % 70;
-      const auto which = skewed<std::int64_t>(random, n, rows, call < 8 ? 0 : rows / 2, rows / 8 + 1);
+      const auto which = skewed<std::int64_t>(random, n, rows, call < calls / 2 ? 0 : rows / 2, rows / 8 + 1);
       auto grads = make<ferry::device_space>("grads", n, width, values<float>(random, n * width));
       auto batch = make<ferry::device_space>("batch", n, width, values<T>(random, n * width));
       auto its = make<ferry::device_space>("its", n, width, values<T>(random, n * width));
@@ -50,7 +51,7 @@ void random_steps(const Rule& rule, std::size_t rows, std::size_t width, std::si
       if (call % 6 == 4) ferry::scatter(exec, hot, plan, batch).wait();
       if (call % 6 == 4) ferry::scatter(exec, twin, plan, batch).wait();
     }
-    CHECK(state.steps() == 16);
+    CHECK(state.steps() == calls);
     hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));
     const auto mine = fields_of(state), its = fields_of(other);
@@ -67,6 +68,7 @@ void all_sizes(const Rule& rule, std::uint64_t salt, Policies... policies) {
     random_steps<T, ferry::mapped_space>(rule, 180, 16, cached, 1, ferry::cache::dense{}, ++salt,
                                          policies...);
     random_steps<T, ferry::mapped_space>(rule, 180, 7, cached, 3, ferry::cache::sets{}, ++salt, policies...);
+    random_steps<T, ferry::mapped_space>(rule, 180, 8, cached, 8, ferry::cache::dense{}, ++salt, policies...);
   }
 }
 

@@ -14,7 +14,7 @@
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
-/// Verbs on whole tables behind a cache, and how table and cache keep each other from missing changes.
+/// Verbs on whole cached tables, and how table and cache keep each other from missing changes.
 namespace ferry_test {
 
 namespace {
@@ -93,7 +93,7 @@ TEST_CASE("cached rows follow what is copied to the table and set in it", "[cach
   CHECK(same_bits(take(out), take(twin)));
 }
 
-TEST_CASE("the table behind a cache is refused where changes would be missed", "[cache][whole]") {
+TEST_CASE("the backing table is refused where changes would be missed", "[cache][whole]") {
   dirty of(5);
   ferry::tensor<float, ferry::device_space> out("out", 1, width);
   const std::string newer = "newer rows of 'table' in device memory";
@@ -131,7 +131,7 @@ TEST_CASE("the table behind a cache is refused where changes would be missed", "
   CHECK_THROWS_AS(ferry::gather(of.exec, of.hot, std::vector<int>{3}, out), ferry::invalid_argument);
 }
 
-TEST_CASE("catch_up and the gather of current rows work behind a cache", "[cache][whole]") {
+TEST_CASE("catch_up and the gather of current rows work on a cached table", "[cache][whole]") {
   const exec_space exec;
   auto random = generator(6);
   const ferry::optim::adam rule{.lr = 0.05};
@@ -158,7 +158,7 @@ TEST_CASE("catch_up and the gather of current rows work behind a cache", "[cache
     }
   }
   CHECK_THROWS_AS(ferry::clone(exec, state.field(0)),
-                  ferry::invalid_argument);  // state is behind the cache, too
+                  ferry::invalid_argument);  // state is cached, too
   hot.flush(exec).wait();
   CHECK(same_bits(take(table), take(twin)));
   CHECK(same_bits(take(state.field(1)), take(other.field(1))));

@@ -41,7 +41,7 @@ OPEN_TO = {
     "io": {"memory", "tensor", "runtime", "rows", "optim"},
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
-    "cache": {"memory", "tensor", "runtime", "plan", "rows", "int8", "optim", "bags"},
+    "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "int8", "optim", "bags"},
     "distributed": {"tensor", "runtime", "plan", "rows", "optim"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},

@@ -3,7 +3,7 @@
 
 #include <ferry/cache/automatic.hpp>
 #include <ferry/cache/cache_policy.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
@@ -36,8 +36,10 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 ///   ferry::cached_table hot(table, ferry::cache::frequency{.rows = n, .refresh = 64});
 ///   ferry::gather(exec, hot, indices, batch).wait();
 ///
-///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, or a
-///              rowwise_int8_tensor there
+///   Table      a ferry::tensor in mapped_space, pinned_space or pageable_space, of any element type, a table
+///              over a file, which verbs only read, or a
+///              rowwise_int8_tensor or optim::records there. Of records the weights are the table, and whole
+///              records are cached
 ///   Policy     which rows are cached: cache::frequency, cache::fixed, cache::first, or your own CachePolicy
 ///   Directory  how they are found: cache::dense or cache::sets; default cache::automatic
 ///
@@ -53,27 +55,29 @@ inline constexpr bool is_resizable = requires(const Policy& policy) {
 /// the same time.
 template <class Table, CachePolicy Policy, DirectoryPolicy Directory = cache::automatic>
 class cached_table {
-  using traits = detail::behind_cache<std::remove_const_t<Table>>;
+  using traits = detail::backing_table<std::remove_const_t<Table>>;
 
  public:
-  using table_type = Table;                                      ///< the tensor behind the cache
+  using table_type = Table;                                      ///< the backing table
   using value_type = typename traits::value_type;                ///< its elements
   using memory_space = typename traits::memory_space;            ///< where it lies
   using ref_type = detail::array_ref<value_type, memory_space>;  ///< the table as verbs see it
 
-  static_assert(!std::is_const_v<Table> && !std::is_const_v<value_type>,
+  static_assert(!std::is_const_v<Table>,
                 "ferry: a cached_table writes changes back, so its table must not be const.");
   static_assert(
       memory_space::is_host_accessible,
       "ferry: a cached_table keeps rows of a table in host memory in device memory; a table in device_space needs none.");
 
   /// Puts a cache in front of `table`. Blocks until it is ready. Throws invalid_argument for options that do
-  /// not fit, for a table that the device does not reach (pageable_space on most machines) and for one that
-  /// has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
+  /// not fit, for an 8-bit table that the device does not reach (pageable_space on most machines) and for one
+  /// that has a cached_table; out_of_range for rows that are not in the table; bad_alloc, budget_exceeded.
   cached_table(Table& table, Policy policy, Directory = {})
       : policy_(std::move(policy)),
         table_(traits::ref(table)),
-        core_(detail::make_cache<Directory>(table_, traits::row_bytes(table_), policy_)) {
+        state_(table),
+        core_(detail::make_cache<Directory, detail::is_codes<Table>>(table_, traits::row_bytes(table_),
+                                                                     policy_)) {
     table_.accesses.reset();
   }
   cached_table(const cached_table&) = delete;
@@ -86,6 +90,7 @@ class cached_table {
     end();
     policy_ = std::move(other.policy_);
     table_ = std::move(other.table_);
+    state_ = std::move(other.state_);
     core_ = std::move(other.core_);
     return *this;
   }
@@ -133,8 +138,8 @@ class cached_table {
     policy_ = std::move(changed);
   }
 
-  /// For the verbs: the cache, and the table with its record of accesses. Throws invalid_argument where the
-  /// cache was moved elsewhere or the table was destroyed.
+  /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
+  /// invalid_argument where the cache was moved elsewhere or the table was destroyed.
   /// @{
   [[nodiscard]] detail::row_cache& core() const {
     if (core_ == nullptr) throw invalid_argument("ferry::cached_table: the cache was moved elsewhere");
@@ -146,6 +151,7 @@ class cached_table {
     return made;
   }
   [[nodiscard]] ref_type whole() const { return traits::whole(ref()); }
+  [[nodiscard]] auto record_state() const { return state_.with(core().table.lock()); }
   /// @}
 
  private:
@@ -156,6 +162,7 @@ class cached_table {
 
   Policy policy_;
   ref_type table_;  // without the record of accesses, so that its end shows
+  typename traits::state state_;
   std::unique_ptr<detail::row_cache> core_;
 };
 

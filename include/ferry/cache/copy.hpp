@@ -26,6 +26,7 @@ template <class Exec, class Table, class Policy, class Directory, class To, clas
 template <class Exec, class From, class Table, class Policy, class Directory, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, cached_table<Table, Policy, Directory>& to, Policies... policies) {
+  detail::require_writable<Table>();
   return detail::run_on_table(exec, "copy", to.core(), true,
                               [&] { return copy(exec, from, to.whole(), policies...); });
 }
@@ -40,7 +41,7 @@ template <class Exec, class Table, class Policy, class Directory, class ToTable,
   return copy(exec, detail::read_only(from.whole()), to, policies...);
 }
 
-/// clone of the table behind a cache, in the memory space of that table or in Space.
+/// clone of the backing table of a cache, in the memory space of that table or in Space.
 /// @{
 template <class Exec, class Table, class Policy, class Directory>
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/gather_cached.hpp>
 #include <ferry/concepts/element.hpp>
@@ -19,8 +19,8 @@ namespace detail {
 /// For the gather into a new tensor.
 template <class Table, class Policy, class Directory>
 struct gathered_rows<cached_table<Table, Policy, Directory>> {
-  using table_for_checks = typename behind_cache<Table>::checked;
-  using element = typename behind_cache<Table>::gathered;
+  using table_for_checks = typename backing_table<Table>::checked;
+  using element = typename backing_table<Table>::gathered;
   static auto extents_of(const cached_table<Table, Policy, Directory>& table) { return table.ref(); }
 };
 
@@ -33,8 +33,8 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
     const Exec& exec, const cached_table<Table, Policy, Directory>& table, const Indices& indices, Out&& out,
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
-  using behind = detail::behind_cache<Table>;
-  detail::require_row_verb<Exec, typename behind::checked, Indices, Out, chosen, false>();
+  using backing = detail::backing_table<Table>;
+  detail::require_row_verb<Exec, typename backing::checked, Indices, Out, chosen, false>();
   detail::require_mutable<Out>();
   detail::require_cached_verb<Exec, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
@@ -44,7 +44,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
   if constexpr (detail::is_codes<Table>)
     detail::require_quantizable<Out>();
   else
-    detail::require_convertible<typename decltype(to)::value_type, typename behind::value_type>();
+    detail::require_convertible<typename decltype(to)::value_type, typename backing::gathered>();
   const auto& named = detail::rows_named_by(indices);
   detail::require_batch<Exec, chosen>("gather", from, named, to);
   return detail::gather_cached<bounds_policy, detail::is_codes<Table>>(exec, table.core(), from, named, to);
@@ -56,7 +56,7 @@ template <MemorySpace Space, class Exec, class Table, class Policy, class Direct
 [[nodiscard("the rows are only to be had from the future that this returns")]] auto gather(
     const Exec& exec, const cached_table<Table, Policy, Directory>& table, const Indices& indices,
     Policies... asked) {
-  using element = typename detail::behind_cache<Table>::gathered;
+  using element = typename detail::backing_table<Table>::gathered;
   return detail::gather_into_new<element, Space>(exec, table, indices, asked...);
 }
 

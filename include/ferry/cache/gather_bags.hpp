@@ -3,7 +3,7 @@
 
 #include <ferry/bags/gather_bags.hpp>
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/pool_cached.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -23,7 +23,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
     const Exec& exec, const cached_table<Table, Policy, Directory>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  using checked = typename detail::behind_cache<Table>::checked;
+  using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_verb<Exec, checked, Indices, Offsets, Pooled, bag>();
   detail::require_mutable<Pooled>();
   detail::require_cached_verb<Exec, typename bag::chosen>();
@@ -39,7 +39,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
     const Exec& exec, const cached_table<Table, Policy, Directory>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Extra&& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  using checked = typename detail::behind_cache<Table>::checked;
+  using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_verb<Exec, checked, Indices, Offsets, Pooled, bag>();
   detail::require_mutable<Pooled>();
   detail::require_cached_verb<Exec, typename bag::chosen>();

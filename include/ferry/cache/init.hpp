@@ -5,7 +5,7 @@
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/rows/init.hpp>
 
-/// Initial values for the table behind a cache, whose cached rows are read again afterwards. Arguments,
+/// Initial values for the backing table of a cache, whose cached rows are read again afterwards. Arguments,
 /// values and errors are those of the functions for any array.
 namespace ferry::init {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/scatter_codes.hpp>
 #include <ferry/cache/detail/update_cached.hpp>
@@ -22,11 +22,12 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
     const Exec& exec, cached_table<Table, Policy, Directory>& table, const Indices& indices,
     const Values& values, Policies...) {
+  detail::require_writable<Table>();
   using chosen = detail::chosen_policies<Policies...>;
-  detail::require_row_verb<Exec, typename detail::behind_cache<Table>::checked, Indices, Values, chosen,
+  detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Values, chosen,
                            true>();
   detail::require_cached_verb<Exec, chosen>();
-  using element = typename detail::behind_cache<Table>::value_type;
+  using element = typename detail::backing_table<Table>::value_type;
   using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::last>;
   const auto from = detail::read_only(make_ref(values));
   using value = std::remove_cvref_t<decltype(*from.data)>;

@@ -2,31 +2,34 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/step_cached.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/optim/detail/step_rows.hpp>
 #include <ferry/optim/make_state.hpp>
+#include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
+#include <ferry/tensor/tensor.hpp>
 
 namespace ferry {
 
 /// One optimizer step on a cached table. Weights and state of cached rows change in device memory alone;
 /// state in host memory is cached from the first step on, and belongs to the cache as the table does.
-/// Counters of rows (step_count::per_row, catch_up) stay in the state's memory. Arguments, bits and errors
-/// are those of step; on path::direct only.
+/// So are counters of rows (step_count::per_row, catch_up). Arguments, bits and errors are those of step; on
+/// path::direct only.
 template <class Exec, class Rule, class Table, class Policy, class Directory, class StateRule,
           class StateType, MemorySpace StateSpace, class Indices, class Grads, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
     Policies...) {
+  detail::require_writable<Table>();
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_step_rule<Rule, StateRule>();
-  detail::require_row_verb<Exec, typename detail::behind_cache<Table>::checked, Indices, Grads, chosen, true,
+  detail::require_row_verb<Exec, typename detail::backing_table<Table>::checked, Indices, Grads, chosen, true,
                            true>();
   detail::require_cached_verb<Exec, chosen>();
   const detail::cache_use in(table.core(), "step");
@@ -34,9 +37,27 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
                                      detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
 }
 
+/// One optimizer step on cached optimizer records: weights and state of a cached row lie together in device
+/// memory. Otherwise as step on a cached table. Arguments, bits and errors are those of step on records.
+template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space, class Policy,
+          class Directory, class Indices, class Grads, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule,
+    cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
+    const Indices& indices, const Grads& grads, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_step_rule<Rule, RecordRule>();
+  detail::require_row_verb<Exec, tensor<T, Space>, Indices, Grads, chosen, true, true>();
+  detail::require_cached_verb<Exec, chosen>();
+  const detail::cache_use in(table.core(), "step");
+  auto state = table.record_state();
+  return detail::step_cached<chosen>(exec, table.core(), rule, table.ref(), state,
+                                     detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
+}
+
 namespace optim {
 
-/// make_state for the table behind a cache.
+/// make_state for the backing table of a cache.
 /// @{
 template <MemorySpace Space, class StateType, class Rule, class Table, class Policy, class Directory,
           class StepCount = step_count::global>

@@ -3,7 +3,7 @@
 
 #include <ferry/bags/step_bags.hpp>
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/behind_cache.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
 #include <ferry/cache/detail/step_bags_cached.hpp>
 #include <ferry/concepts/memory_space.hpp>
@@ -23,8 +23,9 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
     const Grads& pooled_grads, Policies...) {
+  detail::require_writable<Table>();
   using bag = detail::bag_policies<Policies...>;
-  using checked = typename detail::behind_cache<Table>::checked;
+  using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_step<Exec, Rule, checked, StateRule, Indices, Offsets, Grads, bag>();
   detail::require_cached_verb<Exec, typename bag::chosen>();
   return detail::step_bags_cached<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
@@ -40,8 +41,9 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     const Exec& exec, const Rule& rule, cached_table<Table, Policy, Directory>& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
     const Grads& pooled_grads, const Extra& extra, Policies...) {
+  detail::require_writable<Table>();
   using bag = detail::bag_policies<Policies...>;
-  using checked = typename detail::behind_cache<Table>::checked;
+  using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_step<Exec, Rule, checked, StateRule, Indices, Offsets, Grads, bag>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
   detail::require_cached_verb<Exec, typename bag::chosen>();

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/backing_table.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -24,6 +25,13 @@ consteval void require_cached_verb() {
       "ferry: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone.");
 }
 
+/// The check of verbs that write to cached tables.
+template <class Table>
+consteval void require_writable() {
+  static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
+                "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
+}
+
 /// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read
 /// again afterwards. Returns the verb's result; later verbs of any instance come after all of it.
 template <class Exec, class Run>
@@ -33,7 +41,7 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
   {
     launch_context<Exec> of(exec, verb);
     of.refuse_capture(
-        "but this verb works on the table behind a cached_table, whose cached rows a graph "
+        "but this verb works on the backing table of a cached_table, whose cached rows a graph "
         "would not see; do it before the capture");
     flush_rows(of, cache);
     of.finish().detach();

@@ -11,9 +11,18 @@
 #include <string>
 
 /// Chooses the rows of a cache with a dense directory: those with the highest scores, smaller row numbers
-/// first. The score of a row is twice its count, plus one if it is cached; rows of score 0 are not chosen.
+/// first; see row_score. Rows of score 0 are not chosen.
 /// The result depends on counts and cached rows alone, not on the order of threads.
 namespace ferry::kernels {
+
+/// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus, so
+/// that chance alone exchanges few rows. Never more than 33 bits.
+KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus) {
+  constexpr std::uint64_t largest = ~std::uint32_t{0};
+  if (!cached) return std::uint64_t{count} * 2;
+  const std::uint64_t more = std::uint64_t{count} + bonus;
+  return (more < largest ? more : largest) * 2 + 1;
+}
 
 /// Numbers that the kernels pass on, in slot_book::choice.
 struct choice {
@@ -34,9 +43,10 @@ struct score_digits {
 struct row_scores {
   dense_directory directory;
   const std::uint32_t* counts;
+  std::uint32_t bonus;  ///< of cached rows
 
   KOKKOS_FORCEINLINE_FUNCTION std::uint64_t of(std::int64_t row) const {
-    return std::uint64_t{counts[row]} * 2 + (directory.find(row) >= 0 ? 1 : 0);
+    return row_score(counts[row], directory.find(row) >= 0, bonus);
   }
 };
 
@@ -207,7 +217,7 @@ void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
   const slot_book& book = memory.book;
   const std::int64_t slots = memory.slots, rows = cache.rows;
   const std::string& label = of.label("cached", "choose");
-  const kernels::row_scores scores{{book.directory}, cache.counts.data()};
+  const kernels::row_scores scores{{book.directory}, cache.counts.data(), cache.bonus()};
   static_assert(sizeof(kernels::choice) <= 8 * sizeof(std::uint64_t));
   auto* result = reinterpret_cast<kernels::choice*>(book.choice);
   const std::int64_t threads = (rows + kernels::tally_scores::each - 1) / kernels::tally_scores::each;

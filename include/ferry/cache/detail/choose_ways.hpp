@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/choose_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -21,6 +22,7 @@ struct choose_ways {
 
   set_directory directory;
   const std::uint32_t* counts;
+  std::uint32_t bonus;  ///< of cached rows
   std::int64_t* wanted;
   std::int64_t rows;
 
@@ -32,10 +34,11 @@ struct choose_ways {
     int found = 0;
     for (std::int64_t row = set; row < rows; row += sets) {
       const auto own = static_cast<std::uint32_t>(row / sets + 1);
-      std::uint64_t value = std::uint64_t{counts[row]} * 2;
-      if (found == ways && value + 1 <= score[ways - 1]) continue;
-      for (int w = 0; w < ways; ++w)
-        if (tags[w] == own) ++value;
+      const std::uint32_t count = counts[row];
+      if (found == ways && row_score(count, true, bonus) <= score[ways - 1]) continue;
+      bool cached = false;
+      for (int w = 0; w < ways; ++w) cached = cached || tags[w] == own;
+      const std::uint64_t value = row_score(count, cached, bonus);
       if (value == 0 || (found == ways && value <= score[ways - 1])) continue;
       int at = found < ways ? found++ : ways - 1;
       for (; at > 0 && score[at - 1] < value; --at) {
@@ -76,6 +79,7 @@ void choose_ways(launch_context<Exec>& of, const row_cache& cache) {
   launch(of.exec(), of.label("cached", "choose"), memory.sets,
          kernels::choose_ways{{memory.book.directory, fast_divisor(memory.sets)},
                               cache.counts.data(),
+                              cache.bonus(),
                               memory.book.wanted,
                               cache.rows});
 }

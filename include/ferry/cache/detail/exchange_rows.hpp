@@ -3,8 +3,9 @@
 
 #include <ferry/cache/detail/choose_rows.hpp>
 #include <ferry/cache/detail/choose_ways.hpp>
+#include <ferry/cache/detail/move_slots.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/rows/detail/packet.hpp>
+#include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -15,87 +16,71 @@
 #include <string>
 #include <type_traits>
 
+/// An exchange of rows. Between two batches, on the instance of a verb, the rows are chosen. Then, on an
+/// instance of its own, while later verbs use the cache as it was:
+///   1. changed rows that leave are written to host memory. Between two batches they leave the directory,
+///      after those that verbs have changed once more meanwhile are written again;
+///   2. rows that enter are loaded into the free slots. Between two batches they enter the directory, after
+///      those that verbs have changed in host memory meanwhile are loaded again.
+/// Each part takes a fixed number of batches, so the rows that are cached in a batch do not depend on the
+/// speed of the device. Verbs wait for a part in the order of their instance, not on the host.
 namespace ferry::kernels {
 
-/// Which slots move_slots moves, and where to.
-enum class slot_move {
-  leaving_to_host,   ///< changed ones that are about to get another row
-  changed_to_host,   ///< all changed ones
-  entering_to_slot,  ///< those that are about to get another row
-  held_to_slot       ///< all that hold a row
-};
-
-/// Moves rows between slots and host memory, as opaque units. One thread per (slot, unit), row-major: the
-/// threads of a warp hold neighbouring units of one row.
-template <class Unit>
-struct move_slots {
-  const std::int64_t* held;
-  const std::int64_t* wanted;
-  const std::uint8_t* changed;
-  Unit* cold;
-  Unit* hot;
-  std::int64_t stride;  ///< of both, in units
-  detail::fast_divisor units;
-  slot_move move;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t slot = units.quotient(i);
-    const std::int64_t at = i - slot * units.divisor();
-    const std::int64_t row = held[slot] - 1;
-    switch (move) {
-      case slot_move::leaving_to_host:
-        if (row < 0 || changed[slot] == 0 || wanted[slot] == row + 1) return;
-        break;
-      case slot_move::changed_to_host:
-        if (row < 0 || changed[slot] == 0) return;
-        break;
-      case slot_move::entering_to_slot:
-        if (wanted[slot] != 0 && wanted[slot] != row + 1)
-          hot[slot * stride + at] = cold[(wanted[slot] - 1) * stride + at];
-        return;
-      case slot_move::held_to_slot:
-        if (row >= 0) hot[slot * stride + at] = cold[row * stride + at];
-        return;
-    }
-    cold[row * stride + at] = hot[slot * stride + at];
-  }
-};
-
-/// Takes leaving rows out of the directory; one thread per slot.
-template <class Directory>
-struct erase_rows {
-  Directory directory;
-  const std::int64_t* held;
-  const std::int64_t* wanted;
+/// Lists the slots that are about to get another row, in any order; one thread per slot.
+struct list_moving {
+  detail::slot_book book;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (held[slot] != 0 && wanted[slot] != held[slot]) directory.erase(held[slot] - 1, slot);
+    if (book.held[slot] == book.wanted[slot]) return;
+    const std::uint64_t at = Kokkos::atomic_fetch_add(book.moving_count, std::uint64_t{1});
+    book.moving[at] = slot;
   }
 };
+struct clear_moving {
+  std::uint64_t* count;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *count = 0; }
+};
 
-/// Puts entering rows into the directory, after erase_rows; one thread per slot.
-template <class Directory>
-struct insert_rows {
-  Directory directory;
-  std::int64_t* held;
-  const std::int64_t* wanted;
+/// From now on verbs that write are told apart from earlier ones.
+struct age_changes {
   std::uint8_t* changed;
-  std::uint64_t* loaded;
-
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
-    if (wanted[slot] == held[slot]) return;
-    if (wanted[slot] != 0) {
-      directory.insert(wanted[slot] - 1, slot);
-      Kokkos::atomic_add(loaded, std::uint64_t{1});
-    }
-    held[slot] = wanted[slot];
-    changed[slot] = 0;
+    if (changed[slot] != 0) changed[slot] = detail::changed_before;
   }
 };
-
 struct forget_changes {
   std::uint8_t* changed;
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const { changed[slot] = 0; }
+};
+
+/// Takes leaving rows out of the directory and announces those that enter; one thread per slot.
+template <class Directory>
+struct free_slots {
+  Directory directory;
+  detail::slot_book book;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    if (book.wanted[slot] == book.held[slot]) return;
+    if (book.held[slot] != 0) directory.erase(book.held[slot] - 1, slot);
+    if (book.wanted[slot] != 0) directory.announce(book.wanted[slot] - 1, slot);
+    book.held[slot] = 0;
+    book.changed[slot] = 0;
+    book.stale[slot] = 0;
+  }
+};
+
+/// Puts loaded rows into the directory; one thread per slot.
+template <class Directory>
+struct insert_rows {
+  Directory directory;
+  detail::slot_book book;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    if (book.wanted[slot] == book.held[slot]) return;
+    directory.insert(book.wanted[slot] - 1, slot);
+    Kokkos::atomic_add(book.tallies + 2 * detail::tally_room, std::uint64_t{1});
+    book.held[slot] = book.wanted[slot];
+  }
 };
 
 struct halve_counts {
@@ -107,32 +92,6 @@ struct halve_counts {
 
 namespace ferry::detail {
 
-template <class Unit, class Exec>
-void launch_move(const Exec& exec, const std::string& label, const cache_memory& memory,
-                 const cached_array& array, kernels::slot_move move) {
-  constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
-  const std::int64_t units = array.row_bytes / unit;
-  launch(exec, label, memory.slots * units,
-         kernels::move_slots<Unit>{memory.book.held, memory.book.wanted, memory.book.changed,
-                                   reinterpret_cast<Unit*>(array.cold), reinterpret_cast<Unit*>(array.hot),
-                                   array.stride / unit, fast_divisor(units), move});
-}
-
-/// Moves the rows of one array, in the widest units that its alignment allows.
-template <class Exec>
-void move_slots(launch_context<Exec>& of, const std::string& label, const cache_memory& memory,
-                const cached_array& array, kernels::slot_move move) {
-  if (array.row_bytes == 0) return;
-  const std::uintptr_t all = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
-                             static_cast<std::uintptr_t>(array.row_bytes);
-  if (all % 16 == 0)
-    launch_move<kernels::opaque16>(of.exec(), label, memory, array, move);
-  else if (all % 4 == 0)
-    launch_move<kernels::opaque<4>>(of.exec(), label, memory, array, move);
-  else
-    launch_move<kernels::opaque<1>>(of.exec(), label, memory, array, move);
-}
-
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
 template <class Exec>
 void use_slots(launch_context<Exec>& of, const row_cache& cache, bool host) {
@@ -142,102 +101,139 @@ void use_slots(launch_context<Exec>& of, const row_cache& cache, bool host) {
     if (auto alive = each.accesses.lock()) of.writes_to(tracked(std::move(alive)));
 }
 
-/// Gives the slots the rows in `wanted`.
+/// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
+/// on its own instance.
+template <class Exec, class Work>
+void run_aside(launch_context<Exec>& of, row_cache& cache, const Work& work) {
+  using backend = execution_backend<Exec>;
+  if constexpr (is_host_exec<Exec>) {
+    work(of.exec());
+  } else {
+    auto& exchange = cache.exchange;
+    if (exchange.stream == nullptr) exchange.stream = engine<backend>::get()->side_streams().take(of.exec());
+    const Exec& side = *static_cast<const Exec*>(exchange.stream.get());
+    auto done = of.event_to_record();
+    if (const event_handle before = of.mark(); before != nullptr) backend::wait_for(side, *before);
+    work(side);
+    backend::record_at(side, *done);
+    exchange.done = std::move(done);
+  }
+}
+
+/// Orders this call after the part of the exchange that is under way.
 template <class Exec>
-void exchange_rows(launch_context<Exec>& of, const row_cache& cache) {
-  const Exec& exec = of.exec();
-  const cache_memory& memory = cache.memory;
-  const slot_book& book = memory.book;
-  const std::string& label = of.label("cached", "exchange");
-  for (const cached_array& each : cache.arrays)
-    move_slots(of, label, memory, each, kernels::slot_move::leaving_to_host);
+void come_after_part(launch_context<Exec>& of, row_cache& cache) {
+  if (cache.exchange.done == nullptr) return;
+  execution_backend<Exec>::wait_for(of.exec(), *cache.exchange.done);
+}
+
+/// Frees the slots of leaving rows, which host memory has but for late changes.
+template <class Exec>
+void free_slots(launch_context<Exec>& of, row_cache& cache, const std::string& label,
+                kernels::slot_move leaving) {
+  if (cache.stage == nullptr) move_slots(of.exec(), label, cache, leaving);
   cache.with_directory([&](const auto& directory) {
-    using kind = std::remove_cvref_t<decltype(directory)>;
-    launch(exec, label, memory.slots, kernels::erase_rows<kind>{directory, book.held, book.wanted});
-    for (const cached_array& each : cache.arrays)
-      move_slots(of, label, memory, each, kernels::slot_move::entering_to_slot);
-    launch(exec, label, memory.slots,
-           kernels::insert_rows<kind>{directory, book.held, book.wanted, book.changed,
-                                      book.tallies + std::size_t{2} * tally_room});
+    using kernel = kernels::free_slots<std::remove_cvref_t<decltype(directory)>>;
+    launch(of.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
   });
 }
 
-/// Exchanges the cached rows for those used most.
+/// The free slots have the rows that enter.
+template <class Exec>
+void insert_rows(launch_context<Exec>& of, row_cache& cache, const std::string& label) {
+  cache.with_directory([&](const auto& directory) {
+    using kernel = kernels::insert_rows<std::remove_cvref_t<decltype(directory)>>;
+    launch(of.exec(), label, cache.memory.slots, kernel{directory, cache.memory.book});
+  });
+}
+
+/// Lists the slots whose rows in `wanted` are new.
+template <class Exec>
+void list_moving(launch_context<Exec>& of, const row_cache& cache, const std::string& label) {
+  launch(of.exec(), label, 1, kernels::clear_moving{cache.memory.book.moving_count});
+  launch(of.exec(), label, cache.memory.slots, kernels::list_moving{cache.memory.book});
+}
+
+/// Gives the slots the rows in `wanted`, at once.
+template <class Exec>
+void exchange_now(launch_context<Exec>& of, row_cache& cache) {
+  const std::string& label = of.label("cached", "exchange");
+  list_moving(of, cache, label);
+  free_slots(of, cache, label, kernels::slot_move::leaving_to_host);
+  if (cache.stage != nullptr)
+    cache.stage(&of, cache, false);
+  else
+    move_slots(of.exec(), label, cache, kernels::slot_move::entering_to_slot);
+  insert_rows(of, cache, label);
+}
+
+/// Begins to load rows into free slots.
+template <class Exec>
+void load_aside(launch_context<Exec>& of, row_cache& cache) {
+  const std::string& label = of.label("cached", "load");
+  run_aside(of, cache,
+            [&](const Exec& side) { move_slots(side, label, cache, kernels::slot_move::entering_to_slot); });
+  cache.exchange.part = exchange_part::entering;
+}
+
+/// Ends the part of the exchange that is under way, and begins the next one.
+template <class Exec>
+void end_part(launch_context<Exec>& of, row_cache& cache) {
+  auto& exchange = cache.exchange;
+  const std::string& label = of.label("cached", "exchange");
+  use_slots(of, cache, true);
+  come_after_part(of, cache);
+  if (exchange.part == exchange_part::leaving) {
+    free_slots(of, cache, label, kernels::slot_move::late_to_host);
+    load_aside(of, cache);
+    exchange.due += exchange.lag;
+  } else {
+    move_slots(of.exec(), label, cache, kernels::slot_move::stale_to_slot);
+    insert_rows(of, cache, label);
+    exchange = {};
+  }
+}
+
+/// Ends the exchange that is under way: no part of it is left when later work of this call begins.
+template <class Exec>
+void end_exchange(launch_context<Exec>& of, row_cache& cache) {
+  while (cache.exchange.part != exchange_part::none) end_part(of, cache);
+}
+
+/// Begins to exchange the cached rows for those used most. Where the next exchange comes soon, or host
+/// threads have to bring the rows, does it at once.
 template <class Exec>
 void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
+  end_exchange(of, cache);
   use_slots(of, cache, true);
   if (cache.memory.sets != 0)
     choose_ways(of, cache);
   else
     choose_rows(of, cache);
-  exchange_rows(of, cache);
   const std::int64_t next = std::min(cache.interval, cache.batches);
+  auto& exchange = cache.exchange;
+  if (next < row_cache::parts_from || cache.stage != nullptr) {
+    exchange_now(of, cache);
+  } else {
+    const std::string& label = of.label("cached", "exchange");
+    exchange.lag = std::max<std::int64_t>(1, next / 8);
+    exchange.due = cache.batches + exchange.lag;
+    list_moving(of, cache, label);
+    if (cache.changed || cache.captured) {
+      launch(of.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
+      run_aside(of, cache, [&](const Exec& side) {
+        move_slots(side, label, cache, kernels::slot_move::leaving_to_host);
+      });
+      exchange.part = exchange_part::leaving;
+    } else {
+      free_slots(of, cache, label, kernels::slot_move::late_to_host);
+      load_aside(of, cache);
+    }
+  }
   if (next == cache.interval)
     launch(of.exec(), of.label("cached", "halve"), cache.rows, kernels::halve_counts{cache.counts.data()});
   cache.due = cache.batches + next;
   ++cache.refreshes;
-}
-
-/// Writes all changes to host memory. The cached rows stay.
-template <class Exec>
-void flush_rows(launch_context<Exec>& of, row_cache& cache) {
-  use_slots(of, cache, true);
-  if (!cache.changed && !cache.captured) return;
-  const std::string& label = of.label("cached", "flush");
-  for (const cached_array& each : cache.arrays)
-    move_slots(of, label, cache.memory, each, kernels::slot_move::changed_to_host);
-  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
-  cache.changed = false;
-}
-
-/// Reads all cached rows from host memory again.
-template <class Exec>
-void reload_rows(launch_context<Exec>& of, row_cache& cache) {
-  use_slots(of, cache, true);
-  const std::string& label = of.label("cached", "reload");
-  for (const cached_array& each : cache.arrays)
-    move_slots(of, label, cache.memory, each, kernels::slot_move::held_to_slot);
-  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
-  cache.changed = false;
-}
-
-/// Begins a verb on rows: an exchange comes first where one is due. `plan`: that of the batch, or null.
-/// Returns whether the batch is to be counted.
-template <class Exec>
-bool begin_batch(launch_context<Exec>& of, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
-                 bool writes) {
-  use_slots(of, cache, false);
-  if (writes) {
-    cache.changed = true;
-    cache.captured = cache.captured || of.capturing();
-  }
-  if (cache.interval == 0) return false;
-  if (of.capturing()) return true;
-  if (!cache.begins_batch(plan)) return false;
-  if (cache.batches >= cache.due) refresh_rows(of, cache);
-  ++cache.batches;
-  return true;
-}
-
-/// Puts an array with a row per row of the table behind the cache, if it is not there: its cached rows get
-/// memory and are loaded. Throws bad_alloc or budget_exceeded before it changes anything.
-template <class Exec, class T, class Space>
-void put_behind(launch_context<Exec>& of, row_cache& cache, const array_ref<T, Space>& array) {
-  const auto cold = reinterpret_cast<std::uintptr_t>(array.data);
-  if (cache.find(cold, array.accesses) >= 0) return;
-  of.refuse_capture(
-      "but the rows of this state are not in device memory yet, and each launch would load them again; step "
-      "with it once before the capture");
-  cached_array made = cached_array::of(array, array.width() * static_cast<std::int64_t>(sizeof(T)));
-  cache.arrays.reserve(cache.arrays.size() + 1);
-  made.allocate(std::string(array.label), cache.memory.slots);
-  if (!array.accesses->put_behind_cache(std::string(array.label)))
-    throw invalid_argument("ferry::" + std::string(of.verb()) + ": " + array.describe() +
-                           " is behind another cached_table");
-  cache.arrays.push_back(std::move(made));
-  use_slots(of, cache, true);
-  move_slots(of, of.label("cached", "load"), cache.memory, cache.arrays.back(),
-             kernels::slot_move::held_to_slot);
 }
 
 }  // namespace ferry::detail

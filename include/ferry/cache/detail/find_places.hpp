@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -9,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -56,13 +58,15 @@ struct counted_segments {
 };
 
 /// Looks every item's row up in the directory and writes its place, -1 where it has no row. Counts the uses
-/// of rows, and hits and misses. A verb that writes marks the slots.
+/// of rows, and hits and misses. A verb that writes marks the slots, and lists its misses where it is given
+/// lists.
 ///
-/// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items. The
-/// counters are sums of integers: their values don't depend on the order of the threads.
+/// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items, and the
+/// loads of a thread's items overlap. The counters are sums of integers: their values don't depend on the
+/// order of the threads.
 template <class Source, class Directory>
 struct find_places {
-  static constexpr std::int64_t each = 4;
+  static constexpr int each = 4;
 
   Source source;
   Directory directory;
@@ -72,30 +76,47 @@ struct find_places {
   std::int64_t threads;
   std::uint32_t* counts;  ///< null: uses are not counted
   std::uint8_t* changed;  ///< null: the verb only reads
+  std::uint8_t* stale;
   std::uint64_t* tallies;
+  missed_items missed;
 
   KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    std::int64_t row[each], slot[each];
+    for (int k = 0; k < each; ++k) {
+      const std::int64_t i = thread + k * threads;
+      row[k] = i < items ? source.row(i) : -1;
+    }
+    for (int k = 0; k < each; ++k) slot[k] = row[k] < 0 ? -1 : directory.find(row[k]);
     std::uint64_t hits = 0, misses = 0;
-    for (std::int64_t i = thread; i < items; i += threads) {
-      const std::int64_t row = source.row(i);
-      if (row < 0) {
+    for (int k = 0; k < each; ++k) {
+      const std::int64_t i = thread + k * threads;
+      if (i >= items) break;
+      if (row[k] < 0) {
         places[i] = -1;
         continue;
       }
-      const std::int64_t slot = directory.find(row);
-      places[i] = rule.of(row, slot);
+      places[i] = rule.of(row[k], slot[k]);
       const auto positions = static_cast<std::uint64_t>(source.positions(i));
-      (slot >= 0 ? hits : misses) += positions;
-      if (slot >= 0 && changed != nullptr) changed[slot] = 1;
+      (slot[k] >= 0 ? hits : misses) += positions;
+      if (changed != nullptr) mark(i, slot[k]);
       if (counts == nullptr) continue;
-      if (const std::int64_t uses = source.uses(i); uses != 0) count(counts + row, uses);
+      if (const std::int64_t uses = source.uses(i); uses != 0) count(counts + row[k], uses);
     }
-    std::uint64_t* mine = tallies + 2 * (thread & (detail::tally_room - 1));
+    std::uint64_t* mine = tallies + (thread & (detail::tally_room - 1));
     if (hits != 0) Kokkos::atomic_add(mine, hits);
-    if (misses != 0) Kokkos::atomic_add(mine + 1, misses);
+    if (misses != 0) Kokkos::atomic_add(mine + detail::tally_room, misses);
   }
 
  private:
+  KOKKOS_FORCEINLINE_FUNCTION void mark(std::int64_t item, std::int64_t slot) const {
+    if (slot >= 0) {
+      changed[slot] = detail::changed_lately;
+      return;
+    }
+    if (slot < -1) stale[coming(slot)] = 1;
+    if (missed.items != nullptr) missed.add(item);
+  }
+
   /// Stays at the largest number instead of passing it: if any addition has passed it, the last write is that
   /// number, in every order of the threads.
   KOKKOS_FORCEINLINE_FUNCTION static void count(std::uint32_t* of, std::int64_t uses) {
@@ -123,7 +144,8 @@ inline std::int64_t counting_step(std::int64_t positions) {
 /// The places of a source's items.
 template <class Exec, class Source>
 void find_places(launch_context<Exec>& of, row_cache& cache, const Source& source, std::int64_t items,
-                 const kernels::place_rule& rule, bool counts, bool writes, std::int64_t* places) {
+                 const kernels::place_rule& rule, bool counts, bool writes, std::int64_t* places,
+                 const kernels::missed_items& missed = {}) {
   const slot_book& book = cache.memory.book;
   const std::string& label = of.label("cached", "find");
   cache.with_directory([&](const auto& directory) {
@@ -131,7 +153,7 @@ void find_places(launch_context<Exec>& of, row_cache& cache, const Source& sourc
     const std::int64_t threads = (items + kernel::each - 1) / kernel::each;
     launch(of.exec(), label, threads,
            kernel{source, directory, rule, places, items, threads, counts ? cache.counts.data() : nullptr,
-                  writes ? book.changed : nullptr, book.tallies});
+                  writes ? book.changed : nullptr, book.stale, book.tallies, missed});
   });
 }
 
@@ -141,17 +163,17 @@ inline kernels::place_rule codes_of_rows(const row_cache& cache) {
   return {0, slot, slot, true};
 }
 
-/// The virtual table of an array behind the cache: `table` with its data at the lower one of the two
+/// The virtual table of a backing array: `table` with its data at the lower one of the two
 /// memories. Its rows are the places of `rule`.
 template <class T, class Space>
-array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& behind,
+array_ref<T, Space> virtual_table(const array_ref<T, Space>& table, const cached_array& cached,
                                   kernels::place_rule& rule) {
   array_ref<T, Space> made = table;
-  const std::uintptr_t base = std::min(behind.cold, behind.hot);
+  const std::uintptr_t base = std::min(cached.cold, cached.hot);
   const auto rows_from = [&](std::uintptr_t at) {
-    return static_cast<std::int64_t>(at - base) / behind.stride;
+    return static_cast<std::int64_t>(at - base) / cached.stride;
   };
-  rule = {rows_from(behind.cold), rows_from(behind.hot), 1, false};
+  rule = {rows_from(cached.cold), rows_from(cached.hot), 1, false};
   made.data = reinterpret_cast<T*>(base);
   return made;
 }

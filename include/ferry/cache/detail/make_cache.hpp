@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ferry/cache/detail/exchange_rows.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -68,7 +70,7 @@ void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
   if (kept.empty()) return;
   launch_context<Exec> of(Exec{}, "cached_table");
   use_slots(of, cache, true);
-  exchange_rows(of, cache);
+  exchange_now(of, cache);
   of.finish().wait();
 }
 
@@ -93,8 +95,19 @@ void count_uses(row_cache& cache, const Policy& policy, std::int64_t most) {
   }
 }
 
+/// Whether host threads bring the rows of the table. Throws invalid_argument where they can't: rows of 8 bits
+/// become numbers in the device.
+template <class Exec, bool Codes, class T, class Space>
+bool is_staged(const array_ref<T, Space>& table) {
+  if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space> && !Codes)
+    return !execution_backend<Exec>::reaches_pageable(Exec{});
+  require_direct_reach("cached_table", Exec{}, table);
+  return false;
+}
+
 /// The cache of a table, with its first rows.
-template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
+template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
+          class Policy>
 std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
                                       const Policy& policy) {
   const std::string label(table.label);
@@ -102,12 +115,13 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
     throw invalid_argument("ferry::cached_table: " + table.describe() +
                            " is an empty handle, or no ferry::tensor with a record of its accesses");
   require_dense_rows("cached_table", table);
-  require_direct_reach("cached_table", Exec{}, table);
+  const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto kept = policy.rows_from_start(table.rows());
   auto made = std::make_unique<row_cache>();
   made->label = label;
   made->rows = table.rows();
+  if (staged) made->stage = &stage_rows<Exec>;
   made->memory = memory_for<Directory>(table, most);
   if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +
@@ -117,12 +131,12 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   made->arrays.front().allocate(label, made->memory.slots);
   count_uses<Exec>(*made, policy, most);
   open_book<Exec>(made->memory, kept);
-  if (!table.accesses->put_behind_cache(label))
+  if (!table.accesses->attach_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
     fill_cache<Exec>(*made, kept);
   } catch (...) {
-    table.accesses->leave_cache();
+    table.accesses->detach_cache();
     throw;
   }
   table.accesses->hold(row_hold::readable);
@@ -161,7 +175,7 @@ std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
   cache.accesses()->wait_for_all();
   execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
   std::array<std::uint64_t, 3> sums{};
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i % 2] += all[i];
+  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i / tally_room] += all[i];
   sums[2] = all.back();
   return sums;
 }
@@ -221,13 +235,14 @@ void end_cache(row_cache& cache) noexcept {
       const bool whole = !cache.arrays.front().accesses.expired();
       if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).wait();
       cache.accesses()->wait_for_all();
+      if (cache.exchange.done != nullptr) cache.exchange.done->wait();
     }
   } catch (const std::exception& lost) {
     std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",
                  cache.label.c_str(), lost.what());
   }
   for (const cached_array& each : cache.arrays)
-    if (const auto alive = each.accesses.lock()) alive->leave_cache();
+    if (const auto alive = each.accesses.lock()) alive->detach_cache();
 }
 
 }  // namespace ferry::detail

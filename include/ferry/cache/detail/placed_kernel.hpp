@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
-#include <ferry/int8/detail/rowwise_int8_weights.hpp>
+#include <ferry/cache/detail/row_shifts.hpp>
 #include <ferry/optim/detail/update_row.hpp>
 #include <ferry/optim/detail/update_whole_rows.hpp>
 #include <ferry/rows/detail/apply_rows.hpp>
-#include <ferry/rows/detail/row_weights.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -19,41 +19,6 @@
 /// row their pointers are moved such that the address of row `row` is that of its slot. Everything else that
 /// depends on the number of the row, as random bits, counters and factors, stays as it is. Hence equal bits.
 namespace ferry::kernels {
-
-/// From a row of an array in host memory to its slot, in bytes.
-struct row_shift {
-  std::int64_t base = 0;    ///< from row 0 to slot 0
-  std::int64_t stride = 0;  ///< 0 for an array that is not cached
-
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t of(std::int64_t row, std::int64_t slot) const {
-    return base + (slot - row) * stride;
-  }
-};
-
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(T*& rows, std::int64_t bytes) {
-  rows = reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(rows) + static_cast<std::uintptr_t>(bytes));
-}
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(nearest_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
-}
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(stochastic_weights<T>& weights, std::int64_t bytes) {
-  shift_rows(weights.data, bytes);
-}
-template <bool Random>
-KOKKOS_FORCEINLINE_FUNCTION void shift_rows(rowwise_int8_weights<Random>& weights, std::int64_t bytes) {
-  shift_rows(weights.records, bytes);
-}
-
-/// The shifts of a kernel's arrays.
-template <int Fields, int RowFields>
-struct row_shifts {
-  row_shift table;
-  row_shift state[Fields == 0 ? 1 : Fields];
-  row_shift row_state[RowFields == 0 ? 1 : RowFields];
-};
 
 /// The places of a batch's rows: codes of place_rule, -1 where an item has no row.
 struct coded_places {
@@ -71,23 +36,11 @@ struct coded_places {
   }
 };
 
-template <class Operation, class Shifts>
-KOKKOS_FORCEINLINE_FUNCTION void shift_operation(Operation& operation, const Shifts& by, std::int64_t row,
-                                                 std::int64_t slot) {
-  shift_rows(operation.table, by.table.of(row, slot));
-}
-template <class Weights, class State, class Schedule, class Transforms, int Fields, class Shifts>
-KOKKOS_FORCEINLINE_FUNCTION void shift_operation(
-    update_row<Weights, State, Schedule, Transforms, Fields>& operation, const Shifts& by, std::int64_t row,
-    std::int64_t slot) {
-  shift_rows(operation.table, by.table.of(row, slot));
-  for (int f = 0; f < Fields; ++f) shift_rows(operation.state[f], by.state[f].of(row, slot));
-}
-
 template <class Kernel, class Shifts>
 struct placed_kernel;
 
-/// Device mapping: as apply_rows. Host mapping: each thread calls apply_rows item by item.
+/// Device mapping: as apply_rows for hits, one thread per (item, tile). With lists of misses the first
+/// threads stride over those. Host mapping: each thread calls apply_rows item by item.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Operation,
           class Shifts>
 struct placed_kernel<apply_rows<Compute, Tile, Duplicates, Source, Value, Operation>, Shifts> {
@@ -98,15 +51,37 @@ struct placed_kernel<apply_rows<Compute, Tile, Duplicates, Source, Value, Operat
   kernel_type kernel;
   coded_places places;
   Shifts shifts;
+  missed_items missed;
 
   [[nodiscard]] std::int64_t per_item() const { return kernel.per_item(); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const auto at = places.of(kernel.tiles.quotient(i));
-    if (at.row < 0) return;
-    kernel_type here = kernel;
-    if (at.slot >= 0) shift_operation(here.operation, shifts, at.row, at.slot);
-    here(i);
+  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    constexpr std::int64_t width = missed_items::threads_per_list;
+    const std::int64_t each = kernel.tiles.divisor();
+    std::int64_t first = thread, end = thread + 1, list = -1;
+    if (missed.items != nullptr) {
+      if (thread < missed_items::threads) {
+        list = thread / width;
+        first = thread % width;
+        end = missed.count(list) * each;
+      } else {
+        first = thread - missed_items::threads;
+        end = first + 1;
+      }
+    }
+    for (; first < end; first += width) {
+      std::int64_t i = first, item = kernel.tiles.quotient(first);
+      if (list >= 0) {
+        const std::int64_t tile = first - item * each;
+        item = missed.item(list, item);
+        i = item * each + tile;
+      }
+      const auto at = places.of(item);
+      if (at.row < 0 || (missed.items != nullptr && (at.slot < 0) != (list >= 0))) continue;
+      kernel_type here = kernel;
+      if (at.slot >= 0) shift_operation(here.operation, shifts, at.row, at.slot);
+      here(i);
+    }
   }
 
   void operator()(const detail::host_run& run) const {
@@ -136,7 +111,7 @@ struct one_item_team : Member {
   KOKKOS_FORCEINLINE_FUNCTION static std::int64_t team_size() { return 1; }
 };
 
-/// Mappings as update_whole_rows.
+/// Mappings as update_whole_rows. On a device the first teams take the misses, if these are listed.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields, class Shifts>
 struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value, Weights, State, Schedule,
@@ -149,6 +124,7 @@ struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value,
   kernel_type kernel;
   coded_places places;
   Shifts shifts;
+  missed_items missed;
 
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   [[nodiscard]] int lanes() const { return kernel.lanes(); }
@@ -160,16 +136,30 @@ struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value,
 
   template <class Member>
   KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const std::int64_t teams = team.league_size();
-    const std::int64_t end = kernel.items * (team.league_rank() + 1) / teams;
-    for (std::int64_t item = kernel.items * team.league_rank() / teams + team.team_rank(); item < end;
-         item += team.team_size()) {
-      const auto at = places.of(item);
-      if (at.row >= 0) of(at)(one_item_team<Member>(team, item, kernel.items));
+    const bool listed = missed.items != nullptr;
+    const std::int64_t rank = listed ? team.league_rank() - missed_items::teams : team.league_rank();
+    if (rank < 0) {
+      for (std::int64_t list = team.league_rank(); list < missed_items::lists; list += missed_items::teams) {
+        const std::int64_t count = missed.count(list);
+        for (std::int64_t i = team.team_rank(); i < count; i += team.team_size())
+          one(team, missed.item(list, i));
+      }
+      return;
     }
+    const std::int64_t teams = listed ? team.league_size() - missed_items::teams : team.league_size();
+    const std::int64_t end = kernel.items * (rank + 1) / teams;
+    for (std::int64_t item = kernel.items * rank / teams + team.team_rank(); item < end;
+         item += team.team_size())
+      if (!listed || places.of(item).slot >= 0) one(team, item);
   }
 
  private:
+  template <class Member>
+  KOKKOS_FORCEINLINE_FUNCTION void one(const Member& team, std::int64_t item) const {
+    const auto at = places.of(item);
+    if (at.row >= 0) of(at)(one_item_team<Member>(team, item, kernel.items));
+  }
+
   KOKKOS_FORCEINLINE_FUNCTION kernel_type of(const coded_places::place& at) const {
     kernel_type here = kernel;
     if (at.slot < 0) return here;
@@ -177,7 +167,26 @@ struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value,
     for (int f = 0; f < Fields; ++f) shift_rows(here.state[f], shifts.state[f].of(at.row, at.slot));
     for (int f = 0; f < RowFields; ++f)
       shift_rows(here.row_state[f], shifts.row_state[f].of(at.row, at.slot));
+    shift_counters(here.schedule, shifts.row_steps.of(at.row, at.slot));
     return here;
+  }
+};
+
+/// count_rows on the places of the items.
+template <class Kernel>
+struct placed_count {
+  Kernel kernel;
+  coded_places places;
+  row_shift row_steps;
+
+  static std::int64_t bytes_each() { return Kernel::bytes_each() + std::int64_t{sizeof(std::int64_t)}; }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    const auto at = places.of(i);
+    if (at.row < 0) return;
+    Kernel here = kernel;
+    if (at.slot >= 0) shift_counters(here.schedule, row_steps.of(at.row, at.slot));
+    here(i);
   }
 };
 
@@ -185,13 +194,13 @@ struct placed_kernel<update_whole_rows<Compute, Tile, Duplicates, Source, Value,
 
 namespace ferry::detail {
 
-/// The shift of an array; none for one that is not behind the cache.
+/// The shift of an array; none for one that is not cached.
 template <class T, class Space>
 kernels::row_shift shift_of(const row_cache& cache, const array_ref<T, Space>& array) {
   const std::ptrdiff_t at = cache.find(reinterpret_cast<std::uintptr_t>(array.data), array.accesses);
   if (at < 0) return {};
-  const cached_array& behind = cache.arrays[static_cast<std::size_t>(at)];
-  return {static_cast<std::int64_t>(behind.hot) - static_cast<std::int64_t>(behind.cold), behind.stride};
+  const cached_array& cached = cache.arrays[static_cast<std::size_t>(at)];
+  return {static_cast<std::int64_t>(cached.hot) - static_cast<std::int64_t>(cached.cold), cached.stride};
 }
 
 /// State arrays of a job with one element per row.
@@ -207,16 +216,19 @@ struct placed_job : Job {
   using shifts_type = kernels::row_shifts<Job::max_fields, row_fields_of<Job>>;
 
   kernels::coded_places places;
+  kernels::missed_items missed;
   shifts_type shifts{};
 
-  placed_job(const Job& job, const row_cache& cache, const std::int64_t* codes)
-      : Job(job), places{codes, cache.row_bits()} {
+  placed_job(const Job& job, const row_cache& cache, const std::int64_t* codes,
+             const kernels::missed_items& lists)
+      : Job(job), places{codes, cache.row_bits()}, missed(lists) {
     shifts.table = shift_of(cache, job.table);
     if constexpr (requires { Job::row_fields; }) {
       for (int f = 0; f < job.fields; ++f)
         shifts.state[f] = shift_of(cache, job.state[static_cast<std::size_t>(f)]);
       for (int f = 0; f < Job::row_fields; ++f)
         shifts.row_state[f] = shift_of(cache, job.row_state[static_cast<std::size_t>(f)]);
+      if constexpr (Job::counts_rows) shifts.row_steps = shift_of(cache, job.row_steps);
     }
   }
 
@@ -224,7 +236,14 @@ struct placed_job : Job {
   [[nodiscard]] auto kernel(const Source& source, std::int64_t items,
                             const array_ref<Value, Space>& values) const {
     const auto made = Job::template kernel<Exec, Duplicates, Tile, Fields>(source, items, values);
-    return kernels::placed_kernel<std::remove_const_t<decltype(made)>, shifts_type>{made, places, shifts};
+    return kernels::placed_kernel<std::remove_const_t<decltype(made)>, shifts_type>{made, places, shifts,
+                                                                                    missed};
+  }
+
+  template <class Exec, class Value, class Source>
+  [[nodiscard]] auto counting_kernel(const Source& source) const {
+    const auto made = Job::template counting_kernel<Exec, Value>(source);
+    return kernels::placed_count<std::remove_const_t<decltype(made)>>{made, places, shifts.row_steps};
   }
 };
 

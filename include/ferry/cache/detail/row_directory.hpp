@@ -10,18 +10,31 @@
 
 /// The directories of a row cache, as its kernels use them. A directory says which slot of device memory has
 /// a row:
-///   find(row)          the slot, -1 where the row is in host memory only
-///   insert(row, slot)  the row is in that slot from now on
-///   erase(row, slot)   the slot of that row is free
+///   find(row)           the slot; negative where the row is to be read from and written to host memory: -1,
+///                       or coming(slot) while the row is being loaded into that slot
+///   announce(row, slot) the row is about to be loaded into that slot
+///   insert(row, slot)   the row is in that slot from now on
+///   erase(row, slot)    the slot of that row is free
 /// No two threads change the entry of one row or of one slot in one kernel. Zeros are an empty directory.
 namespace ferry::kernels {
+
+/// The slot of a row that is being loaded, as find() returns it, and back.
+KOKKOS_FORCEINLINE_FUNCTION constexpr std::int64_t coming(std::int64_t slot) { return -slot - 2; }
+
+/// Of the entries of rows that are being loaded.
+inline constexpr std::uint32_t coming_bit = std::uint32_t{1} << 31;
 
 /// One number per row of the table: the slot + 1. Exact; a lookup reads one sector.
 struct dense_directory {
   std::uint32_t* slot_of;
 
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t find(std::int64_t row) const {
-    return static_cast<std::int64_t>(slot_of[row]) - 1;
+    const std::uint32_t entry = slot_of[row];
+    const std::int64_t slot = static_cast<std::int64_t>(entry & ~coming_bit) - 1;
+    return (entry & coming_bit) == 0 ? slot : coming(slot);
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
+    slot_of[row] = static_cast<std::uint32_t>(slot + 1) | coming_bit;
   }
   KOKKOS_FORCEINLINE_FUNCTION void insert(std::int64_t row, std::int64_t slot) const {
     slot_of[row] = static_cast<std::uint32_t>(slot + 1);
@@ -47,9 +60,15 @@ struct set_directory {
     for (int p = 0; p < ways / at_once; ++p) {
       const auto some = line[p];
       for (int w = 0; w < at_once; ++w)
-        if (some.value[w] == wanted) found = first + std::int64_t{p} * at_once + w;
+        if ((some.value[w] & ~coming_bit) == wanted) {
+          found = first + std::int64_t{p} * at_once + w;
+          if (some.value[w] != wanted) found = coming(found);
+        }
     }
     return found;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void announce(std::int64_t row, std::int64_t slot) const {
+    tags[slot] = static_cast<std::uint32_t>(sets.quotient(row) + 1) | coming_bit;
   }
   KOKKOS_FORCEINLINE_FUNCTION void insert(std::int64_t row, std::int64_t slot) const {
     tags[slot] = static_cast<std::uint32_t>(sets.quotient(row) + 1);

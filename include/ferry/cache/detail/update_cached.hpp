@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/placed_kernel.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
@@ -24,7 +25,7 @@
 namespace ferry::detail {
 
 /// Checks the arrays of a job, orders the call after their work in flight, and puts those in host memory
-/// behind the cache.
+/// into the cache.
 template <class Exec, class Job>
 void reach_cached(launch_context<Exec>& of, row_cache& cache, const Job& job) {
   job.for_each_array([&](const auto& array) {
@@ -35,10 +36,11 @@ void reach_cached(launch_context<Exec>& of, row_cache& cache, const Job& job) {
     const auto put = [&](const auto& array) {
       if constexpr (!std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
                                     device_space>)
-        put_behind(of, cache, array);
+        add_backing_array(of, cache, array);
     };
     for (int f = 0; f < job.fields; ++f) put(job.state[static_cast<std::size_t>(f)]);
     for (int f = 0; f < Job::row_fields; ++f) put(job.row_state[static_cast<std::size_t>(f)]);
+    if constexpr (Job::counts_rows) put(job.row_steps);
   }
 }
 
@@ -46,7 +48,6 @@ template <class Duplicates, class Exec, class Job, class Value, class Space>
 ticket update_cached_by_plan(const Exec& exec, const char* verb, row_cache& cache, const Job& job,
                              const row_plan& plan, const array_ref<Value, Space>& values,
                              const rollback& ends) {
-  using table_space = typename decltype(job.table)::memory_space;
   launch_context<Exec> of(exec, verb);
   const std::string& label = of.label("cached");
   const std::int64_t n = plan.positions();
@@ -63,14 +64,16 @@ ticket update_cached_by_plan(const Exec& exec, const char* verb, row_cache& cach
     auto* codes = of.template scratch<std::int64_t>(n);
     reach_cached(of, cache, job);
     const bool counts = begin_batch(of, cache, plan.storage(), true);
+    kernels::missed_items missed;
+    if constexpr (!is_host_exec<Exec>) missed = empty_lists(of, n);
     const auto ready = job.template prepare<false>(of, label, values);
     const auto labels = update_labels::of<Job>(of, label);
     const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
     const plan_storage& from = *plan.storage();
     find_places(of, cache, kernels::counted_segments{from.unique_rows, from.segment_begin, from.unique_count},
-                n, codes_of_rows(cache), counts, true, codes);
-    launch_update<Duplicates>(exec, labels, placed_job<Job>(ready, cache, codes), source, n, values,
-                              plan_order<path::direct, table_space>(plan));
+                n, codes_of_rows(cache), counts, true, codes, missed);
+    launch_update<Duplicates>(exec, labels, placed_job<Job>(ready, cache, codes, missed), source, n, values,
+                              schedule::hits_and_misses{});
   }
   return of.finish(job.table, n, plan.storage()->signed_indices);
 }
@@ -104,7 +107,7 @@ ticket update_cached_by_index(const Exec& exec, const char* verb, row_cache& cac
     using counted = kernels::counted_positions<kernels::index_rows<plain, Bounds>>;
     // It reports bad indices, so that the next kernel writes nothing.
     find_places(of, cache, counted{source, counting_step(n)}, n, codes_of_rows(cache), counts, true, codes);
-    launch_update<unique>(exec, labels, placed_job<Job>(ready, cache, codes), source, n, values);
+    launch_update<unique>(exec, labels, placed_job<Job>(ready, cache, codes, {}), source, n, values);
   }
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }

@@ -40,7 +40,7 @@ struct dequantize_rows {
     const std::int64_t count = width - column < tile ? width - column : tile;
     const std::byte* record = records + row * record_bytes;
     const auto code = rowwise_int8_code::load(record, width);
-    Out* to = out + position * out_stride + column;
+    Out* to = out + source.position(position) * out_stride + column;
     if constexpr (Host) {
       const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
       for (std::int64_t c = 0; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));

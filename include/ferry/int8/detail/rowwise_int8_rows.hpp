@@ -107,7 +107,7 @@ void launch_quantize(const Exec& exec, const std::string& label, const array_ref
   }
 }
 
-/// out[p] = the values of record source.row(p).
+/// out[source.position(k)] = the values of record source.row(k).
 template <class Exec, class Out, class Space, class Source>
 void launch_dequantize(const Exec& exec, const std::string& label, const std::byte* records,
                        std::int64_t record_bytes, const array_ref<Out, Space>& out, const Source& source) {

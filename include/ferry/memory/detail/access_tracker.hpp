@@ -68,14 +68,14 @@ class access_tracker {
   /// Those who have.
   [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
-  [[nodiscard]] bool put_behind_cache(const std::string& label);
+  [[nodiscard]] bool attach_cache(const std::string& label);
   /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
   /// before_write() and wait_for_all() unless under row_hold::none.
   void hold(row_hold how) noexcept;
   /// Lifts the hold for the calling thread, which enqueues a verb of the cached_table, up to the next hold().
   void open() noexcept;
   /// The cached_table has ended.
-  void leave_cache() noexcept;
+  void detach_cache() noexcept;
 
  private:
   void require_read() const {
@@ -191,7 +191,7 @@ FERRY_INLINE std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() 
   return found;
 }
 
-FERRY_INLINE bool access_tracker::put_behind_cache(const std::string& label) {
+FERRY_INLINE bool access_tracker::attach_cache(const std::string& label) {
   std::string name = "'" + label + "'";
   const std::lock_guard lock(guard_);
   if (!cached_as_.empty()) return false;
@@ -210,7 +210,7 @@ FERRY_INLINE void access_tracker::open() noexcept {
   opener_ = std::this_thread::get_id();
 }
 
-FERRY_INLINE void access_tracker::leave_cache() noexcept {
+FERRY_INLINE void access_tracker::detach_cache() noexcept {
   const std::lock_guard lock(guard_);
   hold_ = row_hold::none;
   opener_ = {};

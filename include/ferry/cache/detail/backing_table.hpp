@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/record_state.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/optim/records.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::detail {
 
-/// A table behind a cache, as verbs see it.
+/// The backing table of a cache, in host memory, as verbs see it.
 ///
 ///   value_type     its elements, std::byte for 8-bit rows
 ///   checked        the type that stands for it in the checks of verbs
+///   added_to       the same for scatter_add
+///   state          the state that lies in its rows: see record_state
 ///   gathered       the elements of rows that are gathered into a new tensor
 ///   ref(table)     an array_ref, for 8-bit rows of their codes
 ///   row_bytes(ref) bytes of a row that the cache keeps
 ///   whole(ref)     the array that verbs on whole tables take: of 8-bit rows the records
 template <class Table>
-struct behind_cache {
+struct backing_table {
   using value_type = typename array_traits<Table>::value_type;
   using memory_space = typename array_traits<Table>::memory_space;
   using checked = Table;
-  using gathered = value_type;
+  using added_to = Table;
+  using gathered = std::remove_const_t<value_type>;
+  using state = no_record_state;
 
   static auto ref(Table& table) { return make_ref(table); }
   static std::int64_t row_bytes(const array_ref<value_type, memory_space>& of) {
@@ -33,11 +40,13 @@ struct behind_cache {
   static const auto& whole(const array_ref<value_type, memory_space>& of) { return of; }
 };
 template <class Space>
-struct behind_cache<rowwise_int8_tensor<Space>> {
+struct backing_table<rowwise_int8_tensor<Space>> {
   using value_type = std::byte;
   using memory_space = Space;
   using checked = tensor<std::byte, Space>;
+  using added_to = rowwise_int8_tensor<Space>;
   using gathered = float;
+  using state = no_record_state;
 
   static auto ref(rowwise_int8_tensor<Space>& table) { return codes_of(table); }
   static std::int64_t row_bytes(const array_ref<std::byte, Space>& of) { return of.row_stride(); }
@@ -46,6 +55,22 @@ struct behind_cache<rowwise_int8_tensor<Space>> {
     made.extents[1] = of.row_stride();
     return made;
   }
+};
+/// Of optimizer records the weights are the table. The cache keeps whole records.
+template <class Rule, class T, class StateType, class Space>
+struct backing_table<optim::records<Rule, T, StateType, Space>> {
+  using value_type = T;
+  using memory_space = Space;
+  using checked = tensor<T, Space>;
+  using added_to = tensor<T, Space>;
+  using gathered = T;
+  using state = record_state<optim::records<Rule, T, StateType, Space>>;
+
+  static auto ref(optim::records<Rule, T, StateType, Space>& table) { return table.table(); }
+  static std::int64_t row_bytes(const array_ref<T, Space>& of) {
+    return of.row_stride() * static_cast<std::int64_t>(sizeof(T));
+  }
+  static const auto& whole(const array_ref<T, Space>& of) { return of; }
 };
 
 }  // namespace ferry::detail

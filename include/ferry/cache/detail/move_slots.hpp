@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+namespace ferry::kernels {
+
+/// Which slots move_slots moves, and where to.
+enum class slot_move {
+  leaving_to_host,   ///< changed ones that are about to get another row
+  late_to_host,      ///< those of them that verbs changed since they were written
+  changed_to_host,   ///< all changed ones
+  entering_to_slot,  ///< those that are about to get another row
+  stale_to_slot,     ///< those of them whose row verbs changed in host memory since it was read
+  held_to_slot       ///< all that hold a row
+};
+
+/// Moves rows between slots and host memory, as opaque units. Neighbouring threads hold neighbouring units of
+/// one row, and stride over the slots: few threads saturate the link, and leave the device to other kernels.
+template <class Unit>
+struct move_slots {
+  detail::slot_book book;
+  Unit* cold;
+  Unit* hot;
+  std::int64_t stride;  ///< of both, in units
+  detail::fast_divisor units;
+  std::int64_t slots;
+  std::int64_t threads;
+  slot_move move;
+
+  /// Whether the move is of slots that are about to get another row, which are listed.
+  static bool is_listed(slot_move move) {
+    return move != slot_move::changed_to_host && move != slot_move::held_to_slot;
+  }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    const bool listed = move != slot_move::changed_to_host && move != slot_move::held_to_slot;
+    const std::int64_t end =
+        (listed ? static_cast<std::int64_t>(*book.moving_count) : slots) * units.divisor();
+    for (std::int64_t i = thread; i < end; i += threads) {
+      const std::int64_t item = units.quotient(i);
+      one(listed ? book.moving[item] : item, i - item * units.divisor());
+    }
+  }
+
+ private:
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t slot, std::int64_t at) const {
+    const std::int64_t held = book.held[slot] - 1, wanted = book.wanted[slot] - 1;
+    switch (move) {
+      case slot_move::leaving_to_host:
+        if (held < 0 || held == wanted || book.changed[slot] == 0) return;
+        break;
+      case slot_move::late_to_host:
+        if (held < 0 || held == wanted || book.changed[slot] != detail::changed_lately) return;
+        break;
+      case slot_move::changed_to_host:
+        if (held < 0 || book.changed[slot] == 0) return;
+        break;
+      case slot_move::entering_to_slot:
+        if (wanted >= 0 && held != wanted) hot[slot * stride + at] = cold[wanted * stride + at];
+        return;
+      case slot_move::stale_to_slot:
+        if (wanted >= 0 && held != wanted && book.stale[slot] != 0)
+          hot[slot * stride + at] = cold[wanted * stride + at];
+        return;
+      case slot_move::held_to_slot:
+        if (held >= 0) hot[slot * stride + at] = cold[held * stride + at];
+        return;
+    }
+    cold[held * stride + at] = hot[slot * stride + at];
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+template <class Unit, class Exec>
+void launch_move(const Exec& exec, const std::string& label, const cache_memory& memory,
+                 const cached_array& array, kernels::slot_move move) {
+  constexpr auto unit = static_cast<std::int64_t>(sizeof(Unit));
+  constexpr std::int64_t few = std::int64_t{1} << 15, many = std::int64_t{1} << 20;
+  using kernel = kernels::move_slots<Unit>;
+  const std::int64_t units = array.row_bytes / unit;
+  const std::int64_t threads = std::min(memory.slots * units, kernel::is_listed(move) ? few : many);
+  launch(exec, label, threads,
+         kernel{memory.book, reinterpret_cast<Unit*>(array.cold), reinterpret_cast<Unit*>(array.hot),
+                array.stride / unit, fast_divisor(units), memory.slots, threads, move});
+}
+
+/// Moves the rows of one array, in the widest units that its alignment allows.
+template <class Exec>
+void move_slots(const Exec& exec, const std::string& label, const cache_memory& memory,
+                const cached_array& array, kernels::slot_move move) {
+  if (array.row_bytes == 0) return;
+  const std::uintptr_t all = array.cold | array.hot | static_cast<std::uintptr_t>(array.stride) |
+                             static_cast<std::uintptr_t>(array.row_bytes);
+  if (all % 16 == 0)
+    launch_move<kernels::opaque16>(exec, label, memory, array, move);
+  else if (all % 4 == 0)
+    launch_move<kernels::opaque<4>>(exec, label, memory, array, move);
+  else
+    launch_move<kernels::opaque<1>>(exec, label, memory, array, move);
+}
+
+/// Moves the rows of all arrays.
+template <class Exec>
+void move_slots(const Exec& exec, const std::string& label, const row_cache& cache, kernels::slot_move move) {
+  for (const cached_array& each : cache.arrays) move_slots(exec, label, cache.memory, each, move);
+}
+
+}  // namespace ferry::detail

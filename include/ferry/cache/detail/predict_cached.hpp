@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/explanation.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/profile/detail/candidate_paths.hpp>
+#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/explanation.hpp>
+#include <ferry/profile/machine_profile.hpp>
+#include <ferry/profile/path_kind.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The facts of a verb's call on a cached table.
+struct cached_facts {
+  move_facts cold;         ///< as if there were no cache
+  std::int64_t slots = 0;  ///< rows that fit into the cache
+  std::int64_t rows = 0;   ///< of the table
+  bool known = false;      ///< whether `hit_rate` was counted
+  double hit_rate = 0;
+};
+
+/// Hits and misses are of one launch and overlap, so the slower ones count. The lookup before it takes about
+/// as long to start as the launch.
+template <class Exec>  // a template, so that only those who explain compile it
+cache::explanation explain_cached(const machine_profile& profile, const cached_facts& of) {
+  const double even =
+      of.rows > 0 ? std::min(1.0, static_cast<double>(of.slots) / static_cast<double>(of.rows)) : 0.0;
+  cache::explanation made;
+  made.hit_rate = of.known ? of.hit_rate : even;
+  move_facts cold = of.cold, hot = of.cold;
+  const auto hits = static_cast<std::int64_t>(made.hit_rate * static_cast<double>(of.cold.positions) + 0.5);
+  hot.table_space = device_space::name;
+  hot.table_bytes = of.rows > 0 ? of.cold.table_bytes / of.rows * of.slots : 0;
+  hot.positions = std::min(hits, of.cold.positions);
+  cold.positions = of.cold.positions - hot.positions;
+  const bool both_ways = cold.what == verb::step || cold.what == verb::scatter_add;
+  made.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
+
+  const prediction of_cold = predict(profile, cold, path_kind::direct);
+  const prediction of_hot = predict(profile, hot, path_kind::direct);
+  const double start = 2 * of_cold.start_seconds;
+  const double cold_moves = of_cold.seconds - of_cold.start_seconds;
+  const double hot_moves = of_hot.seconds - of_hot.start_seconds;
+  explanation::candidate line;
+  line.path = path_kind::direct;
+  line.picked = true;
+  line.seconds = start + std::max(cold_moves, hot_moves);
+  line.gb_per_s = static_cast<double>(of.cold.positions) * static_cast<double>(of.cold.row_bytes) /
+                  std::max(line.seconds, 1e-12) * 1e-9;
+  line.reason = in_words(100 * made.hit_rate, 1, "% hits") +
+                (of.known ? " so far" : ", if all rows are equally likely") + ", " +
+                in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
+                in_words(static_cast<double>(made.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
+                in_words(cold_moves * 1e3, 3, "ms") + "; the only way for a cached table.";
+  made.picked = path_kind::direct;
+  made.candidates.push_back(std::move(line));
+  return made;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/placed_kernel.hpp>
+#include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/rows/detail/gather_staged.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// Cached tables in pageable memory that the device does not reach: host threads bring their rows. Such
+/// tables are only read.
+namespace ferry::kernels {
+
+/// The row that each slot is to be loaded with, -1 for none, as a list for host threads; one thread per slot.
+struct list_loads {
+  detail::slot_book book;
+  std::int64_t* rows;
+  bool all;  ///< also the rows that slots hold already
+
+  KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
+    const std::int64_t held = book.held[slot] - 1, wanted = book.wanted[slot] - 1;
+    rows[slot] = all ? held : held != wanted ? wanted : -1;
+  }
+};
+
+/// Splits the places of positions into slots, and rows of host memory; one thread per position.
+struct split_places {
+  coded_places places;
+  std::int64_t* slots;
+  std::int64_t* rows;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
+    const auto at = places.of(position);
+    slots[position] = at.slot;
+    rows[position] = at.slot < 0 ? at.row : -1;
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// The slots of the table as an array.
+template <class T, class Space>
+array_ref<T, device_space> slots_of(const row_cache& cache, const array_ref<T, Space>& table) {
+  array_ref<T, device_space> made;
+  made.data = reinterpret_cast<T*>(cache.arrays.front().hot);
+  made.rank = 2;
+  made.extents = {cache.memory.slots, table.width()};
+  made.strides = {table.row_stride(), 1};
+  made.label = table.label;
+  return made;
+}
+
+/// Loads slots through the staging ring: those whose row is new, or all. `context` is the launch_context of a
+/// verb on Exec. Occupies the calling thread.
+template <class Exec>
+void stage_rows(void* context, const row_cache& cache, bool all) {
+  auto& of = *static_cast<launch_context<Exec>*>(context);
+  const std::string& label = of.label("cached", "load");
+  const cached_array& table = cache.arrays.front();
+  if (cache.memory.slots == 0 || table.row_bytes == 0) return;
+  auto* rows = of.template pinned<std::int64_t>(cache.memory.slots);
+  launch(of.exec(), label, cache.memory.slots, kernels::list_loads{cache.memory.book, rows, all});
+  array_ref<const std::byte, pageable_space> from;
+  from.data = reinterpret_cast<const std::byte*>(table.cold);
+  from.rank = 2;
+  from.extents = {cache.rows, table.row_bytes};
+  from.strides = {table.stride, 1};
+  from.label = cache.label;
+  from.accesses = table.accesses.lock();
+  array_ref<std::byte, device_space> to;
+  to.data = reinterpret_cast<std::byte*>(table.hot);
+  to.rank = 2;
+  to.extents = {cache.memory.slots, table.row_bytes};
+  to.strides = {table.stride, 1};
+  to.label = cache.label;
+  wait_for_host_access(of, label, from);  // and for the list
+  gather_staged(of, from, rows, to);
+}
+
+/// out[p] = the row of position p: a kernel moves the rows of device memory, then host threads bring the
+/// others. `codes`: the places of the positions.
+template <class Exec, class T, class Out, class OutSpace>
+void gather_by_host(launch_context<Exec>& of, const row_cache& cache,
+                    const array_ref<const T, pageable_space>& table, const std::int64_t* codes,
+                    std::int64_t n, const array_ref<Out, OutSpace>& out) {
+  const std::string& label = of.label("cached", "staged");
+  auto* slots = of.template scratch<std::int64_t>(n);
+  auto* rows = of.template pinned<std::int64_t>(n);
+  launch(of.exec(), label, n, kernels::split_places{{codes, cache.row_bits()}, slots, rows});
+  launch_gather(of.exec(), label, slots_of(cache, table), out, kernels::listed_rows{slots}, n);
+  if constexpr (OutSpace::is_host_accessible)
+    wait_for_host_access(of, label, table, out);
+  else
+    wait_for_host_access(of, label, table);
+  gather_staged(of, table, rows, out);
+}
+
+}  // namespace ferry::detail

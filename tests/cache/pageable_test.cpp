@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+
+#include <ferry/cache/copy.hpp>
+#include <ferry/cache/init.hpp>
+#include <ferry/io/map_npy.hpp>
+#include <ferry/io/save_npy.hpp>
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <filesystem>
+#include <string>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+/// Cached tables in pageable memory and over files. A device that does not reach the memory has their rows
+/// brought by host threads; a host runs the same code where a test asks for it.
+namespace ferry_test {
+
+namespace {
+
+template <class Hot>
+void by_host_threads(Hot& hot) {
+  if (hot.core().stage == nullptr) hot.core().stage = &ferry::detail::stage_rows<exec_space>;
+}
+
+/// Gathers by every way from a cached table and from `twin`, which has the same rows.
+template <class Out, class Hot, class Twin>
+void random_gathers(std::mt19937_64& random, Hot& hot, const Twin& twin, std::size_t rows, std::size_t width,
+                    int calls) {
+  const exec_space exec;
+  for (int call = 0; call < calls; ++call) {
+    CAPTURE(call);
+    const std::size_t n = random() % 300;
+    const auto which = skewed<std::int32_t>(random, n, rows, call < calls / 2 ? 1 : rows / 2, rows / 9 + 1);
+    auto mine = make<ferry::device_space>("mine", n, width, std::vector<Out>(n * width, Out(7)));
+    auto its = make<ferry::device_space>("its", n, width, std::vector<Out>(n * width, Out(8)));
+    auto here = make<ferry::pinned_space>("here", n, width, std::vector<Out>(n * width, Out(9)));
+    const auto plan = ferry::make_plan(exec, which, rows);
+    if (call % 2 == 0) {
+      ferry::gather(exec, hot, which, mine).wait();
+      ferry::gather(exec, hot, which, here).wait();
+    } else {
+      ferry::gather(exec, hot, plan, mine).wait();
+      ferry::gather(exec, hot, plan, here).wait();
+    }
+    ferry::gather(exec, twin, which, its).wait();
+    REQUIRE(same_bits(take(mine), take(its)));
+    REQUIRE(same_bits(take(here), take(its)));
+  }
+}
+
+template <class T, class Out, class Directory>
+void gathers_of(std::size_t rows, std::size_t width, std::size_t cached, int refresh, bool staged,
+                std::uint64_t salt) {
+  CAPTURE(rows, width, cached, refresh, staged);
+  auto random = generator(salt);
+  const exec_space exec;
+  auto table = make<ferry::pageable_space>("table", rows, width, values<T>(random, rows * width));
+  auto twin = make<ferry::pageable_space>("twin", rows, width, take(table));
+  ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+  if (staged) by_host_threads(hot);
+  random_gathers<Out>(random, hot, twin, rows, width, 24);
+  if (cached != 0) CHECK(hot.statistics().hits > 0);
+  // What is copied to the table is read again, through the ring.
+  auto next = make<ferry::pageable_space>("next", rows, width, values<T>(random, rows * width));
+  ferry::copy(exec, next, hot).wait();
+  ferry::copy(exec, next, twin).wait();
+  random_gathers<Out>(random, hot, twin, rows, width, 6);
+}
+
+}  // namespace
+
+TEST_CASE("cached tables in pageable memory", "[cache][pageable]") {
+  std::uint64_t salt = 7000;
+  for (const bool staged : {false, true})
+    for (const std::size_t cached : cache_sizes(260)) {
+      gathers_of<float, float, ferry::cache::dense>(260, 16, cached, 1, staged, ++salt);
+      gathers_of<float, double, ferry::cache::sets>(260, 7, cached, 5, staged, ++salt);
+      gathers_of<ferry::half_t, ferry::half_t, ferry::cache::dense>(260, 5, cached, 8, staged, ++salt);
+    }
+}
+
+TEST_CASE("rows of a list are loaded when the cache is made, and bad indices reported", "[cache][pageable]") {
+  auto random = generator(7100);
+  const exec_space exec;
+  auto table = make<ferry::pageable_space>("table", 90, 12, values<float>(random, 90 * 12));
+  auto twin = make<ferry::pageable_space>("table", 90, 12, take(table));
+  ferry::cached_table hot(table, ferry::cache::fixed{{3, 88, 40}});
+  by_host_threads(hot);
+  random_gathers<float>(random, hot, twin, 90, 12, 4);
+  auto mine = make<ferry::device_space>("batch", 4, 12, std::vector<float>(48, 1.0f));
+  auto its = make<ferry::device_space>("batch", 4, 12, std::vector<float>(48, 1.0f));
+  const std::vector<int> bad{3, 90, 5, 88};
+  CHECK_THROWS_AS(ferry::gather(exec, hot, bad, mine).wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::gather(exec, twin, bad, its).wait(), ferry::out_of_range);
+  CHECK(same_bits(take(mine), take(its)));
+  ferry::gather(exec, hot, bad, mine, ferry::bounds::clamp{}).wait();
+  ferry::gather(exec, twin, bad, its, ferry::bounds::clamp{}).wait();
+  CHECK(same_bits(take(mine), take(its)));
+}
+
+TEST_CASE("a table over a file is cached", "[cache][pageable][file]") {
+  auto random = generator(7200);
+  const auto path = std::filesystem::temp_directory_path() /
+                    ("ferry_cached_" + std::to_string(Catch::getSeed()) + "_" + std::to_string(random()));
+  const std::size_t rows = 400, width = 10;
+  auto twin = make<ferry::pageable_space>("twin", rows, width, values<float>(random, rows * width));
+  ferry::io::save_npy(path.string(), twin);
+  {
+    auto features = ferry::io::map_npy<float>(path.string(), "features");
+    for (const bool staged : {false, true}) {
+      CAPTURE(staged);
+      ferry::cached_table hot(features, ferry::cache::frequency{.rows = 40, .refresh = 4});
+      if (staged) by_host_threads(hot);
+      random_gathers<float>(random, hot, twin, rows, width, 20);
+      CHECK(hot.statistics().hits > 0);
+      CHECK(hot.label() == "features");
+      const auto some = ferry::gather<ferry::pinned_space>(exec_space{}, hot, std::vector<int>{1, 399}).get();
+      CHECK(take(some)[width] == take(twin)[399 * width]);
+    }
+  }
+  std::filesystem::remove(path);
+}
+
+}  // namespace ferry_test
