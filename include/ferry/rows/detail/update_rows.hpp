@@ -3,6 +3,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_keys.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
@@ -75,13 +76,9 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
-/// Whether an index that names a row names the row of its number, or one of both ends. A policy of the user
-/// may resolve it to any row.
+/// Whether an index that names a row names the row of its number, or one of both ends.
 template <class Bounds>
-inline constexpr bool names_rows = (std::is_same_v<Bounds, bounds::check> ||
-                                    std::is_same_v<Bounds, bounds::clamp> ||
-                                    std::is_same_v<Bounds, bounds::skip> ||
-                                    std::is_same_v<Bounds, bounds::unchecked>);
+inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
 /// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
