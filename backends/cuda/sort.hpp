@@ -2,6 +2,7 @@
 #pragma once
 
 #include "detail/grid_sort.hpp"
+#include "detail/sort_by_grid.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "tuning.hpp"
@@ -89,8 +90,8 @@ struct sort_functions {
   /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
   ///
   ///   key_of(p)               the key of position p in [0, count), called once each
-  ///   segments.from(k)        the term of place k, read from the sorted keys that `segments.from.keys` points
-  ///                           to: 0, 1, or 1 + 2^32
+  ///   segments.from(k)        the term of place k, read from the sorted keys at `segments.from.keys`: 0, 1,
+  ///                           or 1 + 2^32
   ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for

@@ -67,8 +67,8 @@ struct sorted_keys {
   }
 };
 
-/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it finds
-/// in `sorted_rows`.
+/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it
+/// finds in `sorted_rows`.
 struct place_segments {
   sorted_keys from;
   std::uint64_t* sorted_rows;

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows` as
-/// its row and is sorted after all others.
+/// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows`
+/// as its row and is sorted after all others.
 namespace ferry::kernels {
 
 KOKKOS_FUNCTION inline std::uint64_t key_of_row(std::int64_t row, std::int64_t rows, std::int64_t position,
