@@ -21,6 +21,9 @@ struct tuning_numbers {
   /// memory of a plan depends on it.
   static constexpr std::int64_t keys_of_one_block = 4096;
 
+  /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
+  /// the plan of fewer positions, and one block sorts those.
+  std::int64_t fewest_claims = keys_of_one_block + 1;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
