@@ -2,8 +2,10 @@
 #pragma once
 
 #include "detail/grid_sort.hpp"
+#include "detail/sort_by_grid.hpp"
 #include "device.hpp"
 #include "error.hpp"
+#include "tuning.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -20,13 +22,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <type_traits>
 
 namespace ferry::cuda {
 
-/// Stable radix sorts and a scan, on the stream of an instance, without synchronisation. They use CUB; keys
-/// without values are sorted by one launch of grid_sort where that is faster. Templates, so that
-/// only who sorts compiles the kernels.
+static_assert(tuning_numbers::keys_of_one_block <= grid_sort::threads * grid_sort::most_items,
+              "ferry: a block sorts no more keys than its threads hold.");
+
+/// Stable radix sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
+/// grid_sort where one launch does it all. Templates, so that only who sorts compiles the kernels.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
@@ -73,8 +77,6 @@ struct sort_functions {
   static void sort_keys(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t count,
                         int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
     const device_guard on(exec);
-    if (sort_in_one_launch(exec, keys, other_keys, count, first_bit, bits, workspace, workspace_bytes))
-      return;
     cub::DoubleBuffer<Key> buffers(keys, other_keys);
     check(
         cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
@@ -82,6 +84,51 @@ struct sort_functions {
         "cub::DeviceRadixSort");
     keys = buffers.Current();
   }
+
+  /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
+  ///
+  ///   key_of(p)               the key of position p in [0, count), called once each
+  ///   segments.from(k)        the term of place k, read from the sorted keys at `segments.from.keys`: 0, 1,
+  ///                           or 1 + 2^32
+  ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
+  ///
+  /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
+  /// sort_keys; none is needed for keys that one_block_sorts. Returns false, and does nothing, for too many
+  /// keys, and where the device can't run all blocks at once.
+  template <class Keys, class Segments>
+  static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
+                             std::uint64_t* keys, std::uint64_t* other_keys, std::int64_t count,
+                             int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
+    const int passes = grid_sort::passes_for(bits - first_bit);
+    const int items = items_for(exec, count);
+    if (items == 0 || passes == 0) return false;
+    if (grid_sort::blocks_for(count, items) > 1 &&
+        (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0))
+      return false;
+    const device_guard on(exec);
+    const auto launched = [&]<int Items>(std::integral_constant<int, Items>) {
+      return launch_grid_sort<Items>(
+          exec.cuda_stream(),
+          sort_by_grid<Items, Keys, Segments>{
+              key_of, segments, keys, other_keys, static_cast<std::uint16_t*>(workspace),
+              static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, Items))),
+              static_cast<std::uint32_t>(count), first_bit, passes,
+              (bits - first_bit + passes - 1) / passes});
+    };
+    const cudaError_t status = items == 1   ? launched(std::integral_constant<int, 1>{})
+                               : items == 2 ? launched(std::integral_constant<int, 2>{})
+                               : items == 4 ? launched(std::integral_constant<int, 4>{})
+                                            : launched(std::integral_constant<int, 8>{});
+    if (status == cudaErrorCooperativeLaunchTooLarge || status == cudaErrorNotSupported) {
+      cudaGetLastError();
+      return false;
+    }
+    check(status, "cudaLaunchCooperativeKernel");
+    return true;
+  }
+
+  /// Whether sort_and_place sorts so many keys by one block, on any device.
+  static bool one_block_sorts(std::int64_t count) { return count <= tuning_numbers::keys_of_one_block; }
 
   /// Scratch bytes of inclusive_sum, for a functor of type Term.
   template <class Term>
@@ -109,43 +156,13 @@ struct sort_functions {
     return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
   }
 
-  /// Sorts by grid_sort. Returns false for too few or too many keys, and where the device can't run all
-  /// blocks at once.
-  template <class Key>
-  static bool sort_in_one_launch(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t count,
-                                 int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
-    if (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
-      return false;
+  /// Keys per thread of grid_sort: of one block where the keys are few, else of one block per multiprocessor;
+  /// 0 for too many keys.
+  static int items_for(const Kokkos::Cuda& exec, std::int64_t count) {
     const int device = exec.cuda_device();
-    if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return false;
-    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
-    const int passes = grid_sort::passes_for(bits - first_bit);
-    if (items == 0 || passes == 0) return false;
-    const int width = (bits - first_bit + passes - 1) / passes;
-    const auto stride =
-        static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, items)));
-    auto* const counts = static_cast<std::uint16_t*>(workspace);
-    const auto n = static_cast<std::uint32_t>(count);
-    const cudaStream_t stream = exec.cuda_stream();
-    const auto launched = [&]() -> cudaError_t {
-      switch (items) {
-        case 1:
-          return launch_grid_sort<1>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
-        case 2:
-          return launch_grid_sort<2>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
-        case 4:
-          return launch_grid_sort<4>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
-        default:
-          return launch_grid_sort<8>(stream, {keys, other_keys, counts, stride, n, first_bit, passes, width});
-      }
-    }();
-    if (launched == cudaErrorCooperativeLaunchTooLarge || launched == cudaErrorNotSupported) {
-      cudaGetLastError();
-      return false;
-    }
-    check(launched, "cudaLaunchCooperativeKernel");
-    if (passes % 2 != 0) std::swap(keys, other_keys);
-    return true;
+    if (one_block_sorts(count)) return grid_sort::items_for(count, 1);
+    if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return 0;
+    return grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
   }
 };
 

@@ -16,6 +16,14 @@ struct tuning_numbers {
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
 
+  /// Most keys that one block sorts alone. More are sorted by several blocks, which wait at five barriers of
+  /// the grid or more, each about as long as a block needs for a thousand keys. Static, because the scratch
+  /// memory of a plan depends on it.
+  static constexpr std::int64_t keys_of_one_block = 4096;
+
+  /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
+  /// the plan of fewer positions, and one block sorts those.
+  std::int64_t fewest_claims = keys_of_one_block + 1;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.

@@ -68,7 +68,7 @@ TEST_CASE("plans of every size are made while others' kernels fill half of the m
   const exec_space exec;
   const auto all = static_cast<std::size_t>(multiprocessors());
   const auto threads = static_cast<std::size_t>(ferry::cuda::grid_sort::threads);
-  std::vector<std::size_t> counts{100, 2048, 2049};
+  std::vector<std::size_t> counts{100, 2048, 4096, 4097};
   for (std::size_t items = 1; items <= ferry::cuda::grid_sort::most_items; items *= 2)
     for (const std::size_t count : {all * threads * items, all * threads * items + 1})
       counts.push_back(count);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/plan/detail/index_keys.hpp>
 #include <ferry/plan/detail/prebuilt.hpp>
 #include <ferry/plan/plan_workspace_bytes.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
@@ -23,6 +25,53 @@
 namespace ferry {
 
 namespace detail {
+
+/// Scratch memory of the sort of a plan.
+struct sort_room {
+  std::uint64_t* keys;
+  std::uint64_t* other_keys;
+  const plan_layout& at;
+  std::byte* scratch;
+
+  [[nodiscard]] int last_bit() const { return at.position_bits + at.key_bits; }
+};
+
+/// Makes the arrays of a plan in one launch, where the backend of a device has one for that many positions.
+template <class Exec, class Keys>
+bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& of, [[maybe_unused]] const Keys& key_of,
+                         [[maybe_unused]] const kernels::place_segments& segments,
+                         [[maybe_unused]] const sort_room& room) {
+  if constexpr (is_host_exec<Exec>) {
+    return false;
+  } else {
+    const std::string& label = of.label("sort");
+    const tool_kernel reported(of.exec(), label);
+    const device_span<Exec> span(of.exec(), label, "kernel");
+    return execution_backend<Exec>::sort_and_place(of.exec(), key_of, segments, room.keys, room.other_keys,
+                                                   segments.from.count, room.at.position_bits,
+                                                   room.last_bit(), room.scratch, room.at.sort_bytes);
+  }
+}
+
+/// Makes the sorted keys and their running sums, for the kernel `segments`. Returns memory for the runs.
+template <class Exec, class Index, class Bounds>
+std::int64_t* sort_into(launch_context<Exec>& of, const kernels::row_keys<Index, Bounds>& key_of,
+                        kernels::place_segments& segments, const sort_room& room) {
+  using backend = execution_backend<Exec>;
+  const std::int64_t n = segments.from.count;
+  std::uint64_t* sorted = room.keys;
+  launch(of.exec(), of.label("resolve"), n, kernels::key_indices<Index, Bounds>{key_of, sorted});
+  {
+    const device_span<Exec> span(of.exec(), "ferry::make_plan::sort", "kernel");
+    backend::sort_keys(of.exec(), sorted, room.other_keys, n, room.at.position_bits, room.last_bit(),
+                       room.scratch, room.at.sort_bytes);
+  }
+  // The sort returns the buffer with the result; the other one is free now.
+  segments.from.keys = sorted;
+  segments.run_begin = reinterpret_cast<std::int64_t*>(sorted == room.keys ? room.other_keys : room.keys);
+  backend::inclusive_sum(of.exec(), segments.from, segments.sorted_rows, n, room.scratch, room.at.sort_bytes);
+  return segments.run_begin;
+}
 
 /// Sorts the indices by row on `exec`, without synchronisation. The arrays lie in `room`, which has the size
 /// of layout_of_plan; without a room they lie in a block of the engine.
@@ -69,33 +118,39 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   plan->segment_begin = array(at.segment_begin);
   auto* sorted_rows = reinterpret_cast<std::uint64_t*>(workspace + at.sorted_rows);
   plan->sorted_rows = sorted_rows;
-  auto* keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[0]);
-  auto* other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
+  auto* const keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[0]);
+  auto* const other_keys = reinterpret_cast<std::uint64_t*>(workspace + at.keys[1]);
 
   plan->report = home->report();
   of.hold(plan->report);
   plan->report_of = [](const plan_storage& of_plan) { return report_pool<backend>::read(*of_plan.report); };
 
-  const auto last_bit = at.position_bits + at.key_bits;
-  if (n != 0) {
-    // Indices that are copied to the device use the memory of segment_begin, which is written later.
-    const plain* source = indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin));
-    const kernels::index_rows<plain, Bounds> loader{source, rows, *plan->report};
-    launch(exec, of.label("resolve"), n,
-           kernels::key_indices<plain, Bounds>{loader, plan->row_of, keys, at.position_bits});
-    const device_span<Exec> span(exec, "ferry::make_plan::sort", "kernel");
-    backend::sort_keys(exec, keys, other_keys, n, at.position_bits, last_bit, workspace + at.sort,
-                       at.sort_bytes);
+  // Indices that are copied to the device use the memory of segment_begin, which is written later.
+  const plain* source =
+      n != 0 ? indices_for_kernels(of, indices, reinterpret_cast<plain*>(plan->segment_begin)) : nullptr;
+  const kernels::row_keys<plain, Bounds> key_of{
+      {source, rows, *plan->report}, plan->row_of, at.position_bits};
+  plan->run_begin = array(at.keys[1]);
+  kernels::place_segments segments{{keys, n, static_cast<std::uint64_t>(rows), at.position_bits},
+                                   sorted_rows,
+                                   plan->order,
+                                   plan->unique_rows,
+                                   plan->segment_begin,
+                                   plan->run_begin,
+                                   plan->inverse,
+                                   plan->unique_count,
+                                   plan->run_count};
+  const sort_room room_of_sort{keys, other_keys, at, workspace + at.sort};
+  const auto in_one_launch = [&] {
+    if constexpr (kernels::is_own_bounds<Bounds>)
+      return place_in_one_launch(of, kernels::any_row_keys::of(key_of), segments, room_of_sort);
+    else
+      return place_in_one_launch(of, key_of, segments, room_of_sort);
+  };
+  if (n == 0 || !in_one_launch()) {
+    if (n != 0) plan->run_begin = sort_into(of, key_of, segments, room_of_sort);
+    launch(exec, of.label("segments"), n == 0 ? 1 : n, segments);
   }
-  // The sort returns the buffer with the result; the other one is free now.
-  plan->run_begin =
-      array(reinterpret_cast<std::byte*>(keys) == workspace + at.keys[0] ? at.keys[1] : at.keys[0]);
-  const kernels::sorted_keys sorted{keys, n, static_cast<std::uint64_t>(rows), at.position_bits};
-  const kernels::place_segments segments{
-      sorted,          sorted_rows,   plan->order,        plan->unique_rows, plan->segment_begin,
-      plan->run_begin, plan->inverse, plan->unique_count, plan->run_count};
-  if (n != 0) backend::inclusive_sum(exec, sorted, sorted_rows, n, workspace + at.sort, at.sort_bytes);
-  launch(exec, of.label("segments"), n == 0 ? 1 : n, segments);
 
   ticket made = of.finish();
   plan->made = of.done();

@@ -32,6 +32,15 @@ struct plan_layout {
   int key_bits = 1;
 };
 
+/// Scratch bytes of the sort: none where the backend has it done by one block.
+template <class Backend>
+std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
+  if constexpr (requires { Backend::one_block_sorts(positions); })
+    if (Backend::one_block_sorts(positions)) return 0;
+  return std::max(Backend::sort_keys_bytes(positions, first_bit, bits),
+                  Backend::template sum_bytes<kernels::sorted_keys>(positions));
+}
+
 /// For the current device.
 template <class Backend>
 plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
@@ -60,8 +69,7 @@ plan_layout layout_of_plan(std::int64_t positions, std::int64_t rows) {
         " rows are too many for one plan: at most 2147483648, and with their rows' numbers 64 bits");
   if (positions > 0)
     made.sort_bytes =
-        std::max(Backend::sort_keys_bytes(positions, made.position_bits, made.position_bits + made.key_bits),
-                 Backend::template sum_bytes<kernels::sorted_keys>(positions));
+        sort_scratch_bytes<Backend>(positions, made.position_bits, made.position_bits + made.key_bits);
   made.sort = take(made.sort_bytes);
   return made;
 }

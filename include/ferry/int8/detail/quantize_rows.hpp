@@ -79,9 +79,11 @@ struct quantize_rows {
         float value[tile];
         const int count = load(value, from, t);
         packet<std::uint8_t, tile> codes{};
-        if (code.has_steps())
+        if (code.has_steps()) {
+          const auto by = code.by_steps();
           for (int e = 0; e < tile; ++e)
-            if (e < count) codes.value[e] = code.encode(value[e]);
+            if (e < count) codes.value[e] = by.nearest(value[e]);
+        }
         auto* to = reinterpret_cast<std::uint8_t*>(record) + t * tile;
         if (count == tile)
           store_packet(to, codes);
@@ -99,7 +101,8 @@ struct quantize_rows {
     float value[Tile::elements];
     std::uint8_t codes[Tile::elements];
     load_tile<Tile>(value, from, count);
-    code.template encode_tile<Tile>(codes, count, [&](int e) { return code.encode(value[e]); });
+    code.template encode_tile<Tile>(codes, count,
+                                    [&](const auto& by, int e) { return by.nearest(value[e]); });
     store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(to), count);
   }
 

@@ -42,13 +42,12 @@ struct rowwise_int8_weights {
                                            int count) const {
       [[maybe_unused]] constexpr int each = step_randomness::columns;
       std::uint8_t codes[Tile::elements];
-      code.template encode_tile<Tile>(codes, count, [&](int e) {
+      code.template encode_tile<Tile>(codes, count, [&](const auto& by, int e) {
         const auto value = convert<float>(weight[e]);
         if constexpr (Random)
-          return code.encode_at_random(value,
-                                       randomness.of(at, (column + e) / each).word[(column + e) % each]);
+          return by.at_random(value, randomness.of(at, (column + e) / each).word[(column + e) % each]);
         else
-          return code.encode(value);
+          return by.nearest(value);
       });
       store_tile<Tile>(codes, reinterpret_cast<std::uint8_t*>(record) + column, count);
     }

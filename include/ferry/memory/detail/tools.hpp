@@ -64,6 +64,24 @@ class kernel_region {
   std::uint64_t id_ = 0;
 };
 
+/// Reports to Kokkos Tools a kernel that ferry launches on a device without Kokkos, for its lifetime.
+class tool_kernel {
+ public:
+  template <class Exec>
+  tool_kernel(const Exec& exec, const std::string& label) : listened_(tools_listen()) {
+    if (listened_) Kokkos::Tools::beginParallelFor(label, Kokkos::Tools::Experimental::device_id(exec), &id_);
+  }
+  tool_kernel(const tool_kernel&) = delete;
+  tool_kernel& operator=(const tool_kernel&) = delete;
+  ~tool_kernel() {
+    if (listened_) Kokkos::Tools::endParallelFor(id_);
+  }
+
+ private:
+  bool listened_;
+  std::uint64_t id_ = 0;
+};
+
 /// Reports one transfer between two spaces, for its lifetime: of the call that enqueues it, where it is
 /// enqueued. With `wanted` false it reports nothing.
 class transfer_region {

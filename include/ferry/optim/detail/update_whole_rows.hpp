@@ -3,6 +3,7 @@
 
 #include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
+#include <ferry/optim/detail/row_tile.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/row_walk.hpp>
@@ -15,18 +16,12 @@
 
 namespace ferry::kernels {
 
-/// The number of sums over a row that an update needs, at least 1 so that arrays have an element.
-template <class Update>
-inline constexpr int measures_of = 1;
-template <class Update>
-  requires requires { Update::sums; }
-inline constexpr int measures_of<Update> = Update::sums;
-
 /// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
 /// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
 /// gradients and recomputes its inputs. A last walk updates. From the second walk on, the row comes from the
-/// first level of cache.
+/// first level of cache. A row of which each lane has one tile is read once and stays in registers: on a
+/// device packed rows of up to 128 elements.
 ///
 /// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp.
 /// Each team has one contiguous piece of the items. Host mapping: one iteration per item.
@@ -53,6 +48,8 @@ struct update_whole_rows {
   const ferry::detail::index_report* refusal;
 
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
+  /// A row waits for memory several times, so half of a multiprocessor's threads must fit.
+  static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : 4;
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -64,9 +61,10 @@ struct update_whole_rows {
   [[nodiscard]] int lanes() const { return lanes_for(width); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    if (is_refused()) return;
+    const bool refused = is_refused();
     const row_segment rows = source.segment(item);
-    if (rows.row >= 0 && transforms.takes(rows.row)) update_one(rows, thread_walk<Compute, Tile>{width});
+    if (!refused && rows.row >= 0 && transforms.takes(rows.row))
+      update_one(rows, thread_walk<Compute, Tile>{width});
   }
 
   template <class Member>
@@ -92,22 +90,7 @@ struct update_whole_rows {
     row_sums<Compute, measures_of<update>> total;
     Compute weight_factor;
   };
-  /// Separate arrays, so that a host's compiler loads and stores vectors of them.
-  struct tile {
-    Compute gradient[Tile::elements];
-    Compute weight[Tile::elements];
-    Compute field[field_room][Tile::elements];
-
-    struct state_of_one {
-      Compute field[field_room];
-    };
-    KOKKOS_FORCEINLINE_FUNCTION state_of_one state(int e) const {
-      state_of_one of;
-      of.field[0] = Compute(0);  // unused without fields
-      for (int f = 0; f < Fields; ++f) of.field[f] = field[f][e];
-      return of;
-    }
-  };
+  using tile = row_tile<Compute, Tile, Fields>;
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return source.blocked() || (refusal != nullptr && refusal->nonfinite != 0);
@@ -115,6 +98,14 @@ struct update_whole_rows {
 
   template <class Walk>
   KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& rows, const Walk& walk) const {
+    numbers with = numbers_of(rows);
+    if (walk.in_one_tile())
+      update_in_registers(with, walk);
+    else
+      update_by_walks(with, walk);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION numbers numbers_of(const row_segment& rows) const {
     numbers with;
     with.rows = rows;
     with.now = schedule.of(rows.row);
@@ -124,6 +115,57 @@ struct update_whole_rows {
     with.row[0] = Compute(0);
     for (int f = 0; f < RowFields; ++f)
       with.row[f] = convert<Compute>(row_state[f][rows.row * row_state_stride]);
+    return with;
+  }
+
+  /// The steps of update_by_walks on a tile that stays where it is. Each lane has its own, or none.
+  template <class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void update_in_registers(numbers& with, const Walk& walk) const {
+    tile here;
+    walk.each([&](std::int64_t column, int count) { load_inputs(here, with, column, count); });
+    if constexpr (Transforms::clip_norms != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t, int count, Compute(&part)[1][Tile::elements]) {
+            for (int e = 0; e < live<Tile>(count); ++e) {
+              const Compute g = transforms.before_norm(here.gradient[e]);
+              part[0][e] = g * g;
+            }
+          });
+      with.gradient_factor = transforms.gradient_factor(squares.value[0]);
+    }
+    walk.each([&](std::int64_t, int count) { transform(here, with, count); });
+    if constexpr (measures) {
+      with.total = walk.template sums<update::sums>(
+          [&](std::int64_t, int count, Compute(&part)[update::sums][Tile::elements]) {
+            measure(here, with, count, part);
+          });
+      with.now.finalize_sums(with.total.value, static_cast<Compute>(width), with.row);
+    }
+    walk.each([&](std::int64_t, int count) { apply(here, with, count); });
+    if constexpr (Transforms::norm_limits != 0) {
+      const auto squares =
+          walk.template sums<1>([&](std::int64_t, int count, Compute(&part)[1][Tile::elements]) {
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
+          });
+      const Compute factor = transforms.weight_factor(squares.value[0]);
+      walk.each([&](std::int64_t, int count) {
+        for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= factor;
+      });
+    }
+    auto to = with.weights;
+    if constexpr (Weights::needs_range) {
+      const auto all = walk.range([&](std::int64_t, int count, float(&value)[Tile::elements]) {
+        load_tile<Tile>(value, static_cast<const Compute*>(here.weight), count);
+      });
+      to = table.row_of_range(with.rows.row, width, all.min_val, all.max_val);
+    }
+    walk.each([&](std::int64_t column, int count) { store(here, with, to, column, count); });
+    finish(with, to, walk);
+  }
+
+  template <class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void update_by_walks(numbers& with, const Walk& walk) const {
+    const row_segment& rows = with.rows;
     if constexpr (Transforms::clip_norms != 0) {
       const auto squares =
           walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
@@ -141,12 +183,7 @@ struct update_whole_rows {
           [&](std::int64_t column, int count, Compute(&part)[update::sums][Tile::elements]) {
             tile here;
             load(here, with, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) {
-              Compute own[update::sums];
-              auto of = here.state(e);
-              with.now.measure(here.weight[e], here.gradient[e], of.field, with.row, own);
-              for (int s = 0; s < update::sums; ++s) part[s][e] = own[s];
-            }
+            measure(here, with, count, part);
           });
       with.now.finalize_sums(with.total.value, static_cast<Compute>(width), with.row);
     }
@@ -171,41 +208,76 @@ struct update_whole_rows {
     walk.each([&](std::int64_t column, int count) {
       tile here;
       stepped(here, with, column, count);
-      to.template store<Tile>(here.weight, column, count);
-      for (int f = 0; f < Fields; ++f)
-        store_tile<Tile>(here.field[f], state[f] + rows.row * state_stride + column, count);
+      store(here, with, to, column, count);
     });
+    finish(with, to, walk);
+  }
+
+  template <class Part>
+  KOKKOS_FORCEINLINE_FUNCTION void measure(const tile& here, const numbers& with, int count,
+                                           Part& part) const {
+    for (int e = 0; e < live<Tile>(count); ++e) {
+      Compute own[measures_of<update>];
+      auto of = here.state(e);
+      with.now.measure(here.weight[e], here.gradient[e], of.field, with.row, own);
+      for (int s = 0; s < measures_of<update>; ++s) part[s][e] = own[s];
+    }
+  }
+
+  template <class Row>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const tile& here, const numbers& with, const Row& to,
+                                         std::int64_t column, int count) const {
+    to.template store<Tile>(here.weight, column, count);
+    for (int f = 0; f < Fields; ++f)
+      store_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
+  }
+
+  /// What is stored once per row.
+  template <class Row, class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void finish(const numbers& with, const Row& to, const Walk& walk) const {
     walk.once([&] {
       for (int f = 0; f < RowFields; ++f)
-        row_state[f][rows.row * row_state_stride] = convert<State>(with.row[f]);
+        row_state[f][with.rows.row * row_state_stride] = convert<State>(with.row[f]);
       if constexpr (Weights::needs_range) to.store_range();
     });
   }
 
-  /// Gradient, weights and state of a tile, before the step.
-  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
-                                        int count) const {
+  /// The combined gradient, weights and state of a tile, before the step.
+  KOKKOS_FORCEINLINE_FUNCTION void load_inputs(tile& here, const numbers& with, std::int64_t column,
+                                               int count) const {
     combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
-    for (int e = 0; e < live<Tile>(count); ++e)
-      here.gradient[e] = transforms.gradient(here.gradient[e], with.gradient_factor);
     with.weights.template load<Tile>(here.weight, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
     if constexpr (Schedule::catches_up)
       catch_up_tile<Tile, Fields>(schedule, transforms, with.rows.row, here.weight, here.field, count);
   }
+  KOKKOS_FORCEINLINE_FUNCTION void transform(tile& here, const numbers& with, int count) const {
+    for (int e = 0; e < live<Tile>(count); ++e)
+      here.gradient[e] = transforms.gradient(here.gradient[e], with.gradient_factor);
+  }
+  /// Both, of one tile.
+  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
+                                        int count) const {
+    load_inputs(here, with, column, count);
+    transform(here, with, count);
+  }
 
   /// Gradient, weights and state of a tile, after the step.
   KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
                                            int count) const {
     load(here, with, column, count);
+    apply(here, with, count);
+    if constexpr (Transforms::norm_limits != 0)
+      for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= with.weight_factor;
+  }
+  KOKKOS_FORCEINLINE_FUNCTION void apply(tile& here, const numbers& with, int count) const {
     if constexpr (!measures && lanes_in_tile<Tile, update, Compute>() != 0) {
       Compute before[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) before[e] = here.weight[e];
       apply_tile<Tile, Fields>(with.now, here.weight, here.gradient, here.field, count);
       for (int e = 0; e < live<Tile>(count); ++e) {
         here.weight[e] = transforms.changed(before[e], here.weight[e], with.rows.row);
-        if constexpr (Transforms::norm_limits != 0) here.weight[e] *= with.weight_factor;
       }
     } else {
       for (int e = 0; e < live<Tile>(count); ++e) {
@@ -216,9 +288,7 @@ struct update_whole_rows {
           with.now.apply(weight, here.gradient[e], of.field, with.total.value);
         else
           with.now.apply(weight, here.gradient[e], of.field);
-        weight = transforms.changed(before, weight, with.rows.row);
-        if constexpr (Transforms::norm_limits != 0) weight *= with.weight_factor;
-        here.weight[e] = weight;
+        here.weight[e] = transforms.changed(before, weight, with.rows.row);
         for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
       }
     }

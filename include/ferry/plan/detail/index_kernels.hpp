@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/plan/detail/index_keys.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -32,23 +33,15 @@ struct resolve_indices {
   }
 };
 
-/// Resolves raw indices to keys that sort positions by row: (row, position). A position without a row gets
-/// `rows` as its row and is sorted after all others.
+/// keys[i] = the key of position i.
 template <class Index, class Bounds>
 struct key_indices {
-  index_rows<Index, Bounds> source;
-  std::int64_t* row_of;
+  row_keys<Index, Bounds> key_of;
   std::uint64_t* keys;
-  int position_bits;
 
   static std::int64_t bytes_each() { return 3 * sizeof(std::int64_t); }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const std::int64_t row = source.row(i, true);
-    row_of[i] = row;
-    keys[i] = static_cast<std::uint64_t>(row < 0 ? source.rows : row) << position_bits |
-              static_cast<std::uint64_t>(i);
-  }
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { keys[i] = key_of(i); }
 };
 
 /// Sorted keys. A segment is all places of one row. A segment whose row does not follow the row before it
@@ -74,7 +67,8 @@ struct sorted_keys {
   }
 };
 
-/// Builds the arrays of a plan from its sorted keys. On entry `sorted_rows` holds the prefix sums of from(k).
+/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it
+/// finds in `sorted_rows`.
 struct place_segments {
   sorted_keys from;
   std::uint64_t* sorted_rows;
@@ -91,9 +85,14 @@ struct place_segments {
   /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
     if (from.count == 0) return close(0, 0, 0);
+    place(k, sorted_rows[k]);
+  }
+
+  /// Writes the elements of place k, where `begun` segments and runs have begun.
+  KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
     const std::uint64_t adds = from(k);
-    const auto segments = static_cast<std::int64_t>(sorted_rows[k] & 0xffffffffu);
-    const auto runs = static_cast<std::int64_t>(sorted_rows[k] >> sorted_keys::runs_shift);
+    const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
+    const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
     const std::uint64_t row = from.row(k);
     const std::int64_t position = from.position(k);
     const bool valid = row < from.rows;

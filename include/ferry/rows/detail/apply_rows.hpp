@@ -47,10 +47,12 @@ struct apply_rows {
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    if (source.blocked() || operation.is_refused()) return;
+    // Looked up at once, because each of them comes from memory.
+    const bool refused = source.blocked() || operation.is_refused();
     const std::int64_t item = tiles.quotient(i);
     const row_segment rows = source.segment(item);
-    if (rows.row >= 0) one<Tile>(item, rows, (i - item * tiles.divisor()) * Tile::elements, Tile::elements);
+    if (!refused && rows.row >= 0)
+      one<Tile>(item, rows, (i - item * tiles.divisor()) * Tile::elements, Tile::elements);
   }
 
   void operator()(const detail::host_run& run) const {

@@ -14,6 +14,7 @@
 ///   sums<N>(measure)   N sums over the row; measure(column, count, part) sets the terms of a tile's elements
 ///   range(measure)     least and largest of the numbers that measure(column, count, value) sets
 ///   once(act)          act(), once per row
+///   in_one_tile()      whether no thread or lane has more than one tile of the row
 namespace ferry::kernels {
 
 /// One host thread walks over the row.
@@ -21,6 +22,7 @@ template <class Compute, class Tile>
 struct thread_walk {
   std::int64_t width;
 
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const { return width <= Tile::elements; }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
     for (std::int64_t column = 0; column < width; column += Tile::elements)
@@ -77,6 +79,9 @@ struct lane_walk {
   const Member& team;
   std::int64_t width;
 
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION bool in_one_tile() const {
+    return Tile::elements == row_sum_order::each && width <= row_sum_order::places;
+  }
   template <class Visit>
   KOKKOS_FORCEINLINE_FUNCTION void each(const Visit& visit) const {
     const int lanes = lanes_for(width);

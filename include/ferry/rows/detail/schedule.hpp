@@ -24,6 +24,16 @@ inline constexpr bool by_rows_of_teams = requires {
   requires Functor::takes_teams;
 };
 
+/// Flat teams per multiprocessor that the registers of such a kernel must allow: those that wait for memory
+/// state it.
+template <class Functor>
+consteval int flat_teams_at_once() {
+  if constexpr (requires { Functor::flat_teams; })
+    return Functor::flat_teams;
+  else
+    return 1;
+}
+
 /// The type of the numbers that a backend is tuned by.
 template <class Exec>
 using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(std::declval<const Exec&>()))>;
@@ -41,7 +51,7 @@ struct flat {
     if constexpr (by_rows_of_teams<Functor> && !is_host_exec<Exec>) {
       const auto& tuning = execution_backend<Exec>::tuning(exec);
       const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
-      return teams_of<tuning_of<Exec>::flat_team_size>(
+      return teams_of<tuning_of<Exec>::flat_team_size, flat_teams_at_once<Functor>()>(
           exec, std::min(tuning.most_flat_teams, (items + at_once - 1) / at_once), functor.lanes(), functor);
     } else {
       return iterations(exec, items * per_item, functor);

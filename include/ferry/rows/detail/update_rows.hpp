@@ -3,6 +3,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_keys.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
@@ -11,6 +12,7 @@
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
+#include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -75,13 +77,9 @@ inline constexpr bool adds_by_index = (in_any_order<Duplicates> && !Path::sorts 
                                        (is_host_exec<Exec> ? in_batch_order<Path>
                                                            : std::is_same_v<TableSpace, device_space>));
 
-/// Whether an index that names a row names the row of its number, or one of both ends. A policy of the user
-/// may resolve it to any row.
+/// Whether an index that names a row names the row of its number, or one of both ends.
 template <class Bounds>
-inline constexpr bool names_rows = (std::is_same_v<Bounds, bounds::check> ||
-                                    std::is_same_v<Bounds, bounds::clamp> ||
-                                    std::is_same_v<Bounds, bounds::skip> ||
-                                    std::is_same_v<Bounds, bounds::unchecked>);
+inline constexpr bool names_rows = kernels::is_own_bounds<Bounds>;
 
 /// Without sorting: the caller promised that no row is named twice, or the values of a row may be added in
 /// any order. A separate kernel looks for bad indices first, so that nothing is written if there is one.
@@ -154,13 +152,17 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
-/// Runs on one path: by a plan, made here if the policies need one, or index by index.
+/// Runs on one path: by a plan, made here if the policies need one, by the winners of rows, or index by
+/// index.
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Named, class Value,
           class Space>
 ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
                  const array_ref<Value, Space>& values, const rollback& ends) {
   using table_space = typename decltype(job.table)::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
+  if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())
+    if (winners_beat_a_plan(exec, job, named.rows()))
+      return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
   if constexpr (is_plan<Named>)
     return update_by_plan<Path, ordered>(exec, verb, job, named, values, ends);
   else if constexpr ((ordered::needs_plan && !adds_by_index<Path, Duplicates, Exec, table_space>) ||

@@ -90,11 +90,12 @@ auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
 }
 
 /// functor(team) for each of `teams` teams, of Threads / lanes threads with `lanes` vector lanes each. A
-/// device's compiler knows Threads, so the kernel's registers allow a team of that size.
-template <int Threads, class Exec, class Functor>
+/// device's compiler knows Threads, so the kernel's registers allow `AtOnce` teams of that size per
+/// multiprocessor.
+template <int Threads, int AtOnce = 1, class Exec, class Functor>
 auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& functor) {
-  using policy = typename execution_backend<Exec>::template by_argument<
-      Kokkos::TeamPolicy<Exec, Kokkos::LaunchBounds<static_cast<unsigned>(Threads), 1>>>;
+  using policy = typename execution_backend<Exec>::template by_argument<Kokkos::TeamPolicy<
+      Exec, Kokkos::LaunchBounds<static_cast<unsigned>(Threads), static_cast<unsigned>(AtOnce)>>>;
   return ready_kernel<Exec, policy, Functor>{policy(exec, static_cast<int>(teams), Threads / lanes, lanes),
                                              functor};
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/runtime/detail/report.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows`
+/// as its row and is sorted after all others.
+namespace ferry::kernels {
+
+KOKKOS_FUNCTION inline std::uint64_t key_of_row(std::int64_t row, std::int64_t rows, std::int64_t position,
+                                                int position_bits) {
+  return static_cast<std::uint64_t>(row < 0 ? rows : row) << position_bits |
+         static_cast<std::uint64_t>(position);
+}
+
+/// Resolves raw indices to rows and keys.
+template <class Index, class Bounds>
+struct row_keys {
+  index_rows<Index, Bounds> source;
+  std::int64_t* row_of;
+  int position_bits;
+
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i) const {
+    const std::int64_t row = source.row(i, true);
+    row_of[i] = row;
+    return key_of_row(row, source.rows, i, position_bits);
+  }
+};
+
+/// Whether `Bounds` is one of the library's own policies. A policy of the user may resolve an index to any
+/// row.
+template <class Bounds>
+inline constexpr bool is_own_bounds = (std::is_same_v<Bounds, bounds::check> ||
+                                       std::is_same_v<Bounds, bounds::clamp> ||
+                                       std::is_same_v<Bounds, bounds::skip> ||
+                                       std::is_same_v<Bounds, bounds::unchecked>);
+
+/// As row_keys for the library's own policies, with index type and policy as values: one kernel serves them
+/// all.
+struct any_row_keys {
+  const void* indices = nullptr;
+  int index_bytes = 8;
+  bool is_signed = true;
+  bool reports = false;
+  bool clamps = false;
+  bool checks = true;
+  std::int64_t rows = 0;
+  ferry::detail::report_writer report;
+  std::int64_t* row_of = nullptr;
+  int position_bits = 0;
+
+  template <class Index, class Bounds>
+  static any_row_keys of(const row_keys<Index, Bounds>& typed) {
+    static_assert(is_own_bounds<Bounds> && (sizeof(Index) == 4 || sizeof(Index) == 8));
+    return {typed.source.indices,
+            static_cast<int>(sizeof(Index)),
+            std::is_signed_v<Index>,
+            Bounds::reports,
+            std::is_same_v<Bounds, bounds::clamp>,
+            !std::is_same_v<Bounds, bounds::unchecked>,
+            typed.source.rows,
+            typed.source.report,
+            typed.row_of,
+            typed.position_bits};
+  }
+
+  /// The bits of an index, sign-extended. Inside of [0, rows) exactly if they are a number below `rows`.
+  [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {
+    if (index_bytes == 8) return static_cast<const std::uint64_t*>(indices)[i];
+    if (is_signed)
+      return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(indices)[i]});
+    return static_cast<const std::uint32_t*>(indices)[i];
+  }
+
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i) const {
+    const std::uint64_t index = bits(i);
+    auto row = static_cast<std::int64_t>(index);
+    if (checks && index >= static_cast<std::uint64_t>(rows)) {
+      if (clamps)
+        row = is_signed && row < 0 ? 0 : rows - 1;
+      else
+        row = -1;
+      if (reports) report.out_of_range(i, index);
+    }
+    row_of[i] = row;
+    return key_of_row(row, rows, i, position_bits);
+  }
+};
+
+}  // namespace ferry::kernels

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/plan/detail/index_keys.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/claim_slots.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// Scatter under duplicates::last and first without sorting. A slot per row tells which position wins it,
+/// then the winners are written: the rows of a sort's result, in the order of the batch.
+namespace ferry::detail {
+
+/// Whether the winners of these operands may be found without sorting: a device's, for rows in its own memory
+/// that are moved as they are. In host memory the order of the rows decides the rate.
+template <class Path, class Duplicates, class Exec, class Job, class Value>
+consteval bool may_write_winners() {
+  if constexpr (is_host_exec<Exec> || !in_batch_order<Path>)
+    return false;
+  else
+    return std::is_same_v<typename decltype(Job::table)::memory_space, device_space> &&
+           (std::is_same_v<Duplicates, duplicates::last> ||
+            std::is_same_v<Duplicates,
+                           duplicates::first>)&&Job::template replaces_by<std::remove_const_t<Value>>;
+}
+
+/// Whether that is faster than a plan for so many positions, and possible.
+template <class Exec, class Job>
+bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t positions) {
+  return positions >= execution_backend<Exec>::tuning(exec).fewest_claims && job.table.width() != 0 &&
+         kernels::winner_table::fits(positions, job.table.rows());
+}
+
+template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
+          class Value, class Space>
+ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
+                         const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
+                         const rollback& ends) {
+  using plain = std::remove_const_t<Index>;
+  constexpr bool last = std::is_same_v<Duplicates, duplicates::last>;
+  const std::int64_t n = indices.rows();
+  launch_context<Exec> of(exec, verb);
+  // As for a small batch, which is sorted.
+  of.refuse_capture(
+      "but small batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
+  const std::string& label = of.label(Path::name);
+  of.roll_back_by(ends);
+  [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+  require_direct_reach(verb, exec, values);
+  of.reads_from(values);
+  of.touches(job.table);
+  const plain* const list = indices_for_kernels(of, indices);
+  if constexpr (kernels::is_own_bounds<Bounds>)
+    of.changes().only(list, n, job.table.rows(), true);
+  else
+    of.changes().all();
+  const report_writer report = Bounds::reports ? of.report() : report_writer{};
+  const int slot_bits = kernels::winner_table::slot_bits_for(n);
+  const std::int64_t slots = std::int64_t{1} << slot_bits;
+  const kernels::winner_table table{of.template scratch<kernels::winner_table::slot>(slots), slot_bits,
+                                    static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n) - 1))};
+  auto* const slot_of = of.template scratch<std::uint32_t>(n);
+  launch(exec, of.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
+  launch(exec, of.label(Path::name, "claim"), n,
+         kernels::claim_slots<plain, Bounds, last>{{list, job.table.rows(), report}, table, slot_of});
+  launch_gather(exec, label, values, job.table,
+                kernels::winning_positions{table, slot_of, Bounds::reports ? report.findings : nullptr}, n);
+  return of.finish(job.table, n, std::is_signed_v<plain>);
+}
+
+}  // namespace ferry::detail
