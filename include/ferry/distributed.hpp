@@ -14,6 +14,8 @@
 #include <ferry/distributed/copy.hpp>
 #include <ferry/distributed/copy_state.hpp>
 #include <ferry/distributed/gather.hpp>
+#include <ferry/distributed/gather_bags.hpp>
+#include <ferry/distributed/gather_to.hpp>
 #include <ferry/distributed/init.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/make_state.hpp>
@@ -28,3 +30,5 @@
 #include <ferry/distributed/shardings/replicated.hpp>
 #include <ferry/distributed/shardings/table_wise.hpp>
 #include <ferry/distributed/step.hpp>
+#include <ferry/distributed/step_bags.hpp>
+#include <ferry/policy/reduce.hpp>

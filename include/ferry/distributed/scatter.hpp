@@ -33,7 +33,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
                           detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, from);
-    return detail::write_by_routes<duplicates_policy, bounds_policy>(
+    return detail::write_by_routes<reduce::in_order, duplicates_policy, bounds_policy>(
         call, "scatter", exec, table, named, from, {}, detail::any_values{},
         [&](int rank, const auto& rows, const auto& rows_values) {
           scatter(exec, table.shard(rank), rows, rows_values,

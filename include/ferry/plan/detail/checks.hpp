@@ -64,6 +64,9 @@ inline constexpr bool any_host_space = (Spaces::is_host_accessible || ...);
 template <class Path, class... Spaces>
 consteval void require_path() {
   static_assert(
+      !is_between_ranks<Path>,
+      "ferry: path::exchange moves rows between the ranks of a sharded_table, so it serves gathers from sharded tables only.");
+  static_assert(
       !by_host_alone<Path> || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }
