@@ -32,6 +32,7 @@
 #include <ferry/distributed/shardings/hashed.hpp>
 #include <ferry/distributed/shardings/replicated.hpp>
 #include <ferry/distributed/shardings/table_wise.hpp>
+#include <ferry/distributed/shared_tensor.hpp>
 #include <ferry/distributed/split.hpp>
 #include <ferry/distributed/step.hpp>
 #include <ferry/distributed/step_bags.hpp>
