@@ -69,10 +69,19 @@ void print_neighbors(const corpus& text, const options& chosen, const word_vecto
   }
 }
 
+/// An instance for each rank. On a device each has a stream of its own; on a host they share the threads.
+std::vector<execution> instances_for(int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  if constexpr (ferry::HostExecutionSpace<execution>)
+    return std::vector<execution>(count);
+  else
+    return Kokkos::Experimental::partition_space(execution(), std::vector<int>(count, 1));
+}
+
 /// Trains, on this rank where there is a communicator.
-void train(const options& chosen, const corpus& text, const ferry::communicator* comm) {
+void train(const execution& exec, const options& chosen, const corpus& text,
+           const ferry::communicator* comm) {
   const voice say{comm == nullptr || comm->rank() == 0};
-  const execution exec;
   trainer model(exec, text, chosen, comm);
   say("tables:   %s\n          %s\n", model.centre_table().describe().c_str(),
       model.context_table().describe().c_str());
@@ -129,12 +138,13 @@ void run(const options& chosen, const ferry::communicator* given) {
       text.sentences());
 
   if (given != nullptr) {
-    train(chosen, text, given);
+    train(execution(), chosen, text, given);
   } else if (chosen.ranks == 0) {
-    train(chosen, text, nullptr);
+    train(execution(), chosen, text, nullptr);
   } else {
     const auto comm = ferry::communicator::threads(chosen.ranks);
-    comm.run([&] { train(chosen, text, &comm); });
+    const auto instances = instances_for(chosen.ranks);
+    comm.run([&](int rank) { train(instances[static_cast<std::size_t>(rank)], chosen, text, &comm); });
   }
 }
 
