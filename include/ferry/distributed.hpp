@@ -14,6 +14,7 @@
 #include <ferry/distributed/concatenate.hpp>
 #include <ferry/distributed/copy.hpp>
 #include <ferry/distributed/copy_state.hpp>
+#include <ferry/distributed/explain.hpp>
 #include <ferry/distributed/gather.hpp>
 #include <ferry/distributed/gather_bags.hpp>
 #include <ferry/distributed/gather_to.hpp>

@@ -135,3 +135,53 @@ TEST_CASE("a sharded gather makes a new tensor", "[distributed]") {
     REQUIRE(same_bits(alone.data(), expected.data(), expected.size()));
   });
 }
+
+TEST_CASE("explain counts the rows that travel and names the way that automatic takes", "[distributed]") {
+  const exec_space exec;
+  for_all(43, [&](auto& random, int ranks, std::size_t rows, auto spread) {
+    const batches<float> batch(random, ranks, rows, 90);
+    const auto comm = group_of(ranks);
+    ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
+    ferry::init::uniform(exec, big, -1, 1, 7);
+    comm.run([&](int rank) {
+      auto mine = batch.indices_of(rank);
+      std::int64_t all = 0, others = 0, different = 0, different_others = 0;
+      std::vector<bool> seen(rows, false);
+      for (const auto row : mine) {
+        const bool far = !decltype(spread)::replicates && big.owner(row) != rank;
+        const auto at = static_cast<std::size_t>(row);
+        ++all;
+        others += far;
+        different += !seen[at];
+        different_others += !seen[at] && far;
+        seen[at] = true;
+      }
+      const auto check = [&](const auto& named, bool once) {
+        const auto told = ferry::explain(exec, big, named);
+        expect(told.candidates.size() == 2 && told.candidates[0].picked && !told.candidates[1].picked,
+               "picked");
+        expect(told.picked == (once ? "exchange" : "by position"), told.to_string().c_str());
+        expect(told.candidates[0].path == told.picked, "the picked one first");
+        for (const auto& each : told.candidates) {
+          const bool is_once = each.path == "exchange";
+          expect(each.rows == (is_once ? different : all), "rows");
+          expect(each.rows_from_others == (is_once ? different_others : others), "rows of others");
+          expect(each.bytes_from_others == each.rows_from_others * static_cast<std::int64_t>(width * 4),
+                 "bytes");
+        }
+        expect(told.to_string().find(told.call + "\n* " + told.picked) == 0, "the text");
+      };
+      const auto plan = ferry::make_plan(exec, mine, rows);
+      const bool halves = !decltype(spread)::replicates && ranks > 1 &&
+                          different <= static_cast<std::int64_t>(mine.size()) / 2;
+      check(mine, false);
+      check(plan, halves);
+      check(ferry::make_plan(exec, mine, big), false);
+      ferry::tensor<float, host> a("a", mine.size(), width), b("b", mine.size(), width);
+      ferry::gather(exec, big, plan, a).wait();
+      ferry::gather(exec, big, mine, b).wait();
+      expect(same_bits(a.data(), b.data(), a.size()), "the rows of either way");
+    });
+    expect(ferry::explain(exec, big, batch.rows).candidates[1].rows_from_others == 0, "one thread");
+  });
+}

@@ -64,7 +64,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     state.require_made_for("gather", table);
     return detail::gather_by_routes<wired, bounds_policy>(
-        call, exec, table, named, detail::fetches_once<asked>, to,
+        call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
         [&](int rank, const auto& rows, const auto& into) {
           const auto& shard = table.shard(rank);
           auto& its_state = state.shard(rank);

@@ -36,7 +36,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     return detail::gather_by_routes<T, bounds_policy>(
-        call, exec, table, named, detail::fetches_once<asked>, to,
+        call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
         [&](int rank, const auto& rows, const auto& into) {
           gather(exec, table.shard(rank), rows, into, path_policy{}, bounds::unchecked{}).wait();
         });

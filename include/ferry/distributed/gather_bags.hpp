@@ -28,7 +28,6 @@ ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices
   using chosen = local_policies<typename bag::chosen>;
   using path_policy = shard_path_t<chosen>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  constexpr bool once = fetches_once<typename bag::chosen>;
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
   constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
   require_sharded_bags<Exec, Table, Indices, Offsets, Pooled, chosen, false>();
@@ -38,10 +37,12 @@ ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  collective call(table.comm(), add_plan(note_of<>(verb, table), indices, once));
+  collective call(table.comm(),
+                  add_plan(note_of<>(verb, table), indices, fetches_once<typename bag::chosen>));
   return call.guarded([&] {
     require_sharded_bag_batch<chosen, Exec>(verb, call, table, named, bags, to);
     const std::int64_t positions = routed_positions(named);
+    const bool once = should_fetch_once<typename bag::chosen>(table, named);
     if constexpr (weighs) require_weights(verb, extra, positions);
     if constexpr (finds) {
       require_chosen(verb, extra, to);

@@ -41,6 +41,26 @@ template <class Chosen>
 inline constexpr bool fetches_once =
     is_between_ranks<typename Chosen::template get<path_category, path::automatic>>;
 
+/// Whether path::automatic fetches each different row once: where a row_plan says that this halves the rows
+/// that travel. Without a plan the rows would have to be sorted first, which only wide rows and many
+/// duplicates repay. Each rank decides for itself.
+template <class Table, class Named>
+bool prefers_once([[maybe_unused]] const Table& table, [[maybe_unused]] const Named& named) {
+  if constexpr (is_plan<Named> && !Table::sharding_type::replicates)
+    return table.comm().size() > 1 && table.comm().rank() >= 0 &&
+           named.unique_count() <= named.positions() / 2;
+  else
+    return false;
+}
+template <class Chosen, class Table, class Named>
+bool should_fetch_once(const Table& table, const Named& named) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  if constexpr (path_policy::chosen_at_run_time)
+    return prefers_once(table, named);
+  else
+    return fetches_once<Chosen>;
+}
+
 template <class Done, class... Rest>
 struct drop_reduce;
 template <class... Done>
