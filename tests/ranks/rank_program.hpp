@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ranks/shared_and_dense.hpp"
+
 #include <ferry/distributed.hpp>
 
 #include <chrono>
@@ -163,6 +165,9 @@ void run_all(const Another& another) {
     train(exec, comm, ferry::sharding::replicated{});
     train(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1});
     comm.run([&] { train(exec, comm, ferry::sharding::block{}); });
+    const auto report = [](bool holds, const std::string& what) { expect(holds, what); };
+    bags_and_dense(comm, report);
+    share(comm, report);
     fail(exec, comm, another);
   } catch (const std::exception& lost) {
     expect(false, lost.what());

@@ -42,7 +42,7 @@ OPEN_TO = {
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
     "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "int8", "optim", "bags"},
-    "distributed": {"tensor", "runtime", "plan", "rows", "optim"},
+    "distributed": {"memory", "tensor", "runtime", "plan", "rows", "optim", "bags"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),

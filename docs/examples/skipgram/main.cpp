@@ -4,7 +4,14 @@
 #include "trainer.hpp"
 #include "vectors.hpp"
 
+#include <ferry/distributed/communicator.hpp>
+#ifdef SKIPGRAM_MPI
+#include <ferry/distributed/mpi.hpp>
+#endif
+
 #include <Kokkos_Core.hpp>
+
+#include <cstdarg>
 
 #include <cstdio>
 #include <exception>
@@ -30,6 +37,20 @@ corpus read_corpus(const options& chosen) {
   }
 }
 
+/// Prints as one voice: rank 0, or the only one.
+struct voice {
+  bool speaks = true;
+
+  [[gnu::format(printf, 2, 3)]] void operator()(const char* format, ...) const {
+    if (!speaks) return;
+    std::va_list values;
+    va_start(values, format);
+    std::vprintf(format, values);
+    va_end(values);
+    std::fflush(stdout);
+  }
+};
+
 void print_neighbors(const corpus& text, const options& chosen, const word_vectors& vectors) {
   std::vector<std::int32_t> queries;
   for (const std::string& word : chosen.neighbors) {
@@ -48,65 +69,101 @@ void print_neighbors(const corpus& text, const options& chosen, const word_vecto
   }
 }
 
-void run(const options& chosen) {
-  const corpus text = read_corpus(chosen);
-  if (text.invalid_bytes != 0)
-    std::fprintf(stderr, "skipgram: warning: %llu bytes of the text are no UTF-8 and were read as spaces\n",
-                 static_cast<unsigned long long>(text.invalid_bytes));
-  std::printf("text:     %llu words, %zu of them in a vocabulary of %zu, %zu sentences\n",
-              static_cast<unsigned long long>(text.tokens_read), text.tokens.size(), text.words.size(),
-              text.sentences());
+/// An instance for each rank. On a device each has a stream of its own; on a host they share the threads.
+std::vector<execution> instances_for(int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  if constexpr (ferry::HostExecutionSpace<execution>)
+    return std::vector<execution>(count);
+  else
+    return Kokkos::Experimental::partition_space(execution(), std::vector<int>(count, 1));
+}
 
-  const execution exec;
-  trainer model(exec, text, chosen);
-  std::printf("tables:   %s\n          %s\n", model.centre_table().describe().c_str(),
-              model.context_table().describe().c_str());
-  std::printf("runs on:  %s, %d threads at a time\n", exec.name(), exec.concurrency());
+/// Trains, on this rank where there is a communicator.
+void train(const execution& exec, const options& chosen, const corpus& text,
+           const ferry::communicator* comm) {
+  const voice say{comm == nullptr || comm->rank() == 0};
+  trainer model(exec, text, chosen, comm);
+  say("tables:   %s\n          %s\n", model.centre_table().describe().c_str(),
+      model.context_table().describe().c_str());
+  say("runs on:  %s, %d threads at a time\n", exec.name(), exec.concurrency());
   const ranking before = model.rank_held_out();
   if (before.pairs == 0)
     throw std::runtime_error("the text is too small: it has no pair of words that could be held out");
-  std::printf("held out: %lld pairs, ranked against %zu noise words each\n",
-              static_cast<long long>(before.pairs), chosen.negatives);
-  std::printf("epoch  0              AUC %.4f\n", before.auc);
-  std::fflush(stdout);
+  say("held out: %lld pairs, ranked against %zu noise words each\n", static_cast<long long>(before.pairs),
+      chosen.negatives);
+  say("epoch  0              AUC %.4f\n", before.auc);
 
   epoch_report all;
   for (std::size_t epoch = 1; epoch <= chosen.epochs; ++epoch) {
     char title[32];
     std::snprintf(title, sizeof title, "epoch %2zu", epoch);
-    progress_bar progress(title);
+    progress_bar progress(title, say.speaks);
     const epoch_report one = model.train(epoch, progress);
     if (one.pairs == 0)
       throw std::runtime_error("the text is too small: it has no pair of words to train on");
-    std::printf("%s  loss %.4f  AUC %.4f  %5.1f s  %.2f M pairs/s  %.1f M rows/s  %.2f GB/s\n", title,
-                one.loss, model.rank_held_out().auc, one.seconds,
-                static_cast<double>(one.pairs) / one.seconds * 1e-6,
-                static_cast<double>(one.rows) / one.seconds * 1e-6,
-                static_cast<double>(one.bytes) / one.seconds * 1e-9);
-    std::fflush(stdout);
+    const double auc = model.rank_held_out().auc;
+    say("%s  loss %.4f  AUC %.4f  %5.1f s  %.2f M pairs/s  %.1f M rows/s  %.2f GB/s\n", title, one.loss, auc,
+        one.seconds, static_cast<double>(one.pairs) / one.seconds * 1e-6,
+        static_cast<double>(one.rows) / one.seconds * 1e-6,
+        static_cast<double>(one.bytes) / one.seconds * 1e-9);
     all.pairs += one.pairs;
     all.rows += one.rows;
     all.bytes += one.bytes;
     all.seconds += one.seconds;
   }
-  std::printf("total:    %.2f M pairs, %.1f M rows and %.2f GB moved in %.1f s: %.1f M rows/s, %.2f GB/s\n",
-              static_cast<double>(all.pairs) * 1e-6, static_cast<double>(all.rows) * 1e-6,
-              static_cast<double>(all.bytes) * 1e-9, all.seconds,
-              static_cast<double>(all.rows) / all.seconds * 1e-6,
-              static_cast<double>(all.bytes) / all.seconds * 1e-9);
+  say("total:    %.2f M pairs, %.1f M rows and %.2f GB moved in %.1f s: %.1f M rows/s, %.2f GB/s\n",
+      static_cast<double>(all.pairs) * 1e-6, static_cast<double>(all.rows) * 1e-6,
+      static_cast<double>(all.bytes) * 1e-9, all.seconds, static_cast<double>(all.rows) / all.seconds * 1e-6,
+      static_cast<double>(all.bytes) / all.seconds * 1e-9);
 
   const word_vectors vectors = model.vectors();
-  std::printf("nearest words, by cosine:\n");
+  if (!say.speaks) return;
+  say("nearest words, by cosine:\n");
   print_neighbors(text, chosen, vectors);
   if (!chosen.output.empty()) {
     save_word2vec(chosen.output, text, vectors);
-    std::printf("saved:    %s\n", chosen.output.c_str());
+    say("saved:    %s\n", chosen.output.c_str());
+  }
+}
+
+/// `given` is the group of processes that this one is a rank of, null for none.
+void run(const options& chosen, const ferry::communicator* given) {
+  const voice say{given == nullptr || given->rank() <= 0};
+  const corpus text = read_corpus(chosen);
+  if (say.speaks && text.invalid_bytes != 0)
+    std::fprintf(stderr, "skipgram: warning: %llu bytes of the text are no UTF-8 and were read as spaces\n",
+                 static_cast<unsigned long long>(text.invalid_bytes));
+  say("text:     %llu words, %zu of them in a vocabulary of %zu, %zu sentences\n",
+      static_cast<unsigned long long>(text.tokens_read), text.tokens.size(), text.words.size(),
+      text.sentences());
+
+  if (given != nullptr) {
+    train(execution(), chosen, text, given);
+  } else if (chosen.ranks == 0) {
+    train(execution(), chosen, text, nullptr);
+  } else {
+    const auto comm = ferry::communicator::threads(chosen.ranks);
+    const auto instances = instances_for(chosen.ranks);
+    comm.run([&](int rank) { train(instances[static_cast<std::size_t>(rank)], chosen, text, &comm); });
   }
 }
 
 }  // namespace
 
+#ifdef SKIPGRAM_MPI
+/// MPI from here to the end of main.
+struct mpi_scope {
+  mpi_scope(int& argc, char**& argv) { MPI_Init(&argc, &argv); }
+  mpi_scope(const mpi_scope&) = delete;
+  mpi_scope& operator=(const mpi_scope&) = delete;
+  ~mpi_scope() { MPI_Finalize(); }
+};
+#endif
+
 int main(int argc, char** argv) {
+#ifdef SKIPGRAM_MPI
+  const mpi_scope mpi(argc, argv);
+#endif
   // Kokkos has its own arguments, and would answer our --help as well.
   std::vector<char*> ours{argv[0]}, for_kokkos{argv[0]};
   for (int i = 1; i < argc; ++i)
@@ -118,7 +175,13 @@ int main(int argc, char** argv) {
     auto count = static_cast<int>(for_kokkos.size());
     for_kokkos.push_back(nullptr);
     Kokkos::ScopeGuard kokkos(count, for_kokkos.data());
-    run(*chosen);
+#ifdef SKIPGRAM_MPI
+    // Every process is a rank; a group of one is one, too.
+    const auto world = ferry::mpi::communicator(MPI_COMM_WORLD);
+    world.run([&] { run(*chosen, &world); });
+#else
+    run(*chosen, nullptr);
+#endif
     return 0;
   } catch (const std::exception& problem) {
     std::fflush(stdout);

@@ -16,6 +16,13 @@ double options::learning_rate() const {
   return 0.2;
 }
 
+void require_sharded(const options& chosen) {
+  if (chosen.ranks != 0 &&
+      (chosen.space != "mapped" || chosen.path != "automatic" || chosen.dtype != "float"))
+    throw CLI::ValidationError(
+        "--ranks", "tables over ranks are compiled for --space mapped, --path automatic and --dtype float");
+}
+
 std::optional<options> parse_options(int argc, const char* const* argv, int& exit_code) {
   options chosen;
   CLI::App app{
@@ -60,6 +67,11 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   app.add_option("--workers", chosen.workers, "Threads that make batches ahead of the training")
       ->check(CLI::Range(1, 64))
       ->group(how);
+  app.add_option(
+         "--ranks", chosen.ranks,
+         "Threads that train together, each with a part of both tables and of every batch; the numbers are the same for any number of them")
+      ->check(CLI::Range(1, 64))
+      ->group(how);
   app.add_option("--seed", chosen.seed, "Seed of everything random")->group(how);
 
   const std::string what = "Text";
@@ -81,6 +93,7 @@ std::optional<options> parse_options(int argc, const char* const* argv, int& exi
   try {
     app.parse(argc, argv);
     require_supported(chosen.space, chosen.path);
+    require_sharded(chosen);
   } catch (const CLI::ParseError& stop) {
     exit_code = app.exit(stop);
     return std::nullopt;

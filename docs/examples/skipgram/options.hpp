@@ -31,9 +31,13 @@ struct options {
   std::optional<double> lr;  ///< none: the optimizer's own default, see learning_rate()
   std::uint64_t seed = 1;
   int workers = 1;  ///< threads that make batches
+  int ranks = 0;    ///< threads that train together; 0: one, with ordinary tables
 
   [[nodiscard]] double learning_rate() const;
 };
+
+/// Throws CLI::ValidationError where tables over ranks are not compiled for the options.
+void require_sharded(const options& chosen);
 
 /// Nothing where the program has already said all it was asked for (--help, a wrong argument); `exit_code`
 /// then holds its status.

@@ -9,8 +9,10 @@
 
 namespace skipgram {
 
-progress_bar::progress_bar(std::string title)
-    : title_(std::move(title)), on_terminal_(::isatty(STDOUT_FILENO) == 1), started_(clock::now()) {}
+progress_bar::progress_bar(std::string title, bool speaks)
+    : title_(std::move(title)),
+      on_terminal_(speaks && ::isatty(STDOUT_FILENO) == 1),
+      started_(clock::now()) {}
 
 void progress_bar::show(double share, std::int64_t pairs, double loss) {
   const auto now = clock::now();

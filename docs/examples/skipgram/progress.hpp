@@ -11,7 +11,7 @@ namespace skipgram {
 /// terminal.
 class progress_bar {
  public:
-  explicit progress_bar(std::string title);
+  explicit progress_bar(std::string title, bool speaks = true);
 
   void show(double share, std::int64_t pairs, double loss);
   void clear();

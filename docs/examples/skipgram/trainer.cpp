@@ -2,6 +2,10 @@
 #include "trainer.hpp"
 
 #include "kernels.hpp"
+#include "sharded_embedding.hpp"
+
+#include <ferry/distributed/all_reduce.hpp>
+#include <ferry/distributed/split.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -24,43 +28,65 @@ embedding_spec spec_of(const std::string& label, const corpus& text, const optio
           chosen.dim, chosen.learning_rate(), spread,      chosen.seed};
 }
 
+std::unique_ptr<embedding> make(const execution& exec, const ferry::communicator* comm,
+                                const embedding_spec& spec) {
+  return comm == nullptr ? make_embedding(exec, spec) : make_sharded_embedding(exec, *comm, spec);
+}
+
 }  // namespace
 
 // As in word2vec, context vectors start at zero: before the first step all scores are equal and the ranking
 // is random.
-trainer::trainer(const execution& exec, const corpus& text, const options& chosen)
+trainer::trainer(const execution& exec, const corpus& text, const options& chosen,
+                 const ferry::communicator* comm)
     : exec_(exec),
       text_(text),
       options_(chosen),
+      comm_(comm),
       per_pair_(static_cast<std::int64_t>(chosen.negatives) + 1),
       noise_(exec, text.counts),
       held_out_(text, chosen, part::held_out, 0, enough_batches(chosen.batch)),
-      centre_(make_embedding(exec, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
-      context_(make_embedding(exec, spec_of("context", text, chosen, 0.0))) {}
+      centre_(make(exec, comm, spec_of("centre", text, chosen, 0.5 / static_cast<double>(chosen.dim)))),
+      context_(make(exec, comm, spec_of("context", text, chosen, 0.0))) {}
 
 epoch_report trainer::train(std::uint64_t epoch, progress_bar& progress) {
   const auto started = std::chrono::steady_clock::now();
   const epoch_pairs pairs(text_, options_, part::training, epoch);
   epoch_report report;
-  double loss = 0.0;
+  double loss = 0.0;  // of this rank, to show
+  pair_loader loader = load(exec_, pairs, options_);
+  std::vector<std::int64_t> losses(static_cast<std::size_t>(loader.batches_per_epoch()));
+  std::size_t collected = 0;
   const auto collect = [&](batch_slot& slot) {
     if (slot.in_flight.empty()) return;
     const totals found = finish(slot);
+    losses[collected++] = found.sum;
     loss += static_cast<double>(found.sum) / kernels::fixed_point_one;
     account(report, found, static_cast<std::int64_t>(slot.pairs));
   };
-  pair_loader loader = load(exec_, pairs, options_);
   const auto batches = static_cast<double>(loader.batches_per_epoch());
   while (const auto words = loader.next()) {
     batch_slot& slot = slots_[static_cast<std::size_t>(words->number()) % 2];
     collect(slot);  // of the batch before the last
-    fit(slot, words->rows(), true);
+    fit(slot, part_of(words->rows()).second, true);
     enqueue(slot, *words, epoch, true);
     progress.show(static_cast<double>(words->number() + 1) / batches, report.pairs,
                   report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs));
   }
-  for (batch_slot& slot : slots_) collect(slot);
+  // In the order of the batches: the last one but one first.
+  const std::size_t next = collected % 2;
+  collect(slots_[next]);
+  collect(slots_[1 - next]);
   progress.clear();
+  // Sums of integers by batch, then one sum over the batches: the same for every number of ranks.
+  std::vector<std::int64_t> moved{report.pairs, report.rows, report.bytes};
+  sum_over_ranks(losses);
+  sum_over_ranks(moved);
+  report.pairs = moved[0];
+  report.rows = moved[1];
+  report.bytes = moved[2];
+  loss = 0.0;
+  for (const std::int64_t each : losses) loss += static_cast<double>(each) / kernels::fixed_point_one;
   report.loss = report.pairs == 0 ? 0.0 : loss / static_cast<double>(report.pairs);
   if (report.loss > 1e3)
     throw std::runtime_error("the training has diverged, the mean loss is " + std::to_string(report.loss) +
@@ -76,11 +102,15 @@ ranking trainer::rank_held_out() {
   pair_loader loader = load(exec_, held_out_, options_);
   while (const auto words = loader.next()) {
     batch_slot& slot = slots_[0];
-    fit(slot, words->rows(), false);
+    fit(slot, part_of(words->rows()).second, false);
     enqueue(slot, *words, 0, false);
     score += finish(slot).sum;
-    result.pairs += static_cast<std::int64_t>(words->rows());
+    result.pairs += static_cast<std::int64_t>(slot.pairs);
   }
+  std::vector<std::int64_t> found{score, result.pairs};
+  sum_over_ranks(found);
+  score = found[0];
+  result.pairs = found[1];
   const std::int64_t comparisons = result.pairs * (per_pair_ - 1);
   if (comparisons > 0) result.auc = static_cast<double>(score) / (2.0 * static_cast<double>(comparisons));
   return result;
@@ -92,16 +122,32 @@ word_vectors trainer::vectors() const {
   return all;
 }
 
+/// The first pair of a batch that this rank works on, and how many.
+std::pair<std::size_t, std::size_t> trainer::part_of(std::size_t pairs) const {
+  if (comm_ == nullptr) return {0, pairs};
+  const auto [first, last] =
+      ferry::split_range(static_cast<std::int64_t>(pairs), comm_->rank(), comm_->size());
+  return {static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)};
+}
+
+void trainer::sum_over_ranks(std::vector<std::int64_t>& numbers) const {
+  if (comm_ != nullptr) ferry::all_reduce(exec_, *comm_, numbers).wait();
+}
+
 /// The slot's memory is made once; only an epoch's last batch is smaller.
 void trainer::fit(batch_slot& slot, std::size_t pairs, bool trains) {
   const bool fits = slot.pairs == pairs && (!trains || slot.centre_gradients.rows() == pairs);
   if (!fits) slot = batch_slot(pairs, static_cast<std::size_t>(per_pair_), options_.dim, trains);
 }
 
-/// Everything a batch does, in the order of the execution space instance; nothing here waits for it.
+/// Everything a batch does, in the order of the execution space instance. Nothing here waits for it but the
+/// verbs on sharded tables, which meet the other ranks.
 void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains) {
   const auto pairs = static_cast<std::int64_t>(slot.pairs);
-  const auto [centre_words, context_words] = words.arrays();
+  const std::size_t first = part_of(words.rows()).first;
+  const auto [all_centres, all_contexts] = words.arrays();
+  const auto centre_words = all_centres.rows_between(first, first + slot.pairs);
+  const auto context_words = all_contexts.rows_between(first, first + slot.pairs);
   using range = Kokkos::RangePolicy<execution, Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_for("skipgram::draw_samples", range(exec_, 0, pairs * per_pair_),
                        kernels::draw_samples{centre_words.view(),
@@ -111,7 +157,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
                                              {options_.seed, options_.held_out},
                                              !trains,
                                              per_pair_,
-                                             words.samples().front(),
+                                             words.samples().front() + static_cast<std::int64_t>(first),
                                              epoch});
 
   // Sorted once, used by gather and step alike.
@@ -148,6 +194,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
 trainer::totals trainer::finish(batch_slot& slot) const {
   for (ferry::ticket& each : slot.in_flight) each.wait();
   slot.in_flight.clear();
+  if (slot.pairs == 0) return {};
   const std::int64_t* here = slot.totals_here.data();
   return {here[0], here[1], here[2]};
 }

@@ -11,10 +11,14 @@
 #include "progress.hpp"
 #include "vectors.hpp"
 
+#include <ferry/distributed/communicator.hpp>
+
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace skipgram {
 
@@ -32,10 +36,13 @@ struct ranking {
   double auc = 0.5;
 };
 
-/// The two tables and the work on them.
+/// The two tables and the work on them. With a communicator the tables are spread over its ranks, and each
+/// rank, with a trainer of its own, works on its part of every batch; all ranks make the same calls and get
+/// the same numbers, which are those of one trainer alone.
 class trainer {
  public:
-  trainer(const execution& exec, const corpus& text, const options& chosen);
+  trainer(const execution& exec, const corpus& text, const options& chosen,
+          const ferry::communicator* comm = nullptr);
 
   epoch_report train(std::uint64_t epoch, progress_bar& progress);
   /// The probability that a centre word scores the context word of a held-out pair above a noise word; ties
@@ -52,14 +59,17 @@ class trainer {
     std::int64_t sum = 0, unique_centres = 0, unique_samples = 0;
   };
 
+  [[nodiscard]] std::pair<std::size_t, std::size_t> part_of(std::size_t pairs) const;
   void fit(batch_slot& slot, std::size_t pairs, bool trains);
   void enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t epoch, bool trains);
   totals finish(batch_slot& slot) const;
+  void sum_over_ranks(std::vector<std::int64_t>& numbers) const;
   void account(epoch_report& report, const totals& found, std::int64_t pairs) const;
 
   execution exec_;
   const corpus& text_;
   const options& options_;
+  const ferry::communicator* comm_;
   std::int64_t per_pair_;
   noise_distribution noise_;
   epoch_pairs held_out_;

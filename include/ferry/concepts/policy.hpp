@@ -21,6 +21,8 @@ struct rounding_category {};
 struct nonfinite_category {};
 /// Category of the pooling policies.
 struct pooling_category {};
+/// Category of the reduce policies, of sharded tables.
+struct reduce_category {};
 
 /// A policy is an empty type with a `name` and a `policy_category`. Policies are a verb's last arguments, in
 /// any order.
@@ -105,6 +107,12 @@ template <class T>
 concept PoolingPolicy = PolicyOf<T, pooling_category> && requires {
   { T::divides } -> std::convertible_to<bool>;
   { T::selects } -> std::convertible_to<bool>;
+};
+
+/// In which order ranks sum; `sums_locally` where each sums its own batch first.
+template <class T>
+concept ReducePolicy = PolicyOf<T, reduce_category> && requires {
+  { T::sums_locally } -> std::convertible_to<bool>;
 };
 
 }  // namespace ferry

@@ -49,7 +49,8 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out, Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
+  using asked = detail::chosen_policies<Policies...>;
+  using chosen = detail::local_policies<asked>;
   detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
   detail::require_mutable<Out>();
   using path_policy = detail::shard_path_t<chosen>;
@@ -58,13 +59,15 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using wired = typename decltype(to)::value_type;  // rounded once, by the owner
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<wired, Rule>("gather", table);
-  detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
+  detail::collective call(
+      table.comm(), detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     detail::require_array_device("gather", exec, to);
     state.require_made_for("gather", table);
     return detail::gather_by_routes<wired, bounds_policy>(
-        call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
+        call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
+        [&](int rank, const auto& rows, const auto& into) {
           const auto& shard = table.shard(rank);
           auto& its_state = state.shard(rank);
           gather(

@@ -15,7 +15,8 @@ namespace ferry {
 
 /// out[p] = row indices[p] of a sharded table, for each position p of this rank's batch. Arguments and
 /// policies are those of gather from an ordinary table; indices may also be a sharded_plan, or a row_plan
-/// for tables of as many rows.
+/// for tables of as many rows. With path::exchange each different row comes once from its owner; with a
+/// sharded_plan all ranks must name that path, or none.
 ///
 /// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
 /// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.
@@ -30,10 +31,11 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices, Out&& out,
     Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
-  if constexpr (detail::reads_shards<typename chosen::template get<path_category, path::automatic>>) {
-    return detail::checked_peer_gather<chosen>(exec, table, indices, out);
+  using asked = detail::chosen_policies<Policies...>;
+  if constexpr (detail::reads_shards<typename asked::template get<path_category, path::automatic>>) {
+    return detail::checked_peer_gather<asked>(exec, table, indices, out);
   } else {
+    using chosen = detail::local_policies<asked>;
     detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
     detail::require_mutable<Out>();
     using path_policy = detail::shard_path_t<chosen>;
@@ -41,12 +43,14 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     const auto to = make_ref(out);
     detail::require_convertible<typename decltype(to)::value_type, T>();
     const auto& named = detail::sharded_rows_named_by(indices);
-    detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices));
+    detail::collective call(table.comm(), detail::add_plan(detail::note_of<>("gather", table), indices,
+                                                           detail::fetches_once<asked>));
     return call.guarded([&] {
       detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
       detail::require_array_device("gather", exec, to);
       return detail::gather_by_routes<T, bounds_policy>(
-          call, exec, table, named, to, [&](int rank, const auto& rows, const auto& into) {
+          call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
+          [&](int rank, const auto& rows, const auto& into) {
             gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
                    path_policy{}, bounds::unchecked{})
                 .wait();

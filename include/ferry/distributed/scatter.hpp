@@ -35,7 +35,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("scatter", call, table, named, from);
     detail::require_array_device("scatter", exec, from);
-    return detail::write_by_routes<duplicates_policy, bounds_policy>(
+    return detail::write_by_routes<reduce::in_order, duplicates_policy, bounds_policy>(
         call, "scatter", exec, table, named, from, {}, detail::any_values{},
         [&](int rank, const auto& rows, const auto& rows_values) {
           scatter(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, rows_values,

@@ -3,12 +3,14 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/error.hpp>
 #include <ferry/plan/row_plan.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -19,6 +21,13 @@
 namespace ferry {
 
 namespace detail {
+
+/// The routes that name each row once, made when a verb first needs them.
+template <class Wire>
+struct routing_when_needed {
+  std::once_flag is_made;
+  routing<Wire> made;
+};
 
 /// The routes of a batch and a plan for each shard that the thread acts for.
 template <class Exec>
@@ -31,6 +40,13 @@ struct sharded_plan_storage {
   std::uint64_t number = 0;  ///< in its group, the same on all ranks
   routing<wire_space<Exec>> routes{};
   std::vector<row_plan> plans{};  ///< of the shards from `first` on
+  std::shared_ptr<routing_when_needed<wire_space<Exec>>> each_once =
+      std::make_shared<routing_when_needed<wire_space<Exec>>>();
+
+  [[nodiscard]] const routing<wire_space<Exec>>& once() const {
+    std::call_once(each_once->is_made, [&] { each_once->made = routing_once(routes); });
+    return each_once->made;
+  }
 };
 
 }  // namespace detail
@@ -63,10 +79,13 @@ inline constexpr bool is_sharded_plan = false;
 template <class Exec>
 inline constexpr bool is_sharded_plan<sharded_plan<Exec>> = true;
 
-/// Adds the plan: all ranks pass their part of the same one.
+/// Adds the plan: all ranks pass their part of the same one. With `once` its owners send each row once.
 template <class Indices>
-call_note add_plan(call_note note, const Indices& indices) {
-  if constexpr (is_sharded_plan<Indices>) note.add(", plan").add_number(indices.storage().number);
+call_note add_plan(call_note note, const Indices& indices, bool once = false) {
+  if constexpr (is_sharded_plan<Indices>) {
+    note.add(", plan").add_number(indices.storage().number);
+    if (once) note.add(", each row once");
+  }
   return note;
 }
 

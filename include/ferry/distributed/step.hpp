@@ -52,8 +52,9 @@ call_note& add_state(call_note& note, const State& state) {
 
 /// One optimizer step on the rows that the batches of all ranks name, as if they were one batch, by rank.
 /// Arguments and policies are those of step on an ordinary table; indices may also be a sharded_plan, or a
-/// row_plan for tables of as many rows. Arrays of transforms have one number for each row of the whole table,
-/// and the rule must be the same on all ranks.
+/// row_plan for tables of as many rows. One more policy: reduce::in_order (default), or reduce::by_rank,
+/// another order of sums that sends fewer rows. Arrays of transforms have one number for each row of the
+/// whole table, and the rule must be the same on all ranks.
 ///
 /// Collective, see sharded_table; a rank without gradients passes empty arrays, of the same element type, and
 /// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
@@ -66,10 +67,11 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
     sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
     Policies...) {
-  using chosen = detail::chosen_policies<Policies...>;
+  using asked = detail::summing_policies<Policies...>;
+  using chosen = typename asked::chosen;
   detail::require_step_rule<Rule, StateRule>();
   detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Grads, chosen, true, true>();
-  using duplicates_policy = typename chosen::template get<duplicates_category, duplicates::sum>;
+  using duplicates_policy = typename asked::duplicates;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   using count_policy = typename chosen::template get<step_count_category, step_count::global>;
   using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
@@ -77,7 +79,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using value = std::remove_const_t<typename decltype(from)::value_type>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   const auto& named = detail::sharded_rows_named_by(indices);
-  auto note = detail::note_of<chosen, value, Rule>("step", table);
+  auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
@@ -100,11 +102,11 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
           for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
         return true;
       };
-      return detail::write_by_routes<duplicates_policy, bounds_policy>(
+      return detail::write_by_routes<typename asked::reduce, duplicates_policy, bounds_policy>(
           call, "step", exec, table, named, from, detail::scan_values(exec, from), accept, apply);
     } else {
-      return detail::write_by_routes<duplicates_policy, bounds_policy>(call, "step", exec, table, named, from,
-                                                                       {}, detail::any_values{}, apply);
+      return detail::write_by_routes<typename asked::reduce, duplicates_policy, bounds_policy>(
+          call, "step", exec, table, named, from, {}, detail::any_values{}, apply);
     }
   });
 }

@@ -78,6 +78,19 @@ struct peer {
 };
 static_assert(PathPolicy<peer>);
 
+/// For gathers from a ferry::sharded_table: each different row of a batch comes once from its owner, and is
+/// then copied to all positions that name it. The owners read their shards on path::automatic.
+struct exchange {
+  /// Facts about the policy, see ferry::PathPolicy.
+  /// @{
+  using policy_category = path_category;
+  static constexpr std::string_view name = "exchange";
+  static constexpr bool sorts = false, reaches_table = false, occupies_host_threads = false,
+                        chosen_at_run_time = false, between_ranks = true;
+  /// @}
+};
+static_assert(PathPolicy<exchange>);
+
 /// The default: the path that current_profile predicts to be the fastest for this call; see ferry::explain.
 struct automatic {
   /// Facts about the policy, see ferry::PathPolicy.
@@ -94,6 +107,12 @@ static_assert(PathPolicy<automatic>);
 
 /// What follows from a path's facts.
 namespace ferry::detail {
+
+/// Rows travel between the ranks of a sharded table. Declared by such paths alone.
+template <class Path>
+inline constexpr bool is_between_ranks = requires {
+  requires Path::between_ranks;
+};
 
 /// Kernels and host threads share the rows of a call.
 template <PathPolicy Path>

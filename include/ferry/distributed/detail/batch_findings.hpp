@@ -23,6 +23,7 @@ struct batch_findings {
   std::uint64_t duplicates = 0, first_row = ~std::uint64_t{0};  ///< of the rows that the rank owns
   std::int64_t positions = 0;
   std::int64_t signed_indices = 1;
+  std::uint64_t bad_bags = 0, first_offset = 0, first_offset_number = 0;
 };
 
 /// The findings of all ranks in the order of a verb's errors. `rank` is -1 where one thread acts for all.
@@ -36,6 +37,16 @@ class all_findings {
   [[nodiscard]] std::uint64_t duplicates() const { return sum(&batch_findings::duplicates); }
   [[nodiscard]] std::uint64_t nonfinite() const { return sum(&batch_findings::nonfinite); }
 
+  [[nodiscard]] std::uint64_t bad_bags() const { return sum(&batch_findings::bad_bags); }
+
+  [[nodiscard]] std::exception_ptr offsets_error() const {
+    const std::size_t r = first(&batch_findings::bad_bags);
+    return std::make_exception_ptr(ferry::out_of_range(
+        begin() + "the offsets of " + std::to_string(bad_bags()) + " bags for rows of " + table_.describe() +
+        " decrease, are negative or leave the positions, or leave positions without a bag; the first is offset " +
+        std::to_string(static_cast<std::int64_t>(of_[r].first_offset_number)) + " at place " +
+        std::to_string(of_[r].first_offset) + of_rank(r)));
+  }
   [[nodiscard]] std::exception_ptr bounds_error() const {
     const std::size_t r = first(&batch_findings::out_of_range);
     const batch_findings& at = of_[r];

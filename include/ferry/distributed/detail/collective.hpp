@@ -54,6 +54,12 @@ class collective {
   void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
     phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
   }
+  /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
+  [[nodiscard]] int pass_descriptor(int from, int descriptor) {
+    int mine = -1;
+    phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, from, descriptor); });
+    return mine;
+  }
   /// After the last phase: later exceptions are this rank's own.
   void close() { open_ = false; }
 

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -15,63 +16,93 @@
 
 namespace ferry::detail {
 
-/// The rows of a batch from their owners: the owners read them into buffers, in elements of Wired, and the
-/// buffers go back the way that the rows came. `read(rank, named, rows)` is a gather of a shard.
-template <class Wired, class Bounds, class Exec, class Table, class Named, class Out, class OutSpace,
-          class Read>
-ticket gather_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named,
-                        const array_ref<Out, OutSpace>& out, const Read& read) {
-  using wire = wire_space<Exec>;
+/// The rows of a route from their owners, which read them into buffers, in elements of Wired; the buffers go
+/// back the way that the rows came. `read(rank, rows_for(rank), rows)` is a gather of a shard. With `here`
+/// the shards of this thread have all rows.
+template <class Wired, class Wire, class Table, class RowsFor, class Read>
+tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routing<Wire>& by, bool here,
+                               const RowsFor& rows_for, const Read& read) {
   const auto width = static_cast<std::int64_t>(table.width());
-  const auto place = [&](const routing<wire>& by, const auto& rows_for, bool here) {
-    tensor<Wired, wire> arrived("gathered rows", by.own.routed(), width);
-    if (here) {
-      for (int r = call.first(); r < call.last(); ++r) {
-        const auto [first, last] = by.own.group(r);
-        if (last > first) read(r, rows_for(r), arrived.rows_between(first, last));
-        if (by.own.everywhere) break;  // all shards have the same rows
-      }
-    } else {
-      tensor<Wired, wire> leaving("rows for others", by.in_begin.back(), width);
-      read(call.rank(), rows_for(call.rank()), leaving.first(leaving.rows()));
-      move_by_route<true>(call, by, arrived, leaving);
-    }
+  tensor<Wired, Wire> arrived("gathered rows", by.own.routed(), width);
+  if (!here) {
+    tensor<Wired, Wire> leaving("rows for others", by.in_begin.back(), width);
+    read(call.rank(), rows_for(call.rank()), leaving.first(leaving.rows()));
+    move_by_route<true>(call, by, arrived, leaving);
+    return arrived;
+  }
+  if (!call.is_whole()) call.agree();
+  for (int r = call.first(); r < call.last(); ++r) {
+    const auto [first, last] = by.own.group(r);
+    if (last > first) read(r, rows_for(r), arrived.rows_between(first, last));
+    if (by.own.everywhere) break;  // all shards have the same rows
+  }
+  return arrived;
+}
+
+/// The same by complete routes, without a plan.
+template <class Wired, class Wire, class Table, class Read>
+tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routing<Wire>& by,
+                               const Read& read) {
+  const bool here = call.is_whole() || by.own.everywhere;
+  const auto rows_for = [&](int r) {
+    if (!here) return by.rows_for(r);
+    const auto [first, last] = by.own.group(r);
+    return std::as_const(by.own.rows).rows_between(first, last);
+  };
+  return fetch_rows<Wired>(call, table, by, here, rows_for, read);
+}
+
+/// The rows of a batch. With `once` each different row of an owner comes once. Returns what `use(route,
+/// rows)` does, which comes after the last phase.
+template <class Wired, class Bounds, class Exec, class Table, class Named, class Read, class Use>
+auto fetch_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named, bool once,
+                     const Read& read, const Use& use) {
+  using wire = wire_space<Exec>;
+  const auto fetch = [&](const routing<wire>& by) {
+    const auto arrived = fetch_rows<Wired>(call, table, by, read);
     call.close();
-    place_by_route(exec, by.own, arrived, out);
-    if (by.own.report.out_of_range == 0) return ticket();
-    const std::vector<batch_findings> own{{by.own.report.out_of_range, by.own.report.first_position,
-                                           by.own.report.first_index, 0, 0, 0, 0, by.own.positions,
-                                           by.own.signed_indices ? 1 : 0}};
-    return ticket_of_error(all_findings("gather", whole_ref(table).note(), own, true).bounds_error());
+    return use(by.own, arrived);
   };
   if constexpr (is_sharded_plan<Named>) {
     const auto& stored = named.storage();
-    const bool here = call.is_whole() || stored.routes.own.everywhere;
-    if (stored.routes.own.everywhere) {  // the plan sorts the batches of all ranks
-      if (!call.is_whole()) call.agree();
-      return place(
-          stored.routes, [&](int) { return stored.routes.own.rows.first(stored.routes.own.routed()); }, true);
-    }
-    return place(
-        stored.routes, [&](int r) { return stored.plans[static_cast<std::size_t>(r - stored.first)]; }, here);
+    if (once) return fetch(stored.once());
+    if (stored.routes.own.everywhere) return fetch(stored.routes);  // the plan sorts all ranks' batches
+    const auto planned = [&](int r) { return stored.plans[static_cast<std::size_t>(r - stored.first)]; };
+    const auto arrived = fetch_rows<Wired>(call, table, stored.routes, call.is_whole(), planned, read);
+    call.close();
+    return use(stored.routes.own, arrived);
   } else {
-    auto own = route_rows<Bounds>(exec, table, named);
     routing<wire> by;
-    if (call.is_whole() || own.everywhere) {
-      by.own = std::move(own);
-      if (!call.is_whole()) call.agree();
-      return place(
-          by,
-          [&](int r) {
-            const auto [first, last] = by.own.group(r);
-            return std::as_const(by.own.rows).rows_between(first, last);
-          },
-          true);
-    }
-    by = complete_routing(call, table, std::move(own), {});
-    return place(
-        by, [&](int r) { return by.rows_for(r); }, false);
+    by.own = route_rows<Bounds>(exec, table, named);
+    if (once) by.own = route_once(by.own);
+    if (!call.is_whole() && !by.own.everywhere) by = complete_routing(call, table, std::move(by.own), {});
+    return fetch(by);
   }
+}
+
+/// The error of bad indices in this thread's batch.
+template <class Wire, class Table>
+ticket ticket_of_report(const char* verb, const row_route<Wire>& of, const Table& table) {
+  batch_findings own;
+  own.out_of_range = of.report.out_of_range;
+  own.first_position = of.report.first_position;
+  own.first_index = of.report.first_index;
+  own.positions = of.positions;
+  own.signed_indices = of.signed_indices ? 1 : 0;
+  return ticket_of_error(all_findings(verb, whole_ref(table).note(), {own}, true).bounds_error());
+}
+
+/// A gather into `out`; see fetch_by_routes.
+template <class Wired, class Bounds, class Exec, class Table, class Named, class Out, class OutSpace,
+          class Read>
+ticket gather_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named, bool once,
+                        const array_ref<Out, OutSpace>& out, const Read& read) {
+  return fetch_by_routes<Wired, Bounds>(call, exec, table, named, once, read,
+                                        [&](const auto& route, const auto& arrived) {
+                                          place_by_route(exec, route, arrived, out);
+                                          if (route.report.out_of_range == 0) return ticket();
+                                          return ticket_of_report("gather", route, table);
+                                        });
 }
 
 }  // namespace ferry::detail

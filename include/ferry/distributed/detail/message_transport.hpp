@@ -58,6 +58,13 @@ class message_transport : public transport {
     meet(call_header::kind::exchange, note, 0, nullptr);
     or_break([&] { move(note, to, from); });
   }
+  int pass_descriptor(int, const call_note& note, int from, int descriptor) override {
+    if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, from, descriptor);
+    meet(call_header::kind::exchange, note, 0, nullptr);
+    int mine = -1;
+    or_break([&] { mine = move_descriptor(from, descriptor, clock::now() + deadline_); });
+    return mine;
+  }
   void fail(int, const call_note& note, const char* what) noexcept override {
     try {
       meet(call_header::kind::failure, note, 0, what);
@@ -102,6 +109,8 @@ class message_transport : public transport {
   /// Moves the parts between this rank and the others. Returns whether that ended before `until`.
   virtual bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                           clock::time_point until) = 0;
+  /// The part of pass_descriptor after the headers.
+  virtual int move_descriptor(int, int, clock::time_point) { return -1; }
   /// Sends `last` to the others where no call of theirs will be answered any more. Gives up at `until`.
   virtual void send_last(const call_header& last, clock::time_point until) = 0;
 

@@ -25,6 +25,8 @@ struct row_route {
   index_report report;               ///< bad indices, under bounds::check
   tensor<std::int64_t, Wire> place;  ///< [routed] the position
   tensor<std::int64_t, Wire> rows;   ///< [routed] its row in the shard of the owner
+  bool once = false;                 ///< each row of an owner is named once, see route_once
+  tensor<std::int64_t, Wire> slot;   ///< [positions] if `once`: where the position's row is, -1 for none
   std::vector<std::int64_t> begin;   ///< [ranks + 1] where the group of each owner begins
   bool everywhere = false;           ///< every rank owns every row: there is one group, for all of them
 

@@ -21,6 +21,7 @@ class socket_transport final : public message_transport {
   ~socket_transport() override;
 
   [[nodiscard]] std::string_view name() const override { return "sockets"; }
+  [[nodiscard]] bool passes_descriptors() const override { return true; }
 
  protected:
   std::string swap_headers(const call_header& own, std::vector<call_header>& all,
@@ -28,6 +29,7 @@ class socket_transport final : public message_transport {
   void send_last(const call_header& last, clock::time_point until) override;
   bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                   clock::time_point until) override;
+  int move_descriptor(int from, int descriptor, clock::time_point until) override;
 
  private:
   void connect_all(const std::string& key, clock::time_point until);
@@ -43,4 +45,5 @@ class socket_transport final : public message_transport {
 
 }  // namespace ferry::detail
 
+#include <ferry/distributed/detail/move_descriptor.hpp>
 #include <ferry/distributed/detail/socket_transport_bodies.hpp>

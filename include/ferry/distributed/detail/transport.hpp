@@ -59,6 +59,13 @@ class transport {
   /// Sends to[r] to rank r and receives from[r] from it; size() parts each. The sizes of the two ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
                         std::span<const incoming_part> from) = 0;
+  /// Whether pass_descriptor serves.
+  [[nodiscard]] virtual bool passes_descriptors() const { return false; }
+  /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.
+  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor) {
+    static_cast<void>(rank), static_cast<void>(note), static_cast<void>(from), static_cast<void>(descriptor);
+    throw invalid_argument("ferry::communicator: its ranks can't pass on file descriptors");
+  }
   /// Takes part in the next call of the others as the rank that failed.
   virtual void fail(int rank, const call_note& note, const char* what) noexcept = 0;
 

@@ -4,10 +4,13 @@
 #include <ferry/distributed/detail/batch_findings.hpp>
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/reduce.hpp>
 #include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
@@ -67,8 +70,8 @@ struct any_values {
 /// A verb that writes. `scanned` is what this rank found in its values. Nothing is written anywhere if a rank
 /// has a bad index, or a row that duplicates::reject forbids. Then `accept(findings)` may refuse, by
 /// returning a ticket and true. `apply(rank, named, values)` is the verb on a shard.
-template <class Duplicates, class Bounds, class Exec, class Table, class Named, class Value, class Space,
-          class Accept, class Apply>
+template <class Reduce, class Duplicates, class Bounds, class Exec, class Table, class Named, class Value,
+          class Space, class Accept, class Apply>
 ticket write_by_routes(collective& call, const char* verb, const Exec& exec, const Table& table,
                        const Named& named, const array_ref<Value, Space>& values,
                        const batch_findings& scanned, const Accept& accept, const Apply& apply) {
@@ -76,11 +79,17 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
   using value = std::remove_const_t<Value>;
   constexpr bool planned = is_sharded_plan<Named>;
   constexpr bool scans = !std::is_same_v<Accept, any_values>;
+  constexpr bool sums = Reduce::sums_locally;
   routing<wire> made;
-  if constexpr (!planned)
-    made = complete_routing(call, table, route_rows<Bounds>(exec, table, named), scanned);
+  if constexpr (!planned) {
+    auto own = route_rows<Bounds>(exec, table, named);
+    if constexpr (sums) own = route_once(own);
+    made = complete_routing(call, table, std::move(own), scanned);
+  }
   const routing<wire>& by = [&]() -> const routing<wire>& {
-    if constexpr (planned)
+    if constexpr (planned && sums)
+      return named.storage().once();
+    else if constexpr (planned)
       return named.storage().routes;
     else
       return made;
@@ -107,14 +116,18 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
     return refused;
   }
 
-  routed_values<wire, value> moved;
-  moved.own = values_by_route(exec, by.own, values);
+  using sent = std::conditional_t<sums, accumulation_t<value>, value>;
+  routed_values<wire, sent> moved;
+  if constexpr (sums)
+    moved.own = sums_by_route(exec, by.own, values);
+  else
+    moved.own = values_by_route(exec, by.own, values);
   if (!call.is_whole()) {
-    moved.in = tensor<value, wire>("values of others", by.in_begin.back(), table.width());
+    moved.in = tensor<sent, wire>("values of others", by.in_begin.back(), table.width());
     move_by_route<false>(call, by, moved.own, moved.in);
   }
   for (int r = call.first(); r < call.last(); ++r) {
-    if constexpr (planned)
+    if constexpr (planned && !sums)
       apply(r, named.storage().plans[static_cast<std::size_t>(r - named.storage().first)],
             moved.rows_for(by, r));
     else

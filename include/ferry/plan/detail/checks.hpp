@@ -67,6 +67,9 @@ consteval void require_path() {
       !reads_shards<Path>,
       "ferry: path::peer reads the shards of a sharded_table, so it serves gather from one alone; give other verbs and tables no path or another one.");
   static_assert(
+      !is_between_ranks<Path>,
+      "ferry: path::exchange moves rows between the ranks of a sharded_table, so it serves gathers from sharded tables only.");
+  static_assert(
       !by_host_alone<Path> || any_host_space<Spaces...>,
       "ferry: path::staged moves rows through host memory, but table and batch both live in device_space; use path::direct.");
 }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/bags/detail/share_values.hpp>
+#include <ferry/bags/step_bags.hpp>
+#include <ferry/distributed/detail/bag_route.hpp>
+#include <ferry/distributed/detail/batch_findings.hpp>
+#include <ferry/distributed/detail/pool_sharded.hpp>
+#include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/scan_values.hpp>
+#include <ferry/distributed/detail/with_routes.hpp>
+#include <ferry/distributed/detail/write_sharded.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// The parts of step_bags on a sharded table. Each owner gets the bags that name its rows, with the positions
+/// that name them, and each such bag's gradient once.
+namespace ferry::detail {
+
+/// The gradients of bags divided by the number of their rows, as step_bags divides them. Blocks.
+template <class Compute, class Exec, class Wire, class Bags, class Value, class Space>
+tensor<Compute, Wire> divided_gradients(const Exec& exec, const row_route<Wire>& rows, const Bags& list,
+                                        const array_ref<Value, Space>& grads) {
+  static const std::string label = "ferry::step_bags::divide";
+  using value = std::remove_const_t<Value>;
+  const auto sizes = sizes_of_bags(rows, list);
+  tensor<value, Wire> here("gradients", grads.rows(), grads.width());
+  tensor<Compute, Wire> made("divided gradients", grads.rows(), grads.width());
+  copy(exec, grads, here).wait();
+  using number = pooling_number<Exec, Compute>;
+  const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
+  launch(exec, label, static_cast<std::int64_t>(made.size()),
+         kernels::divide_by_sizes<number, Compute, std::int64_t, value>{
+             bags, nullptr, here.data(), grads.width(), made.data(), fast_divisor(grads.width())});
+  execution_backend<Exec>::fence(exec, label);
+  return made;
+}
+
+/// One array that travels with the positions or with the bags, on both sides of the exchange.
+template <class T, class Wire>
+struct moved_values {
+  tensor<T, Wire> own, in;
+
+  void move(collective& call, const routing<Wire>& by, std::int64_t width) {
+    if (call.is_whole()) return;
+    in = width < 0 ? tensor<T, Wire>("values of others", by.in_begin.back())
+                   : tensor<T, Wire>("values of others", by.in_begin.back(), width);
+    move_by_route<false>(call, by, own, in);
+  }
+  [[nodiscard]] tensor_slice<const T, Wire> part(const routing<Wire>& by, int owner) const {
+    if (!by.is_whole) return in.first(in.rows());
+    const auto [first, last] = by.own.group(owner);
+    return own.rows_between(first, last);
+  }
+};
+
+/// The offsets of the bags that an owner got.
+template <class Wire>
+std::vector<std::int64_t> offsets_of(const tensor_slice<const std::int64_t, Wire>& sizes) {
+  std::vector<std::int64_t> made{0};
+  for (std::size_t b = 0; b < sizes.rows(); ++b) made.push_back(made.back() + sizes.data()[b]);
+  return made;
+}
+
+/// Sends the bags of all ranks to the owners of their rows and calls `apply(rank, named rows, offsets,
+/// gradients, extra...)` there; `extra` are the weights of the positions or the positions of the maxima.
+template <class Pooling, class Exec, class Table, class Named, class Bags, class Value, class GradSpace,
+          class Extra, class Apply>
+void step_bags_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named,
+                         const routing<wire_space<Exec>>& by, const Bags& list,
+                         const array_ref<Value, GradSpace>& grads, const Extra& extra, const Apply& apply) {
+  using wire = wire_space<Exec>;
+  constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
+  const auto width = static_cast<std::int64_t>(table.width());
+  const routing<wire> bags = complete_routing(call, table, route_bags(by.own, list), {});
+  moved_values<std::remove_const_t<Value>, wire> gradients;
+  gradients.own = values_by_route(exec, bags.own, grads);
+  gradients.move(call, bags, width);
+
+  const auto apply_all = [&](const auto&... more) {
+    for (int r = call.first(); r < call.last(); ++r) {
+      const auto offsets = offsets_of(bags.rows_for(r));
+      const auto step_on = [&](const auto& rows) {
+        apply(r, rows, offsets, gradients.part(bags, r), more(r)...);
+      };
+      if constexpr (is_sharded_plan<Named>)
+        step_on(named.storage().plans[static_cast<std::size_t>(r - named.storage().first)]);
+      else
+        step_on(by.rows_for(r));
+    }
+  };
+  if constexpr (weighs) {
+    using weight = std::remove_const_t<typename Extra::value_type>;
+    moved_values<weight, wire> weights;
+    weights.own = tensor<weight, wire>("weights", by.own.routed());
+    gather(exec, extra, by.own.place, weights.own, bounds::unchecked{}).wait();
+    weights.move(call, by, -1);
+    apply_all([&](int r) { return weights.part(by, r); });
+  } else if constexpr (Pooling::selects) {
+    moved_values<std::int64_t, wire> chosen;
+    chosen.own = tensor<std::int64_t, wire>("positions of maxima", bags.own.routed(), width);
+    gather(exec, extra, bags.own.place, chosen.own, bounds::unchecked{}).wait();
+    number_for_owners(by.own, bags.own, chosen.own);
+    chosen.move(call, bags, width);
+    if (!call.is_whole())  // each rank numbered its positions from 0
+      for (std::size_t r = 0; r + 1 < bags.in_begin.size(); ++r)
+        for (std::int64_t i = bags.in_begin[r] * width; i < bags.in_begin[r + 1] * width; ++i)
+          if (chosen.in.data()[i] >= 0) chosen.in.data()[i] += by.in_begin[r];
+    apply_all([&](int r) { return chosen.part(bags, r); });
+  } else {
+    apply_all();
+  }
+  if (!call.is_whole()) call.agree();
+}
+
+}  // namespace ferry::detail

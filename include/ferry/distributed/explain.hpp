@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/rows_once.hpp>
+#include <ferry/distributed/detail/with_routes.hpp>
+#include <ferry/distributed/make_plan.hpp>
+#include <ferry/distributed/sharded_table.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/profile/explain.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// How the rows of a batch come from the ranks of a sharded table; see ferry::explain.
+struct sharded_explanation {
+  /// A way for the rows to come.
+  struct candidate {
+    std::string path;                    ///< "by position", or "exchange" for path::exchange
+    std::int64_t rows = 0;               ///< rows that the owners read
+    std::int64_t rows_from_others = 0;   ///< of these, those that other ranks send
+    std::int64_t bytes_from_others = 0;  ///< in the elements of the table
+    bool picked = false;                 ///< whether path::automatic takes it
+    std::string reason;                  ///< one sentence
+  };
+
+  std::string call;                   ///< the call in words
+  std::string picked;                 ///< the way that path::automatic takes
+  std::vector<candidate> candidates;  ///< the picked one first
+
+  /// A table with one line per candidate; a star marks the picked one.
+  [[nodiscard]] std::string to_string() const {
+    std::string text = call + "\n";
+    for (const auto& one : candidates) {
+      char line[120];
+      std::snprintf(line, sizeof line, "%c %-11s %10lld rows, %10lld from other ranks, %9.3f MB  ",
+                    one.picked ? '*' : ' ', one.path.c_str(), static_cast<long long>(one.rows),
+                    static_cast<long long>(one.rows_from_others),
+                    static_cast<double>(one.bytes_from_others) * 1e-6);
+      text.append(line).append(one.reason).append("\n");
+    }
+    return text;
+  }
+};
+
+/// How path::automatic fetches the rows of this rank's batch in gather(exec, table, indices, ...), with the
+/// rows that travel on each path. Counts them by a look at the indices; moves no rows, and needs no other
+/// rank.
+///
+///   exec     the execution space instance of the call
+///   table    the sharded table
+///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
+///            are left out
+///
+/// Owners then read their shards on the path that explain(verb::gather, table.shard(rank), n) names. Throws
+/// invalid_argument where the indices are not a contiguous rank-1 array, or a plan does not fit the table.
+template <class Exec, class T, class Space, class Spread, class Indices>
+[[nodiscard]] sharded_explanation explain(const Exec& exec, const sharded_table<T, Space, Spread>& table,
+                                          const Indices& indices) {
+  using wire = detail::wire_space<Exec>;
+  detail::require_execution_space<Exec>();
+  const auto& named = detail::sharded_rows_named_by(indices);
+  detail::row_route<wire> made;
+  const auto& route = [&]() -> const detail::row_route<wire>& {
+    if constexpr (detail::is_sharded_plan<Indices>) {
+      detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
+      return named.storage().routes.own;
+    } else {
+      if constexpr (detail::is_plan<Indices>) {
+        detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
+      } else {
+        detail::require_indices<Indices>();
+        detail::require_rank_one("explain", named);
+      }
+      made = detail::route_rows<bounds::skip>(exec, table, named);
+      return made;
+    }
+  }();
+  const auto each_once = detail::route_once(route);
+  const int here = table.comm().rank();
+  const auto count = [&](const detail::row_route<wire>& of) {
+    sharded_explanation::candidate one;
+    one.rows = of.routed();
+    if (here >= 0 && !of.everywhere)
+      one.rows_from_others = one.rows - (of.group(here).second - of.group(here).first);
+    one.bytes_from_others = one.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
+    return one;
+  };
+  auto by_position = count(route), exchange = count(each_once);
+  by_position.path = "by position";
+  exchange.path = "exchange";
+  exchange.picked = detail::prefers_once(table, named);
+  by_position.picked = !exchange.picked;
+  by_position.reason = "a row for each position";
+  exchange.reason = "each different row once, then a copy to its positions; ";
+  if (exchange.picked)
+    exchange.reason += "the plan shows that it halves the rows.";
+  else if (by_position.rows_from_others == 0)
+    exchange.reason += "no row comes from another rank.";
+  else if (detail::is_plan<Indices>)
+    exchange.reason += "more than half of the rows are different.";
+  else
+    exchange.reason += "taken on request, or where a row_plan has counted the rows.";
+  by_position.reason += ".";
+  sharded_explanation told;
+  told.call = "gather of " + std::to_string(detail::routed_positions(named)) + " rows, table " +
+              table.describe() + (here >= 0 ? ", rank " + std::to_string(here) : std::string(", all ranks")) +
+              (detail::is_plan<Indices> || detail::is_sharded_plan<Indices> ? ", with a plan" : "");
+  told.picked = exchange.picked ? exchange.path : by_position.path;
+  told.candidates = {by_position, exchange};
+  if (exchange.picked) std::swap(told.candidates[0], told.candidates[1]);
+  return told;
+}
+
+}  // namespace ferry

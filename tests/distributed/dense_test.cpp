@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <functional>
+#include <limits>
+#include <utility>
+
+using namespace ferry_test;
+
+namespace {
+
+void has(const std::string& text, const char* part) {
+  expect(text.find(part) != std::string::npos, (std::string(part) + " in: " + text).c_str());
+}
+
+}  // namespace
+
+TEST_CASE("the rows of a batch are dealt out as torch.chunk does it", "[distributed]") {
+  for (const std::int64_t rows : {0, 1, 2, 7, 8, 9, 64, 1000})
+    for (const int ranks : {1, 2, 3, 4, 8, 13}) {
+      std::int64_t at = 0;
+      for (int r = 0; r < ranks; ++r) {
+        const auto [first, last] = ferry::split_range(rows, r, ranks);
+        const std::int64_t most = (rows + ranks - 1) / ranks;
+        REQUIRE(first == at);
+        REQUIRE(last == std::min(rows, first + most));
+        at = last;
+      }
+      REQUIRE(at == rows);
+    }
+  const auto huge = std::numeric_limits<std::int64_t>::max();
+  REQUIRE(ferry::split_range(huge, 7, 8) == std::pair<std::int64_t, std::int64_t>(7 * (huge / 8 + 1), huge));
+  REQUIRE(ferry::split_range(huge, 2, 3).second == huge);
+  REQUIRE(ferry::split_range(3, 7, 8) == std::pair<std::int64_t, std::int64_t>(3, 3));
+}
+
+TEST_CASE("a batch is split over the ranks and put together again", "[distributed]") {
+  const watchdog guard("split and concatenate");
+  const exec_space exec;
+  auto random = generator(31);
+  for (const int ranks : {1, 2, 4, 8})
+    for (const std::size_t rows :
+         {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{64}, std::size_t{203}}) {
+      INFO(ranks << " ranks, " << rows << " rows");
+      const auto numbers = values<double>(random, rows * width);
+      const auto batch = tensor_of(numbers, width);
+      const auto comm = group_of(ranks);
+      const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      comm.run([&](int rank) {
+        const auto [first, last] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
+        const auto mine = ferry::split(comm, batch);
+        expect(mine.rows() == static_cast<std::size_t>(last - first), "rows of a slice");
+        expect(mine.rows() == 0 || mine.data() == batch.data() + static_cast<std::size_t>(first) * width,
+               "a slice of the batch");
+        ferry::tensor<double, ferry::pageable_space> part("part", last - first, width);
+        const ferry::tensor<double, host> none("none", 0, width);
+        ferry::init::constant(exec, part, -7);
+        ferry::split(exec, comm, rank == from ? batch : none, part, from).wait();
+        expect(same_bits(part.data(), mine.data(), part.size()), "rows from one rank");
+        // Parts of other sizes, and not every rank wants the whole.
+        ferry::tensor<double, host> whole("whole", rank == 1 ? 0 : rows, width);
+        ferry::init::constant(exec, whole, -7);
+        ferry::concatenate(exec, comm, part, whole).wait();
+        expect(same_bits(whole.data(), batch.data(), whole.size()), "the parts together");
+        const std::vector<std::int32_t> own(static_cast<std::size_t>(rank + 1), rank);
+        std::vector<std::int32_t> all(static_cast<std::size_t>(ranks * (ranks + 1) / 2), -1);
+        ferry::concatenate(exec, comm, own, all).wait();
+        std::size_t at = 0;
+        for (int r = 0; r < ranks; ++r)
+          for (int i = 0; i <= r; ++i) expect(all[at++] == r, "parts of different sizes");
+      });
+      ferry::tensor<double, host> alone("alone", rows, width);
+      ferry::split(exec, comm, batch, alone).wait();
+      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
+      ferry::init::zeros(exec, alone);
+      ferry::concatenate(exec, comm, batch, alone).wait();
+      REQUIRE(same_bits(alone.data(), batch.data(), alone.size()));
+      REQUIRE(ferry::split(comm, batch).rows() == rows);
+    }
+}
+
+TEST_CASE("replicas get the values of one rank", "[distributed]") {
+  const watchdog guard("replicate");
+  const exec_space exec;
+  struct pixel {
+    std::int8_t r, g, b;
+  };
+  for (const int ranks : {1, 2, 4, 8}) {
+    const auto comm = group_of(ranks);
+    comm.run([&](int rank) {
+      for (int from = 0; from < ranks; from += 3) {
+        ferry::tensor<float, host> model("model", 31, width);
+        ferry::init::uniform(exec, model, -1, 1, rank);
+        ferry::tensor<float, host> expected("expected", 31, width);
+        ferry::init::uniform(exec, expected, -1, 1, from);
+        ferry::replicate(exec, comm, model, from).wait();
+        expect(same_bits(model.data(), expected.data(), model.size()), "replicas");
+        auto some = expected.rows_between(3, 9);  // a slice, and elements that are no numbers
+        ferry::init::constant(exec, some, rank);
+        ferry::replicate(exec, comm, some, from).wait();
+        expect(some(0, 0) == static_cast<float>(from) && some(5, width - 1) == static_cast<float>(from),
+               "a slice");
+        std::vector<pixel> picture(5, pixel{static_cast<std::int8_t>(rank), 2, 3});
+        ferry::replicate(exec, comm, picture, from).wait();
+        expect(picture[4].r == from, "structs");
+      }
+    });
+  }
+}
+
+TEST_CASE("parallel_apply calls each replica on a rank of its own", "[distributed]") {
+  const watchdog guard("parallel_apply");
+  const exec_space exec;
+  for (const int ranks : {1, 2, 4, 8}) {
+    const auto comm = group_of(ranks);
+    std::vector<std::function<int(const std::string&)>> replicas;
+    std::vector<std::string> inputs;
+    for (int r = 0; r < ranks; ++r) {
+      replicas.emplace_back([&, r](const std::string& input) {
+        expect(comm.rank() == r, "the rank of a replica");
+        ferry::tensor<std::int64_t, host> sum("sum", 1);
+        sum(0) = static_cast<std::int64_t>(input.size());
+        ferry::all_reduce(exec, comm, sum).wait();
+        return static_cast<int>(sum(0)) * 100 + r;
+      });
+      inputs.emplace_back(static_cast<std::size_t>(r), 'x');
+    }
+    const std::vector<int> outputs = ferry::parallel_apply(comm, replicas, inputs);
+    REQUIRE(outputs.size() == replicas.size());
+    for (int r = 0; r < ranks; ++r)
+      REQUIRE(outputs[static_cast<std::size_t>(r)] == ranks * (ranks - 1) / 2 * 100 + r);
+    inputs.emplace_back();
+    REQUIRE(said<ferry::invalid_argument>([&] {
+              (void)ferry::parallel_apply(comm, replicas, inputs);
+            }).find("were given for the " + std::to_string(ranks) + " ranks") != std::string::npos);
+    inputs.pop_back();
+    int called = 0;
+    std::vector<std::function<void(const std::string&)>> silent(inputs.size(), [&](const std::string& input) {
+      called += static_cast<int>(input.size()) == 0 ? 1 : 0;
+    });
+    ferry::parallel_apply(comm, silent, inputs);
+    REQUIRE(called == 1);
+    silent.back() = [](const std::string&) { throw std::runtime_error("the replica failed"); };
+    REQUIRE(said<std::runtime_error>([&] { ferry::parallel_apply(comm, silent, inputs); }) ==
+            "the replica failed");
+  }
+}
+
+TEST_CASE("a rank whose arrays do not fit tells the others", "[distributed]") {
+  const watchdog guard("failures of dense arrays");
+  const exec_space exec;
+  const auto comm = group_of(3);
+  comm.run([&](int rank) {
+    ferry::tensor<float, host> batch("batch", rank == 0 ? 7 : 0, width), part("part", 2, width),
+        good("good", rank == 2 ? 1 : 3, width);
+    ferry::init::zeros(exec, batch);
+    const auto first = [&] { ferry::split(exec, comm, batch, rank == 1 ? part : good).wait(); };
+    if (rank == 1)
+      has(said<ferry::invalid_argument>(first),
+          "'part' [2 x 6] in mapped_space was given for 3 of the 7 rows");
+    else
+      has(said<ferry::peer_error>(first), "rank 1 failed");
+    ferry::split(exec, comm, batch, good).wait();
+    ferry::tensor<float, host> whole("whole", rank == 2 ? 8 : 7, width);
+    const auto second = [&] { ferry::concatenate(exec, comm, good, whole).wait(); };
+    if (rank == 2)
+      has(said<ferry::invalid_argument>(second), "'whole'");
+    else
+      has(said<ferry::peer_error>(second), "rank 2 failed");
+    has(said<ferry::invalid_argument>([&] { ferry::replicate(exec, comm, part, 3).wait(); }), "no rank 3");
+    comm.barrier();
+  });
+  comm.run([&](int rank) {
+    ferry::tensor<float, host> model("model", rank == 0 ? 3 : 4, width);
+    has(said<ferry::protocol_error>([&] { ferry::replicate(exec, comm, model).wait(); }), "replicate");
+  });
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+using namespace ferry_test;
+
+namespace {
+
+template <class Test>
+void for_all(std::uint64_t seed, const Test& test) {
+  const watchdog guard("path::exchange");
+  auto random = generator(seed);
+  for (const int ranks : {1, 2, 4, 8})
+    for_each_sharding([&](auto spread) {
+      const std::size_t rows = 1 + random() % 100;
+      INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
+      test(random, ranks, rows, spread);
+    });
+}
+
+}  // namespace
+
+TEST_CASE("path::exchange gathers the rows that an ordinary table has", "[distributed]") {
+  const exec_space exec;
+  const ferry::path::exchange exchange;
+  for_all(41, [&](auto& random, int ranks, std::size_t rows, auto spread) {
+    const auto with = [&](auto bounds) {
+      batches<float, std::int32_t> batch(random, ranks, rows, 120);
+      if (!std::is_same_v<decltype(bounds), ferry::bounds::check>) {
+        std::size_t p = 0;
+        for (auto& mine : batch.rows_of)
+          for (auto& index : mine) {
+            if (random() % 4 == 0) index = static_cast<std::int32_t>(random() % 500) - 250;
+            batch.rows[p++] = index;
+          }
+      }
+      ferry::tensor<float, host> table("w", rows, width), expected("expected", batch.rows.size(), width);
+      const auto comm = group_of(ranks);
+      ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
+      ferry::init::normal(exec, table, 0, 3, 77);
+      ferry::init::normal(exec, big, 0, 3, 77);
+      ferry::init::constant(exec, expected, -7);
+      ferry::gather(exec, table, batch.rows, expected, bounds).wait();
+      comm.run([&](int rank) {
+        const auto& mine = batch.indices_of(rank);
+        const auto plan = ferry::make_plan(exec, mine, big, bounds);
+        const auto check = [&](const auto& indices) {
+          ferry::tensor<float, host> out("out", mine.size(), width);
+          ferry::init::constant(exec, out, -7);
+          ferry::gather(exec, big, indices, out, exchange, bounds).wait();
+          expect(same_bits(out.data(), expected.data() + batch.at(rank) * width, out.size()), "rows");
+        };
+        check(mine);
+        check(plan);
+        check(plan);  // the rows that cross are found once
+        check(ferry::make_plan(exec, mine, rows, bounds));
+        // The plan still serves writes, which need every position.
+        ferry::scatter(exec, big, plan, batch.values_of(rank)).wait();
+      });
+      ferry::scatter(exec, table, batch.rows, batch.all, bounds).wait();
+      REQUIRE(same_table(exec, big, table));
+      ferry::tensor<float, host> out("out", batch.rows.size(), width);
+      ferry::init::constant(exec, out, -7);
+      ferry::init::constant(exec, expected, -7);
+      ferry::gather(exec, table, batch.rows, expected, bounds).wait();
+      ferry::gather(exec, big, batch.rows, out, bounds, exchange).wait();
+      REQUIRE(same_bits(out.data(), expected.data(), out.size()));
+    };
+    with(ferry::bounds::check{});
+    with(ferry::bounds::skip{});
+    with(ferry::bounds::clamp{});
+  });
+}
+
+TEST_CASE("path::exchange sends each row once", "[distributed]") {
+  const watchdog guard("rows that cross");
+  const exec_space exec;
+  const auto comm = group_of(2);
+  ferry::sharded_table<float, host> big("w", comm, 10, width);
+  ferry::init::uniform(exec, big, -1, 1, 3);
+  comm.run([&](int rank) {
+    const std::vector<std::int64_t> mine(500, rank == 0 ? 7 : 4);  // the other's row
+    const auto plan = ferry::make_plan(exec, mine, big);
+    const auto& routes = plan.storage().once();
+    expect(routes.own.routed() == 1 && routes.rows_in.rows() == 1, "one row each way");
+    expect(plan.storage().routes.own.routed() == 500, "all positions for writes");
+    ferry::tensor<float, host> out("out", mine.size(), width), one("one", 1, width);
+    ferry::gather(exec, big, plan, out, ferry::path::exchange{}).wait();
+    ferry::gather(exec, big, std::vector<std::int64_t>{mine[0]}, one).wait();
+    for (std::size_t p = 0; p < 500; ++p)
+      expect(same_bits(out.data() + p * width, one.data(), width), "the row at each position");
+    const std::vector<std::int64_t> bad{1, 1, rank == 1 ? 10 : 2};
+    const auto text = said<ferry::out_of_range>(
+        [&] { ferry::gather(exec, big, bad, out.first(3), ferry::path::exchange{}).wait(); });
+    expect((text.find("index 10 at position 2") != std::string::npos) == (rank == 1),
+           "a bad index of one rank");
+    const bool once = rank == 0;
+    expect(!said<ferry::protocol_error>([&] {
+              if (once)
+                ferry::gather(exec, big, plan, out, ferry::path::exchange{}).wait();
+              else
+                ferry::gather(exec, big, plan, out).wait();
+            }).empty(),
+           "with a plan all ranks take the same path");
+  });
+}
+
+TEST_CASE("a sharded gather makes a new tensor", "[distributed]") {
+  const exec_space exec;
+  for_all(42, [&](auto& random, int ranks, std::size_t rows, auto spread) {
+    const batches<float> batch(random, ranks, rows, 60);
+    ferry::tensor<float, host> table("w", rows, width);
+    const auto comm = group_of(ranks);
+    ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
+    ferry::init::normal(exec, table, 0, 3, 77);
+    ferry::init::normal(exec, big, 0, 3, 77);
+    const auto expected = ferry::gather<host>(exec, table, batch.rows).get();
+    comm.run([&](int rank) {
+      const auto& mine = batch.indices_of(rank);
+      const float* const there = expected.data() + batch.at(rank) * width;
+      const auto own = ferry::gather<ferry::pageable_space>(exec, big, mine).get();
+      expect(own.rows() == mine.size() && same_bits(own.data(), there, own.size()), "a new tensor");
+      const auto plan = ferry::make_plan(exec, mine, big);
+      const auto wide = ferry::gather<host, double>(exec, big, plan, ferry::path::exchange{}).get();
+      for (std::size_t i = 0; i < wide.size(); ++i)
+        expect(wide.data()[i] == static_cast<double>(there[i]), "converted");
+      const std::vector<std::int64_t> some{0, -5, static_cast<std::int64_t>(rows)};
+      const auto holes = ferry::gather<host>(exec, big, some, ferry::bounds::skip{}).get();
+      for (std::size_t i = width; i < 3 * width; ++i) expect(holes.data()[i] == 0, "positions without a row");
+      expect(same_bits(holes.data(), table.data(), width), "the good position");
+      auto bad = ferry::gather<host>(exec, big, some);
+      expect(said<ferry::out_of_range>([&] { (void)bad.get(); }).find("2 of 3") != std::string::npos,
+             "errors");
+    });
+    const auto alone = ferry::gather<host>(exec, big, batch.rows).get();
+    REQUIRE(same_bits(alone.data(), expected.data(), expected.size()));
+  });
+}
+
+TEST_CASE("explain counts the rows that travel and names the way that automatic takes", "[distributed]") {
+  const exec_space exec;
+  for_all(43, [&](auto& random, int ranks, std::size_t rows, auto spread) {
+    const batches<float> batch(random, ranks, rows, 90);
+    const auto comm = group_of(ranks);
+    ferry::sharded_table<float, host, decltype(spread)> big("w", comm, rows, width, spread);
+    ferry::init::uniform(exec, big, -1, 1, 7);
+    comm.run([&](int rank) {
+      auto mine = batch.indices_of(rank);
+      std::int64_t all = 0, others = 0, different = 0, different_others = 0;
+      std::vector<bool> seen(rows, false);
+      for (const auto row : mine) {
+        const bool far = !decltype(spread)::replicates && big.owner(row) != rank;
+        const auto at = static_cast<std::size_t>(row);
+        ++all;
+        others += far;
+        different += !seen[at];
+        different_others += !seen[at] && far;
+        seen[at] = true;
+      }
+      const auto check = [&](const auto& named, bool once) {
+        const auto told = ferry::explain(exec, big, named);
+        expect(told.candidates.size() == 2 && told.candidates[0].picked && !told.candidates[1].picked,
+               "picked");
+        expect(told.picked == (once ? "exchange" : "by position"), told.to_string().c_str());
+        expect(told.candidates[0].path == told.picked, "the picked one first");
+        for (const auto& each : told.candidates) {
+          const bool is_once = each.path == "exchange";
+          expect(each.rows == (is_once ? different : all), "rows");
+          expect(each.rows_from_others == (is_once ? different_others : others), "rows of others");
+          expect(each.bytes_from_others == each.rows_from_others * static_cast<std::int64_t>(width * 4),
+                 "bytes");
+        }
+        expect(told.to_string().find(told.call + "\n* " + told.picked) == 0, "the text");
+      };
+      const auto plan = ferry::make_plan(exec, mine, rows);
+      const bool halves = !decltype(spread)::replicates && ranks > 1 &&
+                          different <= static_cast<std::int64_t>(mine.size()) / 2;
+      check(mine, false);
+      check(plan, halves);
+      check(ferry::make_plan(exec, mine, big), false);
+      ferry::tensor<float, host> a("a", mine.size(), width), b("b", mine.size(), width);
+      ferry::gather(exec, big, plan, a).wait();
+      ferry::gather(exec, big, mine, b).wait();
+      expect(same_bits(a.data(), b.data(), a.size()), "the rows of either way");
+    });
+    expect(ferry::explain(exec, big, batch.rows).candidates[1].rows_from_others == 0, "one thread");
+  });
+}

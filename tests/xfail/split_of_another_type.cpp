@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks exchange bytes.
+// expected-error: split moves rows as they are, so batch and part must have the same element type
+#include <ferry/distributed.hpp>
+
+#ifdef FERRY_XFAIL_FIXED
+using part_type = ferry::tensor<float, ferry::mapped_space>;
+#else
+using part_type = ferry::tensor<double, ferry::mapped_space>;
+#endif
+
+void refused(const Kokkos::DefaultExecutionSpace& exec, const ferry::communicator& comm,
+             const ferry::tensor<float, ferry::mapped_space>& batch, part_type& part) {
+  ferry::split(exec, comm, batch, part).wait();
+}
