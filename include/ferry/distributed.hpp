@@ -17,6 +17,7 @@
 #include <ferry/distributed/explain.hpp>
 #include <ferry/distributed/gather.hpp>
 #include <ferry/distributed/gather_bags.hpp>
+#include <ferry/distributed/gather_rowwise_int8.hpp>
 #include <ferry/distributed/gather_to.hpp>
 #include <ferry/distributed/init.hpp>
 #include <ferry/distributed/make_plan.hpp>
@@ -26,6 +27,7 @@
 #include <ferry/distributed/scatter.hpp>
 #include <ferry/distributed/scatter_add.hpp>
 #include <ferry/distributed/sharded_plan.hpp>
+#include <ferry/distributed/sharded_rowwise_int8.hpp>
 #include <ferry/distributed/sharded_state.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/distributed/shardings/block.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <atomic>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -134,12 +135,11 @@ TEST_CASE("parallel_apply calls each replica on a rank of its own", "[distribute
               (void)ferry::parallel_apply(comm, replicas, inputs);
             }).find("were given for the " + std::to_string(ranks) + " ranks") != std::string::npos);
     inputs.pop_back();
-    int called = 0;
-    std::vector<std::function<void(const std::string&)>> silent(inputs.size(), [&](const std::string& input) {
-      called += static_cast<int>(input.size()) == 0 ? 1 : 0;
-    });
+    std::atomic<int> called{0};
+    std::vector<std::function<void(const std::string&)>> silent(
+        inputs.size(), [&](const std::string& input) { called += input.empty() ? 1 : 0; });
     ferry::parallel_apply(comm, silent, inputs);
-    REQUIRE(called == 1);
+    REQUIRE(called.load() == 1);
     silent.back() = [](const std::string&) { throw std::runtime_error("the replica failed"); };
     REQUIRE(said<std::runtime_error>([&] { ferry::parallel_apply(comm, silent, inputs); }) ==
             "the replica failed");

@@ -22,6 +22,12 @@
 
 namespace ferry {
 
+namespace detail {
+/// What a shared tensor is besides.
+template <class T, class Space>
+using shared_tensor_base = tensor<T, Space>;
+}  // namespace detail
+
 /// A tensor in host memory that the ranks of one machine share: each rank has all of it at an address of its
 /// own, and reads what the others wrote. Verbs take it where they take a tensor in pageable_space.
 ///
@@ -36,7 +42,7 @@ namespace ferry {
 /// Nothing orders the accesses of different ranks: use comm.barrier(), or any collective verb. Elements are
 /// zero at first where T is a number. Move-only; a slice of it is a slice of a tensor.
 template <Element T, MemorySpace Space = pageable_space>
-class shared_tensor : public tensor<T, Space> {
+class shared_tensor : public detail::shared_tensor_base<T, Space> {
   static_assert(
       std::same_as<Space, pageable_space> || std::same_as<Space, pinned_space>,
       "ferry: processes share host memory, so a shared_tensor is in pageable_space, or in pinned_space.");
@@ -50,7 +56,7 @@ class shared_tensor : public tensor<T, Space> {
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)
   shared_tensor(std::string label, const communicator& comm, Sizes... sizes)
-      : tensor<T, Space>(made(label, comm, detail::checked_extents(label, sizes...))) {}
+      : detail::shared_tensor_base<T, Space>(made(label, comm, detail::checked_extents(label, sizes...))) {}
 
   /// Label, extents and how the memory was obtained, as text.
   [[nodiscard]] std::string describe() const {

@@ -59,7 +59,7 @@ auto fetch_by_routes(collective& call, const Exec& exec, const Table& table, con
                      const Read& read, const Use& use) {
   using wire = wire_space<Exec>;
   const auto fetch = [&](const routing<wire>& by) {
-    const auto arrived = fetch_rows<Wired>(call, table, by, read);
+    auto arrived = fetch_rows<Wired>(call, table, by, read);
     call.close();
     return use(by.own, arrived);
   };
@@ -68,7 +68,7 @@ auto fetch_by_routes(collective& call, const Exec& exec, const Table& table, con
     if (once) return fetch(stored.once());
     if (stored.routes.own.everywhere) return fetch(stored.routes);  // the plan sorts all ranks' batches
     const auto planned = [&](int r) { return stored.plans[static_cast<std::size_t>(r - stored.first)]; };
-    const auto arrived = fetch_rows<Wired>(call, table, stored.routes, call.is_whole(), planned, read);
+    auto arrived = fetch_rows<Wired>(call, table, stored.routes, call.is_whole(), planned, read);
     call.close();
     return use(stored.routes.own, arrived);
   } else {
