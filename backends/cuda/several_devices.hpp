@@ -14,8 +14,12 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <exception>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace ferry::cuda {
 
@@ -66,27 +70,24 @@ struct several_devices_functions {
     return made;
   }
 
-  /// A new instance on a device, with a stream of its own that ends with its last copy.
+  /// A new instance on a device, with a stream of its own that ends with its last copy. Made in another
+  /// thread, because Kokkos leaves contexts on the stack of the one that makes an instance.
   template <class Exec>
   static Exec instance_on(int device) {
     static instance_lock& one_at_a_time = ferry::detail::process_wide<instance_lock>();
     const std::lock_guard lock(one_at_a_time.guard);
-    const capture_pause pause(true);
-    if (device == cuda::default_device()) {
-      const device_guard on(device);
-      return Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1)[0];
-    }
     enter_device(device);
-    const device_guard on(device);
-    struct own_stream {
-      own_stream() { check(cudaStreamCreate(&native), "cudaStreamCreate"); }
-      own_stream(const own_stream&) = delete;
-      own_stream& operator=(const own_stream&) = delete;
-      ~own_stream() { cudaStreamDestroy(native); }
-      cudaStream_t native = nullptr;
-    } const stream;
-    const Kokkos::Cuda base(stream.native);  // an instance is on the device of its stream
-    return Kokkos::Experimental::partition_space(base, 1)[0];
+    std::optional<Exec> made;
+    std::exception_ptr thrown;
+    std::thread([&] {
+      try {
+        made.emplace(make_instance(device));
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+    }).join();
+    if (thrown != nullptr) std::rethrow_exception(thrown);
+    return *std::move(made);
   }
 
   /// Lets work of the instance reach the memory of another device; false where the machine can't.
@@ -101,6 +102,24 @@ struct several_devices_functions {
     if (device_use::get().count() < 2) return {};
     static std::mutex one_at_a_time;
     return std::unique_lock(one_at_a_time);
+  }
+
+ private:
+  struct own_stream {
+    own_stream() { check(cudaStreamCreate(&native), "cudaStreamCreate"); }
+    own_stream(const own_stream&) = delete;
+    own_stream& operator=(const own_stream&) = delete;
+    ~own_stream() { cudaStreamDestroy(native); }
+    cudaStream_t native = nullptr;
+  };
+
+  static Kokkos::Cuda make_instance(int device) {
+    const capture_pause pause(true);
+    const device_guard on(device);
+    if (device == cuda::default_device()) return Kokkos::Experimental::partition_space(Kokkos::Cuda(), 1)[0];
+    const own_stream stream;
+    const Kokkos::Cuda base(stream.native);  // an instance is on the device of its stream
+    return Kokkos::Experimental::partition_space(base, 1)[0];
   }
 };
 
