@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/detail/gather_sharded.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_rowwise_int8.hpp>
 #include <ferry/int8/gather.hpp>
@@ -48,7 +49,9 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
     return detail::fetch_by_routes<std::byte, bounds_policy>(
         call, exec, codes, named, detail::should_fetch_once<asked>(codes, named),
         [&](int rank, const auto& rows, const auto& into) {
-          gather(exec, codes.shard(rank), rows, into, path_policy{}, bounds::unchecked{}).wait();
+          gather(detail::shard_instance(codes.comm(), rank, exec), codes.shard(rank), rows, into,
+                 path_policy{}, bounds::unchecked{})
+              .wait();
         },
         [&](const auto& route, auto& arrived) {
           const auto slots = detail::slots_of(route);
