@@ -24,6 +24,9 @@ struct tuning_numbers {
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions, and one block sorts those.
   std::int64_t fewest_claims = keys_of_one_block + 1;
+  /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
+  /// their own has more loads in flight and is a launch more.
+  std::int64_t positions_summed_in_place = 1024;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.

@@ -11,8 +11,8 @@
 #include <random>
 #include <vector>
 
-/// Rows that a batch names a few times and very often, about the length from which a device adds them up by a kernel of
-/// its own: the same bits as one addition after the other, in the order of the batch.
+/// Rows that a batch names a few times and very often, about the length from which a device adds them up in another way,
+/// in large batches by a kernel of its own: the same bits as one addition after the other, in the order of the batch.
 namespace ferry_test {
 
 namespace {
@@ -89,6 +89,10 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
     add_up<TestType>(random, {64}, width);
     add_up<TestType>(random, {65}, width);
     add_up<TestType>(random, {1, 64, 1, 130, 194, 195}, width);
+    for (const std::size_t all : {1023u, 1024u, 1025u}) {
+      add_up<TestType>(random, {all}, width);
+      add_up<TestType>(random, {66, 67, 3, all - 136}, width);
+    }
   }
 }
 

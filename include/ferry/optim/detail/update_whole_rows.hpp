@@ -170,7 +170,7 @@ struct update_whole_rows {
       const auto squares =
           walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
             Compute gradient[Tile::elements];
-            combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
+            combine_any<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
             for (int e = 0; e < live<Tile>(count); ++e) {
               const Compute g = transforms.before_norm(gradient[e]);
               part[0][e] = g * g;
@@ -245,7 +245,7 @@ struct update_whole_rows {
   /// The combined gradient, weights and state of a tile, before the step.
   KOKKOS_FORCEINLINE_FUNCTION void load_inputs(tile& here, const numbers& with, std::int64_t column,
                                                int count) const {
-    combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
+    combine_any<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
     with.weights.template load<Tile>(here.weight, column, count);
     for (int f = 0; f < Fields; ++f)
       load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
@@ -256,7 +256,6 @@ struct update_whole_rows {
     for (int e = 0; e < live<Tile>(count); ++e)
       here.gradient[e] = transforms.gradient(here.gradient[e], with.gradient_factor);
   }
-  /// Both, of one tile.
   KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
                                         int count) const {
     load_inputs(here, with, column, count);
@@ -276,9 +275,8 @@ struct update_whole_rows {
       Compute before[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) before[e] = here.weight[e];
       apply_tile<Tile, Fields>(with.now, here.weight, here.gradient, here.field, count);
-      for (int e = 0; e < live<Tile>(count); ++e) {
+      for (int e = 0; e < live<Tile>(count); ++e)
         here.weight[e] = transforms.changed(before[e], here.weight[e], with.rows.row);
-      }
     } else {
       for (int e = 0; e < live<Tile>(count); ++e) {
         const Compute before = here.weight[e];

@@ -234,8 +234,13 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> held;
-    operation.load(held, rows.row, column, count);
-    combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+    if (sums_here<Part, Duplicates>(source, rows)) {
+      sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column);
+      operation.load(held, rows.row, column, count);
+    } else {
+      operation.load(held, rows.row, column, count);
+      combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column, count);
+    }
     operation.finish(held, item, rows.row, column, value, count);
   }
 };

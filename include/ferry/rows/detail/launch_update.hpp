@@ -94,7 +94,7 @@ report_writer report_repeats(launch_context<Exec>& of, const std::string& label,
 }
 
 /// Binds to a plan's source on a device the sums of its long segments, in the type that the job's kernels
-/// compute in.
+/// compute in. In a small batch those kernels sum them, which is a launch less.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
               const array_ref<Value, Space>& values, Source& source) {
@@ -102,7 +102,9 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
   const plan_storage& from = *plan.storage();
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
-  if (slots == 0 || width == 0) return;
+  if (slots == 0 || width == 0 ||
+      plan.positions() <= execution_backend<Exec>::tuning(of.exec()).positions_summed_in_place)
+    return;
   auto* sums = of.template scratch<Sum>(slots * width);
   const bool packed = in_packets<4>(values);
   const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;

@@ -10,9 +10,10 @@
 
 namespace ferry::kernels {
 
-/// Segments of more than `most` values are summed by a kernel of their own, with many loads in flight, for
-/// which the other kernels lack registers. Each sum has a row in a buffer. Long segments begin more than
-/// `most` places apart, so begin / (most + 1) is a row that no other segment has.
+/// Segments of more than `most` values are summed with many loads in flight: in small batches by the kernels
+/// that update rows, before they load anything else; in others by a kernel of their own, so that no thread
+/// that updates waits for one row. Each sum has a row in a buffer. Long segments begin more than `most`
+/// places apart, so begin / (most + 1) is a row that no other segment has.
 struct long_segments {
   static constexpr std::int64_t most = 64;
 
@@ -22,12 +23,40 @@ struct long_segments {
   static std::int64_t slots(std::int64_t positions) { return positions / (most + 1); }
 };
 
+/// tile = the sum of a segment's values, for columns [column, column + Tile::elements) of a device: the loads
+/// of several values are in flight at once, the additions follow the order of the positions.
+template <int UnderWay, class Tile, class Compute, class Source, class Value>
+KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], const Source& source,
+                                            std::int64_t begin, std::int64_t end, const Value* values,
+                                            std::int64_t stride, std::int64_t column) {
+  const auto load = [&](Compute(&to)[Tile::elements], std::int64_t place) {
+    load_tile<Tile>(to, values + source.position(place) * stride + column, Tile::elements);
+    if constexpr (requires { Source::adjusts; })
+      source.template adjust<Tile>(to, place, column, Tile::elements);
+  };
+  Compute next[UnderWay][Tile::elements];
+  const auto add_several = [&](std::int64_t k) {
+    for (int j = 0; j < UnderWay; ++j) load(next[j], k + j);
+    for (int j = 0; j < UnderWay; ++j)
+      for (int e = 0; e < Tile::elements; ++e) tile[e] += next[j][e];
+  };
+  const auto add_one = [&](std::int64_t k) {
+    load(next[0], k);
+    for (int e = 0; e < Tile::elements; ++e) tile[e] += next[0][e];
+  };
+  load(tile, begin);
+  std::int64_t k = begin + 1;
+  // More of the loops at once would cost a device's kernel registers.
+  KOKKOS_IF_ON_DEVICE((_Pragma("unroll 1") for (; k + UnderWay <= end; k += UnderWay) add_several(k);
+                       _Pragma("unroll 1") for (; k < end; ++k) add_one(k);))
+  KOKKOS_IF_ON_HOST(
+      (for (; k + UnderWay <= end; k += UnderWay) add_several(k); for (; k < end; ++k) add_one(k);))
+}
+
 /// Device mapping: one thread per (row of the buffer, tile). Of the places that map to one buffer row, only
 /// the last one's segment can be long and begin there. Additions follow the order of the positions.
 template <class Compute, class Value, class Source>
 struct sum_long_segments {
-  static constexpr int under_way = 8;
-
   const std::int64_t* order;
   const std::int64_t* inverse;
   const std::int64_t* segment_begin;
@@ -58,27 +87,8 @@ struct sum_long_segments {
     const std::int64_t end = segment_begin[segment + 1];
     if (begin < first || !long_segments::has(begin, end)) return;
     Compute total[Tile::elements];
-    Compute next[under_way][Tile::elements];
-    load<Tile>(total, begin, column);
-    std::int64_t k = begin + 1;
-    for (; k + under_way <= end; k += under_way) {
-      for (int j = 0; j < under_way; ++j) load<Tile>(next[j], k + j, column);
-      for (int j = 0; j < under_way; ++j)
-        for (int e = 0; e < Tile::elements; ++e) total[e] += next[j][e];
-    }
-    for (; k < end; ++k) {
-      load<Tile>(next[0], k, column);
-      for (int e = 0; e < Tile::elements; ++e) total[e] += next[0][e];
-    }
+    sum_values<8, Tile>(total, source, begin, end, values, stride, column);
     store_tile<Tile>(total, sums + slot * width + column, Tile::elements);
-  }
-
-  template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void load(Compute (&tile)[Tile::elements], std::int64_t place,
-                                        std::int64_t column) const {
-    load_tile<Tile>(tile, values + source.position(place) * stride + column, Tile::elements);
-    if constexpr (requires { Source::adjusts; })
-      source.template adjust<Tile>(tile, place, column, Tile::elements);
   }
 };
 
