@@ -13,11 +13,16 @@
 
 namespace ferry::kernels {
 
-/// Whether the kernel that updates a row sums its many values, by sum_segment.
+/// Whether kernels that update rows may sum long segments.
+template <class Tile, class Duplicates, class Source>
+inline constexpr bool may_sum_here = (!Tile::host && Duplicates::combines &&
+                                      requires(const Source& source) { source.long_sums; });
+
+/// Whether such a kernel sums this one, by sum_segment.
 template <class Tile, class Duplicates, class Source>
 KOKKOS_FORCEINLINE_FUNCTION bool sums_here([[maybe_unused]] const Source& source,
                                            [[maybe_unused]] const row_segment& rows) {
-  if constexpr (!Tile::host && Duplicates::combines && requires { source.long_sums; })
+  if constexpr (may_sum_here<Tile, Duplicates, Source>)
     return source.long_sums == nullptr && long_segments::has(rows.begin, rows.end);
   else
     return false;
@@ -27,12 +32,17 @@ KOKKOS_FORCEINLINE_FUNCTION bool sums_here([[maybe_unused]] const Source& source
 /// registers, and so each row some occupancy (adam on packed floats: 44 registers with two, 48 with four, 62
 /// with eight).
 template <class Tile, class Duplicates, class Compute, class Source, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void sum_segment(Compute (&tile)[Tile::elements], const Source& source,
-                                             const row_segment& rows, const Value* values,
-                                             std::int64_t stride, std::int64_t column) {
-  sum_values<2, Tile>(tile, source, rows.begin, rows.end, values, stride, column);
-  if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
-    for (int e = 0; e < Tile::elements; ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
+KOKKOS_FORCEINLINE_FUNCTION void sum_segment([[maybe_unused]] Compute (&tile)[Tile::elements],
+                                             [[maybe_unused]] const Source& source,
+                                             [[maybe_unused]] const row_segment& rows,
+                                             [[maybe_unused]] const Value* values,
+                                             [[maybe_unused]] std::int64_t stride,
+                                             [[maybe_unused]] std::int64_t column) {
+  if constexpr (may_sum_here<Tile, Duplicates, Source>) {
+    sum_values<2, Tile>(tile, source, rows.begin, rows.end, values, stride, column);
+    if constexpr (std::is_same_v<Duplicates, duplicates::mean>)
+      for (int e = 0; e < Tile::elements; ++e) tile[e] /= static_cast<Compute>(rows.end - rows.begin);
+  }
 }
 
 /// tile = the values of one segment, combined by `Duplicates`, for columns [column, column + count). Sums
