@@ -10,8 +10,8 @@ namespace ferry_test {
 namespace {
 
 /// The policy in plain loops. Exchanges begin with a batch, after 1, 2, 4, ... batches up to the interval; with
-/// every exchange after a full interval the counts are halved. From the third interval on, cached rows count
-/// three quarters of a use more. From an interval of 4 on, rows leave when the
+/// every exchange after a full interval the counts are halved. From the third interval on, cached rows
+/// of which a quarter of a use is left count two uses more. From an interval of 4 on, rows leave when the
 /// changed ones have been written, which takes an eighth of the interval, and others enter when they have been
 /// loaded, which takes as long.
 class model {
@@ -43,8 +43,8 @@ class model {
     std::vector<std::tuple<std::int64_t, int, std::int64_t>> order;
     for (std::size_t r = 0; r < counts_.size(); ++r)
       if (counts_[r] != 0 || held_[r])
-        order.emplace_back(-counts_[r] - (held_[r] && batches_ >= 2 * interval_ ? 12 : 0), held_[r] ? 0 : 1,
-                           static_cast<std::int64_t>(r));
+        order.emplace_back(-counts_[r] - (held_[r] && counts_[r] >= 4 && batches_ >= 2 * interval_ ? 32 : 0),
+                           held_[r] ? 0 : 1, static_cast<std::int64_t>(r));
     std::sort(order.begin(), order.end());
     std::map<std::size_t, std::size_t> taken;
     next_.assign(held_.size(), false);

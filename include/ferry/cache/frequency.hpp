@@ -13,10 +13,10 @@
 namespace ferry::cache {
 
 /// Keeps the rows that were used most. Verbs count how often each row is used; with every exchange after a
-/// full interval the counts are halved, so that changes of popularity are followed. From the third
-/// interval on a row that is cached counts 3/4 of a use more than another one, so that rows which are hardly
-/// used are not exchanged by chance. Of rows with equal counts those stay that are there, then smaller row
-/// numbers win.
+/// full interval the counts are halved, so that changes of popularity are followed. From the third interval
+/// on a row that is cached and was used of late counts two uses more than another one, so that rows which
+/// are hardly used are not exchanged by chance. Of rows with equal counts those stay that are there, then
+/// smaller row numbers win.
 ///
 ///   rows     the most rows in device memory
 ///   refresh  batches between two exchanges. The first exchanges come after 1, 2, 4, 8, ... batches

@@ -15,12 +15,12 @@
 /// The result depends on counts and cached rows alone, not on the order of threads.
 namespace ferry::kernels {
 
-/// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus, so
-/// that chance alone exchanges few rows. Never more than 33 bits.
+/// The score of a row: twice its count, plus one if it is cached. The count of a cached row gets a bonus, see
+/// row_cache::bonus. Never more than 33 bits.
 KOKKOS_FORCEINLINE_FUNCTION std::uint64_t row_score(std::uint32_t count, bool cached, std::uint32_t bonus) {
   constexpr std::uint64_t largest = ~std::uint32_t{0};
   if (!cached) return std::uint64_t{count} * 2;
-  const std::uint64_t more = std::uint64_t{count} + bonus;
+  const std::uint64_t more = std::uint64_t{count} + (count >= detail::row_cache::of_late ? bonus : 0);
   return (more < largest ? more : largest) * 2 + 1;
 }
 

@@ -78,7 +78,7 @@ struct insert_rows {
   KOKKOS_FUNCTION void operator()(std::int64_t slot) const {
     if (book.wanted[slot] == book.held[slot]) return;
     directory.insert(book.wanted[slot] - 1, slot);
-    Kokkos::atomic_add(book.tallies + 2 * detail::tally_room, std::uint64_t{1});
+    Kokkos::atomic_add(book.tallies + std::int64_t{2} * detail::tally_room, std::uint64_t{1});
     book.held[slot] = book.wanted[slot];
   }
 };

@@ -131,8 +131,9 @@ struct find_places {
 
 namespace ferry::detail {
 
-/// Batches of more positions have a sample of them counted.
-inline constexpr std::int64_t most_counted = std::int64_t{1} << 17;
+/// Batches of more positions have a sample of them counted. Smaller samples find too few of the rows that are
+/// used rarely.
+inline constexpr std::int64_t most_counted = std::int64_t{1} << 20;
 
 /// One position in this many is counted.
 inline std::int64_t counting_step(std::int64_t positions) {

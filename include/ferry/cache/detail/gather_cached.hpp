@@ -39,6 +39,7 @@ const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const 
   auto* places = of.template scratch<std::int64_t>(n);
   if constexpr (is_plan<Named>) {
     const bool counts = begin_batch(of, cache, named.storage(), false);
+    if (counts) cache.counted_every = every;
     const kernels::listed_rows rows{named.storage()->row_of};
     find_places(of, cache, kernels::counted_positions<kernels::listed_rows>{rows, every}, n, rule, counts,
                 false, places);
@@ -47,6 +48,7 @@ const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const 
     const source rows{indices_for_kernels(of, named), cache.rows,
                       Bounds::reports ? of.report() : report_writer{}};
     const bool counts = begin_batch(of, cache, nullptr, false);
+    if (counts) cache.counted_every = every;
     find_places(of, cache, kernels::counted_positions<source>{rows, every}, n, rule, counts, false, places);
   }
   return places;
@@ -60,6 +62,7 @@ const std::int64_t* places_of_unique(launch_context<Exec>& of, row_cache& cache,
   const plan_storage& from = *plan.storage();
   auto* places = of.template scratch<std::int64_t>(n);
   const bool counts = begin_batch(of, cache, plan.storage(), false);
+  if (counts) cache.counted_every = 1;
   find_places(of, cache, kernels::counted_segments{from.unique_rows, from.segment_begin, from.unique_count},
               n, rule, counts, false, places);
   return places;

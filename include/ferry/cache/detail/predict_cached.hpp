@@ -10,6 +10,7 @@
 #include <ferry/profile/path_kind.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -34,7 +35,7 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   cache::explanation made;
   made.hit_rate = of.known ? of.hit_rate : even;
   move_facts cold = of.cold, hot = of.cold;
-  const auto hits = static_cast<std::int64_t>(made.hit_rate * static_cast<double>(of.cold.positions) + 0.5);
+  const std::int64_t hits = std::llround(made.hit_rate * static_cast<double>(of.cold.positions));
   hot.table_space = device_space::name;
   hot.table_bytes = of.rows > 0 ? of.cold.table_bytes / of.rows * of.slots : 0;
   hot.positions = std::min(hits, of.cold.positions);

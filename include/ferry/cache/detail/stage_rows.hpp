@@ -60,6 +60,18 @@ array_ref<T, device_space> slots_of(const row_cache& cache, const array_ref<T, S
   return made;
 }
 
+/// Rows of a table as bytes, from an address on.
+template <class Byte, class Space>
+array_ref<Byte, Space> byte_rows(const cached_array& of, std::uintptr_t at, std::int64_t rows) {
+  array_ref<Byte, Space> made;
+  made.data = reinterpret_cast<Byte*>(at);
+  made.rank = 2;
+  made.extents = {rows, of.row_bytes};
+  made.strides = {of.stride, 1};
+  made.label = "cached_table";
+  return made;
+}
+
 /// Loads slots through the staging ring: those whose row is new, or all. `context` is the launch_context of a
 /// verb on Exec. Occupies the calling thread.
 template <class Exec>
@@ -70,19 +82,9 @@ void stage_rows(void* context, const row_cache& cache, bool all) {
   if (cache.memory.slots == 0 || table.row_bytes == 0) return;
   auto* rows = of.template pinned<std::int64_t>(cache.memory.slots);
   launch(of.exec(), label, cache.memory.slots, kernels::list_loads{cache.memory.book, rows, all});
-  array_ref<const std::byte, pageable_space> from;
-  from.data = reinterpret_cast<const std::byte*>(table.cold);
-  from.rank = 2;
-  from.extents = {cache.rows, table.row_bytes};
-  from.strides = {table.stride, 1};
-  from.label = cache.label;
+  auto from = byte_rows<const std::byte, pageable_space>(table, table.cold, cache.rows);
   from.accesses = table.accesses.lock();
-  array_ref<std::byte, device_space> to;
-  to.data = reinterpret_cast<std::byte*>(table.hot);
-  to.rank = 2;
-  to.extents = {cache.memory.slots, table.row_bytes};
-  to.strides = {table.stride, 1};
-  to.label = cache.label;
+  const auto to = byte_rows<std::byte, device_space>(table, table.hot, cache.memory.slots);
   wait_for_host_access(of, label, from);  // and for the list
   gather_staged(of, from, rows, to);
 }

@@ -64,6 +64,7 @@ ticket update_cached_by_plan(const Exec& exec, const char* verb, row_cache& cach
     auto* codes = of.template scratch<std::int64_t>(n);
     reach_cached(of, cache, job);
     const bool counts = begin_batch(of, cache, plan.storage(), true);
+    if (counts) cache.counted_every = 1;
     kernels::missed_items missed;
     if constexpr (!is_host_exec<Exec>) missed = empty_lists(of, n);
     const auto ready = job.template prepare<false>(of, label, values);
@@ -103,6 +104,7 @@ ticket update_cached_by_index(const Exec& exec, const char* verb, row_cache& cac
     const auto labels = update_labels::of<Job>(of, label);
     reach_cached(of, cache, job);
     const bool counts = begin_batch(of, cache, nullptr, true);
+    if (counts) cache.counted_every = counting_step(n);
     const auto ready = job.template prepare<false>(of, label, values);
     using counted = kernels::counted_positions<kernels::index_rows<plain, Bounds>>;
     // It reports bad indices, so that the next kernel writes nothing.
