@@ -16,14 +16,15 @@ struct tuning_numbers {
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
 
-  /// Most keys that one block sorts alone. More are sorted by several blocks, which wait at five barriers of
-  /// the grid or more, each about as long as a block needs for a thousand keys. Static, because the scratch
-  /// memory of a plan depends on it.
+  /// Most keys that one block sorts alone, without the barriers of a grid. Static, because the scratch memory
+  /// of a plan depends on it.
   static constexpr std::int64_t keys_of_one_block = 4096;
 
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions, and one block sorts those.
   std::int64_t fewest_claims = keys_of_one_block + 1;
+  /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots.
+  std::int64_t most_claims = std::int64_t{1} << 21;
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;

@@ -155,7 +155,7 @@ TEST_CASE("a plan's kernels are labelled and run on the given instance", "[tools
   const auto id = tools::device_id(exec);
   listener tool;
   const auto plan = ferry::make_plan(exec, std::vector<std::int32_t>{5, 3, 5, 1}, 10);
-  CHECK(tool.seen.kernels.size() >= 2);
+  CHECK_FALSE(tool.seen.kernels.empty());  // a device makes a small plan by one
   for (const auto& kernel : tool.seen.kernels) {
     CHECK_THAT(kernel.name, StartsWith("ferry::make_plan::"));
     CHECK(kernel.device == id);

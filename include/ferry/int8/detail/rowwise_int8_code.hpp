@@ -65,10 +65,10 @@ struct rowwise_int8_code {
     }
 
    private:
-    /// (value - offset) / scale. On a device a division costs more than the rest of a code. It multiplies by
-    /// the reciprocal and corrects the product by its exact remainder (Markstein, IBM Journal of Research and
-    /// Development 34, 1990), which gives the same bits: a divisor of 24 bits has no quotient that is close
-    /// enough to the middle of two doubles.
+    /// (value - offset) / scale. On a device a division takes more instructions than the rest of a code. It
+    /// multiplies by the reciprocal and corrects the product by its exact remainder (Markstein, IBM Journal
+    /// of Research and Development 34, 1990), which gives the same bits: a divisor of 24 bits has no quotient
+    /// that is close enough to the middle of two doubles.
     KOKKOS_FORCEINLINE_FUNCTION double place(float value) const {
       const double above = static_cast<double>(value) - offset;
       KOKKOS_IF_ON_DEVICE((const double near = above * inverse;

@@ -36,7 +36,8 @@ consteval bool may_write_winners() {
 /// Whether that is faster than a plan for so many positions, and possible.
 template <class Exec, class Job>
 bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t positions) {
-  return positions >= execution_backend<Exec>::tuning(exec).fewest_claims && job.table.width() != 0 &&
+  const auto& tuning = execution_backend<Exec>::tuning(exec);
+  return positions >= tuning.fewest_claims && positions <= tuning.most_claims && job.table.width() != 0 &&
          kernels::winner_table::fits(positions, job.table.rows());
 }
 
