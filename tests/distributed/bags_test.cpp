@@ -214,22 +214,22 @@ void compare_steps(std::uint64_t seed, const Rule& rule, Pooling pooling, Bounds
 }  // namespace
 
 TEST_CASE("bags of a sharded table are pooled as those of an ordinary one", "[distributed]") {
-  using namespace ferry::pooling;
-  compare_gathers<float, float>(1, mean{}, ferry::bounds::check{});
-  compare_gathers<float, double>(2, sum{}, ferry::bounds::skip{});
-  compare_gathers<ferry::half_t, float>(3, max{}, ferry::bounds::check{});
-  compare_gathers<float, float>(4, mean{}, ferry::bounds::clamp{});
-  compare_gathers<float, float>(5, max{}, ferry::bounds::skip{});
+  namespace pooling = ferry::pooling;  // `max` alone is CUDA's, too
+  compare_gathers<float, float>(1, pooling::mean{}, ferry::bounds::check{});
+  compare_gathers<float, double>(2, pooling::sum{}, ferry::bounds::skip{});
+  compare_gathers<ferry::half_t, float>(3, pooling::max{}, ferry::bounds::check{});
+  compare_gathers<float, float>(4, pooling::mean{}, ferry::bounds::clamp{});
+  compare_gathers<float, float>(5, pooling::max{}, ferry::bounds::skip{});
 }
 
 TEST_CASE("step_bags on a sharded table has the bits of an ordinary one", "[distributed]") {
-  using namespace ferry::pooling;
+  namespace pooling = ferry::pooling;  // `max` alone is CUDA's, too
   const ferry::optim::adam adam{.lr = 0.01};
   const ferry::optim::adagrad adagrad{.lr = 0.1};
-  compare_steps<float, float>(6, adam, mean{}, ferry::bounds::check{});
-  compare_steps<float, double>(7, adagrad, sum{}, ferry::bounds::skip{});
-  compare_steps<ferry::half_t, float>(8, adagrad, max{}, ferry::bounds::check{});
-  compare_steps<ferry::half_t, ferry::half_t>(9, adagrad, mean{}, ferry::bounds::skip{});
+  compare_steps<float, float>(6, adam, pooling::mean{}, ferry::bounds::check{});
+  compare_steps<float, double>(7, adagrad, pooling::sum{}, ferry::bounds::skip{});
+  compare_steps<ferry::half_t, float>(8, adagrad, pooling::max{}, ferry::bounds::check{});
+  compare_steps<ferry::half_t, ferry::half_t>(9, adagrad, pooling::mean{}, ferry::bounds::skip{});
 }
 
 TEST_CASE("bad bags of a rank are its own in a gather and everyone's in a step", "[distributed]") {
