@@ -3,9 +3,6 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <array>
 #include <cstdint>
 #include <exception>
@@ -19,13 +16,34 @@ namespace ferry_test {
 
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using device_memory = ferry::device_space;
 
 constexpr std::size_t rows = 700, width = 20, n = 400;
 /// One path alone, which is less to compile.
 constexpr ferry::path::direct direct{};
+
+/// The message of the Error that `act` throws; empty where there is none.
+template <class Error, class Act>
+std::string said(const Act& act) {
+  try {
+    act();
+  } catch (const Error& caught) {
+    return caught.what();
+  }
+  return {};
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// Checks that `act` is refused, naming the verb, the array and both devices.
+template <class Act>
+void check_refusal(const std::string& verb, const std::string& label, const Act& act) {
+  const std::string text = said<ferry::invalid_argument>(act);
+  INFO(text);
+  CHECK(has(text, "ferry::" + verb));
+  CHECK(has(text, "'" + label + "'"));
+  CHECK(has(text, "device 0"));
+  CHECK(has(text, "device 1"));
+}
 
 }  // namespace
 
@@ -50,8 +68,7 @@ TEST_CASE("threads work on a device each at the same time", "[two_devices]") {
         ferry::copy(exec, table, all).wait();
         for (int round = 0; round < rounds; ++round) {
           const auto which = indices<std::int64_t>(random, large, large);
-          const auto plan = ferry::make_plan(exec, which, large);
-          ferry::gather(exec, table, plan, out, direct).detach();
+          ferry::gather(exec, table, which, out, direct).detach();
           ferry::copy(exec, out, read).wait();
           for (std::size_t i = 0; i < large; i += 97)
             for (std::size_t j = 0; j < width; ++j)
@@ -83,9 +100,9 @@ TEST_CASE("memory, statistics and budgets are those of a device", "[two_devices]
     CHECK(ferry::devices()[1].memory_used == listed[1].memory_used + (1 << 20));
     CHECK(ferry::devices()[0].memory_used == listed[0].memory_used);
     ferry::set_memory_budget<device_memory>(held(1) + 4096, one);
-    CHECK_THROWS_MATCHES((ferry::tensor<char, device_memory>("too large", one, 1 << 28)),
-                         ferry::budget_exceeded,
-                         MessageMatches(ContainsSubstring("device_space of device 1")));
+    CHECK(has(said<ferry::budget_exceeded>(
+                  [&] { const ferry::tensor<char, device_memory> larger("larger", one, 1 << 28); }),
+              "device_space of device 1"));
     const ferry::tensor<char, device_memory> here("here", 1 << 20);  // the budget of the other device
     CHECK(device_of_pointer(here.data()) == 0);
     ferry::set_memory_budget<device_memory>(0, one);
@@ -94,9 +111,9 @@ TEST_CASE("memory, statistics and budgets are those of a device", "[two_devices]
   // Scratch memory of verbs, too.
   const user_stream stream(1);
   const Kokkos::Cuda exec = instance_over(stream);
-  auto random = generator(56);
-  const auto which = indices<std::int64_t>(random, 5000, 10);
-  static_cast<void>(ferry::make_plan(exec, which, 10).unique_count());
+  const auto source = make_on<device_memory>(1, "source", 10, 4, repeated(40, 1.0f));
+  ferry::tensor<float, device_memory> batch("batch", one, 5000, 4);
+  ferry::gather(exec, source, repeated(5000, std::int64_t{3}), batch, direct).wait();
   CHECK(ferry::memory_statistics<device_memory>(one).reserved > 0);
   exec.fence();
   CHECK(ferry::trim<device_memory>() > 0);
@@ -111,22 +128,10 @@ TEST_CASE("verbs refuse what lies on another device, and say what", "[two_device
   auto near = make_on<device_memory>(0, "near", 10, 4, repeated(40, 1.0f));
   auto far = make_on<device_memory>(1, "far", 10, 4, repeated(40, 2.0f));
   auto out = make_on<device_memory>(0, "out", 3, 4, repeated(12, -1.0f));
-  const auto names = [](const char* verb, const char* label) {
-    return MessageMatches(ContainsSubstring(std::string("ferry::") + verb) &&
-                          ContainsSubstring(std::string("'") + label + "'") &&
-                          ContainsSubstring("device 0") && ContainsSubstring("device 1"));
-  };
-  CHECK_THROWS_MATCHES(ferry::gather(first, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("gather", "far"));
-  CHECK_THROWS_MATCHES(ferry::gather(second, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("gather", "out"));
-  CHECK_THROWS_MATCHES(ferry::scatter(second, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("scatter", "out"));
-  CHECK_THROWS_MATCHES(ferry::init::zeros(first, far), ferry::invalid_argument, names("init", "far"));
-  const auto plan = ferry::make_plan(second, which, 10);
-  CHECK_THROWS_MATCHES(
-      ferry::gather(first, near, plan, out, direct).wait(), ferry::invalid_argument,
-      MessageMatches(ContainsSubstring("the plan was made on device 1") && ContainsSubstring("device 0")));
+  check_refusal("gather", "far", [&] { ferry::gather(first, far, which, out, direct).wait(); });
+  check_refusal("gather", "out", [&] { ferry::gather(second, far, which, out, direct).wait(); });
+  check_refusal("scatter", "out", [&] { ferry::scatter(second, far, which, out, direct).wait(); });
+  check_refusal("init", "far", [&] { ferry::init::zeros(first, far); });
   // Nothing was written, and the next call works.
   CHECK(equal(fetch(far), repeated(40, 2.0f)));
   CHECK(equal(fetch(out), repeated(12, -1.0f)));

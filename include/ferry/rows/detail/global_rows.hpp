@@ -14,7 +14,7 @@ class row_scramble {
  public:
   /// The identity.
   constexpr row_scramble() = default;
-  constexpr row_scramble(std::int64_t rows, std::uint64_t seed)
+  KOKKOS_FUNCTION constexpr row_scramble(std::int64_t rows, std::uint64_t seed)
       : rows_(static_cast<std::uint64_t>(rows)), seed_(seed) {}
 
   [[nodiscard]] KOKKOS_FUNCTION constexpr std::int64_t forward(std::int64_t row) const {
