@@ -3,9 +3,6 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
-#include <catch2/matchers/catch_matchers_exception.hpp>
-#include <catch2/matchers/catch_matchers_string.hpp>
-
 #include <array>
 #include <cstdint>
 #include <exception>
@@ -19,8 +16,6 @@ namespace ferry_test {
 
 namespace {
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
 using device_memory = ferry::device_space;
 
 constexpr std::size_t rows = 700, width = 20, n = 400;
@@ -28,111 +23,6 @@ constexpr std::size_t rows = 700, width = 20, n = 400;
 constexpr ferry::path::direct direct{};
 
 }  // namespace
-
-TEST_CASE("threads work on a device each at the same time", "[two_devices]") {
-  if (!has_two_devices()) SKIP("needs two devices");
-  constexpr int rounds = 40;
-  constexpr std::size_t large = 20000;
-  std::exception_ptr thrown[2];
-  int wrong[2] = {0, 0};
-  const user_stream streams[2] = {user_stream(0), user_stream(1)};
-  const Kokkos::Cuda instances[2] = {instance_over(streams[0]), instance_over(streams[1])};
-  std::vector<std::thread> threads;
-  for (int d = 0; d < 2; ++d)
-    threads.emplace_back([&, d] {
-      try {
-        const Kokkos::Cuda& exec = instances[d];
-        auto random = generator(60 + static_cast<std::uint64_t>(d));
-        ferry::tensor<float, device_memory> table("table", ferry::device{d}, large, width);
-        ferry::tensor<float, device_memory> out("out", ferry::device{d}, large, width);
-        ferry::init::uniform(exec, table, -1.0f, 1.0f, 7);
-        ferry::tensor<float, ferry::pinned_space> read("read", large, width), all("all", large, width);
-        ferry::copy(exec, table, all).wait();
-        for (int round = 0; round < rounds; ++round) {
-          const auto which = indices<std::int64_t>(random, large, large);
-          const auto plan = ferry::make_plan(exec, which, large);
-          ferry::gather(exec, table, plan, out, direct).detach();
-          ferry::copy(exec, out, read).wait();
-          for (std::size_t i = 0; i < large; i += 97)
-            for (std::size_t j = 0; j < width; ++j)
-              wrong[d] += read(i, j) != all(static_cast<std::size_t>(which[i]), j);
-        }
-      } catch (...) {
-        thrown[d] = std::current_exception();
-      }
-    });
-  for (auto& each : threads) each.join();
-  for (const auto& each : thrown)
-    if (each != nullptr) std::rethrow_exception(each);
-  CHECK(wrong[0] == 0);
-  CHECK(wrong[1] == 0);
-}
-
-TEST_CASE("memory, statistics and budgets are those of a device", "[two_devices]") {
-  if (!has_two_devices()) SKIP("needs two devices");
-  const ferry::device one{1};
-  ferry::trim();
-  const auto held = [](int id) { return ferry::memory_statistics<device_memory>(ferry::device{id}).current; };
-  const std::size_t before[2] = {held(0), held(1)};
-  const auto listed = ferry::devices();
-  REQUIRE(listed.size() >= 2);
-  {
-    const ferry::tensor<char, device_memory> there("there", one, 1 << 20);
-    CHECK(held(0) == before[0]);
-    CHECK(held(1) == before[1] + (1 << 20));
-    CHECK(ferry::devices()[1].memory_used == listed[1].memory_used + (1 << 20));
-    CHECK(ferry::devices()[0].memory_used == listed[0].memory_used);
-    ferry::set_memory_budget<device_memory>(held(1) + 4096, one);
-    CHECK_THROWS_MATCHES((ferry::tensor<char, device_memory>("too large", one, 1 << 28)),
-                         ferry::budget_exceeded,
-                         MessageMatches(ContainsSubstring("device_space of device 1")));
-    const ferry::tensor<char, device_memory> here("here", 1 << 20);  // the budget of the other device
-    CHECK(device_of_pointer(here.data()) == 0);
-    ferry::set_memory_budget<device_memory>(0, one);
-  }
-  CHECK(held(1) == before[1]);
-  // Scratch memory of verbs, too.
-  const user_stream stream(1);
-  const Kokkos::Cuda exec = instance_over(stream);
-  auto random = generator(56);
-  const auto which = indices<std::int64_t>(random, 5000, 10);
-  static_cast<void>(ferry::make_plan(exec, which, 10).unique_count());
-  CHECK(ferry::memory_statistics<device_memory>(one).reserved > 0);
-  exec.fence();
-  CHECK(ferry::trim<device_memory>() > 0);
-  CHECK(ferry::memory_statistics<device_memory>(one).reserved == 0);
-}
-
-TEST_CASE("verbs refuse what lies on another device, and say what", "[two_devices]") {
-  if (!has_two_devices()) SKIP("needs two devices");
-  const user_stream stream(1);
-  const Kokkos::Cuda first, second = instance_over(stream);
-  const std::vector<std::int64_t> which{1, 2, 3};
-  auto near = make_on<device_memory>(0, "near", 10, 4, repeated(40, 1.0f));
-  auto far = make_on<device_memory>(1, "far", 10, 4, repeated(40, 2.0f));
-  auto out = make_on<device_memory>(0, "out", 3, 4, repeated(12, -1.0f));
-  const auto names = [](const char* verb, const char* label) {
-    return MessageMatches(ContainsSubstring(std::string("ferry::") + verb) &&
-                          ContainsSubstring(std::string("'") + label + "'") &&
-                          ContainsSubstring("device 0") && ContainsSubstring("device 1"));
-  };
-  CHECK_THROWS_MATCHES(ferry::gather(first, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("gather", "far"));
-  CHECK_THROWS_MATCHES(ferry::gather(second, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("gather", "out"));
-  CHECK_THROWS_MATCHES(ferry::scatter(second, far, which, out, direct).wait(), ferry::invalid_argument,
-                       names("scatter", "out"));
-  CHECK_THROWS_MATCHES(ferry::init::zeros(first, far), ferry::invalid_argument, names("init", "far"));
-  const auto plan = ferry::make_plan(second, which, 10);
-  CHECK_THROWS_MATCHES(
-      ferry::gather(first, near, plan, out, direct).wait(), ferry::invalid_argument,
-      MessageMatches(ContainsSubstring("the plan was made on device 1") && ContainsSubstring("device 0")));
-  // Nothing was written, and the next call works.
-  CHECK(equal(fetch(far), repeated(40, 2.0f)));
-  CHECK(equal(fetch(out), repeated(12, -1.0f)));
-  ferry::gather(first, near, which, out, direct).wait();
-  CHECK(equal(fetch(out), repeated(12, 1.0f)));
-}
 
 TEST_CASE("one mapped table serves both devices through large pages", "[two_devices]") {
   if (!has_two_devices()) SKIP("needs two devices");

@@ -6,6 +6,7 @@
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace ferry_test {
@@ -74,6 +75,18 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
                   ferry::step_count::per_row{}, direct),
       ferry::invalid_argument);
   CHECK(state.steps() == 3);
+  if (device == 1) {  // a plan of the second device for an instance of the first
+    std::string text;
+    try {
+      auto near = make_on<Space>(0, "near", rows, width, content);
+      auto rows_near = make_on<device_memory>(0, "rows", n, width, fresh);
+      ferry::gather(Kokkos::Cuda{}, near, plan, rows_near, direct).wait();
+    } catch (const ferry::invalid_argument& refused) {
+      text = refused.what();
+    }
+    CHECK(text.find("the plan was made on device 1") != std::string::npos);
+    CHECK(text.find("device 0") != std::string::npos);
+  }
   ferry::init::uniform(exec, table, -1.0f, 1.0f, 3);
   keep(fetch(table));
   return all;
