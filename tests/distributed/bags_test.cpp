@@ -289,3 +289,52 @@ TEST_CASE("bad bags of a rank are its own in a gather and everyone's in a step",
   });
   REQUIRE(same_table(exec, big, before));
 }
+
+TEST_CASE("a rank whose bags do not fit, or that differs, tells the others", "[distributed]") {
+  const watchdog guard("failures of bags");
+  const exec_space exec;
+  const auto comm = group_of(3);
+  ferry::sharded_table<float, host> big("w", comm, 40, width);
+  ferry::tensor<float, host> before("before", 40, width);
+  ferry::init::uniform(exec, big, -1, 1, 3);
+  ferry::copy(exec, big, before).wait();
+  const ferry::optim::sgd rule{.lr = 0.1};
+  auto state = ferry::optim::make_state(rule, big);
+  const std::vector<std::int64_t> rows{1, 2, 3, 4}, offsets{0, 2, 4};
+  comm.run([&](int rank) {
+    ferry::tensor<float, host> grads("grads", 2, width), five("five", 5, width);
+    ferry::init::constant(exec, grads, 1);
+    const std::vector<float> weights{1, 2, 3, 4}, few{1, 2};
+    const auto fails = [&](const auto& act) {
+      if (rank == 1)
+        expect(!said<ferry::invalid_argument>(act).empty(), "its own error");
+      else
+        expect(said<ferry::peer_error>(act).find("rank 1 failed") != std::string::npos, "that of rank 1");
+    };
+    fails([&] { ferry::step_bags(exec, rule, big, state, rows, offsets, rank == 1 ? five : grads).wait(); });
+    fails([&] {
+      ferry::step_bags(exec, rule, big, state, rows, offsets, grads, rank == 1 ? few : weights,
+                       ferry::pooling::sum{})
+          .wait();
+    });
+    fails([&] { ferry::step_bags(exec, rule, big, state, rows, rank == 1 ? 3 : 2, grads).wait(); });
+    fails([&] {
+      ferry::gather_bags(exec, big, rows, offsets, grads, rank == 1 ? few : weights, ferry::pooling::sum{})
+          .wait();
+    });
+    expect(state.steps() == 0, "a refused step does not count");
+    comm.barrier();
+  });
+  REQUIRE(same_table(exec, big, before));
+  comm.run([&](int rank) {
+    ferry::tensor<float, host> grads("grads", 2, width);
+    ferry::init::constant(exec, grads, 1);
+    expect(!said<ferry::protocol_error>([&] {
+              if (rank == 0)
+                ferry::step_bags(exec, rule, big, state, rows, offsets, grads, ferry::pooling::sum{}).wait();
+              else
+                ferry::step_bags(exec, rule, big, state, rows, offsets, grads, ferry::pooling::mean{}).wait();
+            }).empty(),
+           "ranks differ in the pooling");
+  });
+}

@@ -38,13 +38,14 @@ TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table"
         check(plan);
         check(plan, ferry::path::exchange{});
         const std::vector<std::int64_t> some{0, -1, static_cast<std::int64_t>(rows)};
-        ferry::tensor<ferry::half_t, host> half("half", 3, width), same("same", 1, width);
-        ferry::init::constant(exec, half, -7);
-        const auto text = said<ferry::out_of_range>([&] { ferry::gather(exec, big, some, half).wait(); });
+        ferry::tensor<ferry::half_t, host> narrow("narrow", 3, width), same("same", 1, width);
+        ferry::init::constant(exec, narrow, -7);
+        const auto text = said<ferry::out_of_range>([&] { ferry::gather(exec, big, some, narrow).wait(); });
         expect(text.find("2 of 3 indices") != std::string::npos, text.c_str());
         ferry::gather(exec, codes, std::vector<int>{0}, same).wait();
-        expect(same_bits(half.data(), same.data(), width), "the good position");
-        expect(static_cast<float>(half(1, 0)) == -7 && static_cast<float>(half(2, 3)) == -7, "the bad ones");
+        expect(same_bits(narrow.data(), same.data(), width), "the good position");
+        expect(static_cast<float>(narrow(1, 0)) == -7 && static_cast<float>(narrow(2, 3)) == -7,
+               "the bad ones");
       });
       ferry::tensor<float, host> out("out", batch.rows.size(), width);
       ferry::gather(exec, big, batch.rows, out).wait();
