@@ -102,6 +102,9 @@ struct pair_gradients {
 
 using table_type = ferry::tensor<float, ferry::mapped_space>;
 
+/// Batches for all calls of a figure: a cache would learn batches that come again.
+int calls_of(const session& run) { return run.chosen().warm_up + 2 * run.chosen().repeats; }
+
 /// Index arrays in rotation, from formulas with one seed each.
 template <class Formula>
 std::vector<row_indices> batches(const session& run, std::int64_t n, int count, const Formula& formula) {
@@ -205,7 +208,7 @@ void gathers(session& run) {
   const std::uint64_t popularity = 7;
   std::vector<std::int64_t> sizes{1 << 20, 1 << 17};
   if (quick) sizes = {512};
-  const int count = run.chosen().index_sets;
+  const int count = calls_of(run);
   for (const std::int64_t n : sizes) {
     const std::string name = "cache.gather." + bytes_name(row_bytes) + ".n" + std::to_string(n);
     const auto zipf = batches(run, n, count, [&](int b) {
@@ -292,7 +295,7 @@ void steps(session& run) {
   const std::uint64_t popularity = 9;
   auto grads = batch_tensor("grads", n, width);
   ferry::init::custom(run.exec(), grads, element_value{width, 3});
-  const auto sets = batches(run, n, run.chosen().index_sets, [&](int) {
+  const auto sets = batches(run, n, calls_of(run), [&](int) {
     return zipf_row{run.fresh_seed() + (std::uint64_t{1} << 41), static_cast<std::uint64_t>(rows),
                     popularity};
   });
