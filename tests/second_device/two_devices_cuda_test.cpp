@@ -5,10 +5,7 @@
 
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <set>
-#include <string>
-#include <thread>
 #include <utility>
 
 /// Two devices in one process; Kokkos' default one is the first.
