@@ -127,6 +127,11 @@ struct sort_functions {
     return true;
   }
 
+  /// Whether sort_and_place takes so many keys.
+  static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {
+    return items_for(exec, count) != 0;
+  }
+
   /// Whether sort_and_place sorts so many keys by one block, on any device.
   static bool one_block_sorts(std::int64_t count) { return count <= tuning_numbers::keys_of_one_block; }
 
@@ -162,7 +167,10 @@ struct sort_functions {
     const int device = exec.cuda_device();
     if (one_block_sorts(count)) return grid_sort::items_for(count, 1);
     if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return 0;
-    return grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
+    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
+    // Two blocks must fit into a multiprocessor, or the sort would need the whole device.
+    const int room = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
+    return room < grid_sort::blocks_in_one * grid_sort::shared_bytes(items) ? 0 : items;
   }
 };
 

@@ -113,8 +113,8 @@ TEST_CASE("which batches a hash table takes", "[scatter][winners]") {
   CHECK(winner_table::slot_bits_for(4096) == 13);
   CHECK(winner_table::slot_bits_for(4097) == 14);
   CHECK(winner_table::fits(1, (std::int64_t{1} << 62)));
-  CHECK(winner_table::fits(std::int64_t{1} << 31, std::int64_t{1} << 32));
-  CHECK_FALSE(winner_table::fits((std::int64_t{1} << 31) + 1, 10));
+  CHECK(winner_table::fits(std::int64_t{1} << 30, std::int64_t{1} << 32));
+  CHECK_FALSE(winner_table::fits((std::int64_t{1} << 30) + 1, 10));
   CHECK_FALSE(winner_table::fits(std::int64_t{1} << 20, std::int64_t{1} << 44));
 }
 

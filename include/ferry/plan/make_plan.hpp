@@ -44,6 +44,7 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& of, [[maybe_unus
   if constexpr (is_host_exec<Exec>) {
     return false;
   } else {
+    if (!execution_backend<Exec>::sorts_in_one_launch(of.exec(), segments.from.count)) return false;
     const std::string& label = of.label("sort");
     const tool_kernel reported(of.exec(), label);
     const device_span<Exec> span(of.exec(), label, "kernel");

@@ -28,11 +28,11 @@ struct winner_table {
   static int slot_bits_for(std::int64_t positions) {
     return static_cast<int>(std::bit_width(2 * static_cast<std::uint64_t>(positions) - 1));
   }
-  /// Whether row and position fit a slot, and a slot's number 32 bits.
+  /// Whether row and position fit a slot, and a slot's number 31 bits: 32 set bits mean none.
   static bool fits(std::int64_t positions, std::int64_t rows) {
-    return slot_bits_for(positions) <= 32 && std::bit_width(static_cast<std::uint64_t>(positions) - 1) +
-                                                     std::bit_width(static_cast<std::uint64_t>(rows)) <=
-                                                 64;
+    return slot_bits_for(positions) < 32 && std::bit_width(static_cast<std::uint64_t>(positions) - 1) +
+                                                    std::bit_width(static_cast<std::uint64_t>(rows)) <=
+                                                64;
   }
 
   /// The slot of a row, after `position` has competed for it: the highest position wins, or the lowest.
@@ -40,8 +40,10 @@ struct winner_table {
   KOKKOS_FUNCTION std::uint32_t claim(std::int64_t row, std::int64_t position) const {
     const slot mine = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
     const slot mask = (slot{1} << slot_bits) - 1;
-    for (slot at = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull >> (64 - slot_bits);;
-         at = (at + 1) & mask) {
+    // Mixed twice: one product leaves rows at some equal distances (Fibonacci numbers) next to each other.
+    slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
+    mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
+    for (slot at = mixed >> (64 - slot_bits);; at = (at + 1) & mask) {
       slot found = Kokkos::atomic_load(slots + at);
       if (found == empty) found = Kokkos::atomic_compare_exchange(slots + at, empty, mine);
       if (found == empty) return static_cast<std::uint32_t>(at);
