@@ -101,6 +101,53 @@ TEST_CASE("path::peer reads shards in host memory", "[distributed][peer]") {
   compare_all<ferry::mapped_space>(3);
 }
 
+namespace {
+
+/// Shards of such rows need not lie a whole number of elements apart.
+struct twelve_bytes {
+  std::int32_t rank, row, column;
+  bool operator==(const twelve_bytes&) const = default;
+};
+
+}  // namespace
+
+TEST_CASE("path::peer moves structs of 12 bytes, also into a new tensor", "[distributed][peer]") {
+  const watchdog guard("peer gather");
+  constexpr std::size_t rows = 41, columns = 5;
+  const auto comm = ferry::communicator::devices(all_in_turn(3), {.deadline = std::chrono::seconds(30)});
+  const main_exec exec;
+  ferry::sharded_table<twelve_bytes, ferry::device_space> big("w", comm, rows, columns);
+  ferry::tensor<twelve_bytes, host> whole("whole", rows, columns);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j)
+      whole.data()[i * columns + j] = {static_cast<std::int32_t>(i % 3), static_cast<std::int32_t>(i),
+                                       static_cast<std::int32_t>(j)};
+  ferry::copy(exec, whole, big).wait();
+  const std::vector<std::int64_t> which{40, 0, 3, 3, 17, 1, 39};
+  std::vector<twelve_bytes> expected;
+  for (const auto row : which)
+    expected.insert(expected.end(), whole.data() + static_cast<std::size_t>(row) * columns,
+                    whole.data() + static_cast<std::size_t>(row + 1) * columns);
+  ferry::tensor<twelve_bytes, ferry::device_space> out("out", which.size(), columns);
+  ferry::gather(exec, big, which, out, ferry::path::peer{}).wait();
+  CHECK((read(exec, out) == expected));
+  // One rank alone: path::peer is not collective.
+  const auto made = ferry::gather<ferry::device_space>(exec, big, which, ferry::path::peer{}).get();
+  CHECK((read(exec, made) == expected));
+#ifndef KOKKOS_ENABLE_THREADS
+  comm.run([&](int rank, const auto& own) {
+    if (rank == 1)
+      expect(read(own, ferry::gather<ferry::device_space>(own, big, which, ferry::path::peer{}).get()) ==
+                 expected,
+             "by one rank");
+    // All ranks, each on its device.
+    const auto mine = ferry::gather<ferry::device_space>(own, big, which).get();
+    expect(mine.device() == ferry::device_of(own), "the device of the rank");
+    expect(read(own, mine) == expected, "by all ranks");
+  });
+#endif
+}
+
 #ifndef KOKKOS_ENABLE_THREADS
 TEST_CASE("path::peer reads what the collective calls before it have written", "[distributed][peer]") {
   const watchdog guard("peer gather");

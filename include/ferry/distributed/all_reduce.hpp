@@ -75,6 +75,7 @@ template <class Exec, class Array>
     }
     call.exchange(to, from);
     static const std::string label = "ferry::all_reduce::in_order";
+    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
     detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
     execution_backend<Exec>::fence(exec, label);
     for (int r = 0; r < ranks; ++r) {

@@ -77,7 +77,8 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
   detail::require_like_states(from, to);
   const bool counts = !from.shard(0).clock()->row_policy.empty();
   tensor<std::uint32_t, ToSpace> counters;
-  if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", from.rows());
+  const device home = to.fields() != 0 ? to.field(0).device() : detail::memory_home(exec);
+  if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", home, from.rows());
   for (int r = 0; r < from.ranks(); ++r) {
     const auto& shard = from.shard(r);
     const auto rows = detail::rows_of_shard<Exec>(shard, from.rows_of(r));

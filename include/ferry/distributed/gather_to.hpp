@@ -7,6 +7,7 @@
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
 #include <ferry/rows/gather_to.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -39,16 +40,27 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
     positions = make_ref(indices).rows();
   }
   tensor<T, Space> rows;
-  {  // a rank that lacks the memory for its rows tells the others
+  ticket cleared;
+  const auto make = [&] {
+    rows = tensor<T, Space>(table.label() + "::gathered", memory_home(exec), positions, table.width());
+    if (holes) cleared = clear(exec, make_ref(rows));
+  };
+  if constexpr (reads_shards<typename chosen::template get<path_category, path::automatic>>) {
+    if (execution_backend<Exec>::capturing(exec))
+      throw invalid_argument(
+          "ferry::gather: the instance is being captured into a graph, but a new tensor would be made once only; gather into a batch of yours");
+    make();
+  } else {  // a rank that lacks the memory for its rows tells the others
     collective call(table.comm(), note_of<>("gather into a new tensor", table));
     call.guarded([&] {
-      rows = tensor<T, Space>(table.label() + "::gathered", positions, table.width());
-      if (holes) clear(exec, make_ref(rows)).wait();
+      make();
+      cleared.wait();
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
   ticket work = gather(exec, table, indices, rows, asked...);
+  cleared.detach();
   return {std::move(work), std::move(rows)};
 }
 
@@ -56,7 +68,7 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
 
 /// The rows indices[p] of a sharded table as a new tensor in Space, which the future holds; as gather<Space>
 /// from an ordinary table. Indices may also be a sharded_plan. Positions without a row (bounds::skip) are
-/// zero. Collective, see sharded_table. Blocks until the rows are there. Throws as the gather into an
+/// zero. Collective, see sharded_table, and blocks until the rows are there, except by path::peer. Throws as the gather into an
 /// existing batch; bad_alloc, and peer_error where that happened to another rank. get() throws out_of_range
 /// under bounds::check.
 template <MemorySpace Space, class Exec, class T, class TableSpace, class Spread, class Indices,

@@ -11,7 +11,6 @@
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -56,7 +55,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1)
   shared_tensor(std::string label, const communicator& comm, Sizes... sizes)
-      : detail::shared_tensor_base<T, Space>(made(label, comm, detail::checked_extents(label, sizes...))) {}
+      : detail::shared_tensor_base<T, Space>(made(label, comm, sizes...)) {}
 
   /// Label, extents and how the memory was obtained, as text.
   [[nodiscard]] std::string describe() const {
@@ -65,16 +64,16 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   }
 
  private:
-  template <std::size_t N>
-  static tensor<T, Space> made(const std::string& label, const communicator& comm,
-                               const std::array<std::size_t, N>& sizes) {
+  template <std::integral... Sizes>
+  static tensor<T, Space> made(const std::string& label, const communicator& comm, Sizes... sizes) {
     detail::call_note note("shared_tensor '");
     note.add(label).add("'");
-    for (const std::size_t each : sizes) note.add_number(each);
+    (note.add_number(sizes), ...);
     note.add_hidden(typeid(shared_tensor).hash_code());
     detail::collective call(comm, note);
     return call.guarded([&] {
-      const auto extents = shape<dynamic_rank>::make(sizes, label, sizeof(T));
+      const auto extents =
+          shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
       auto memory = detail::share_memory<Space>(call, comm, label, extents.size() * sizeof(T));
       auto* const data = reinterpret_cast<T*>(memory->data());
       call.close();

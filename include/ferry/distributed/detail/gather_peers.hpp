@@ -34,15 +34,22 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
   const schedule::flat order{};
   const std::int64_t wide = out.width();
   if constexpr (is_host_exec<Exec>) {
-    constexpr bool opaque = std::is_same_v<T, Out> && sizeof(unit_of<T>) == sizeof(T);
-    using from_unit = std::conditional_t<opaque, unit_of<T>, T>;
-    using to_unit = std::conditional_t<opaque, unit_of<T>, Out>;
-    const auto placed = shards.source_in(sizeof(T), source);
-    using kernel = kernels::gather_blocks<to_unit, from_unit, std::remove_const_t<decltype(placed)>>;
-    const std::int64_t parts = (wide + kernel::block - 1) / kernel::block;
-    launch(exec, label, order, items, parts,
-           kernel{reinterpret_cast<const from_unit*>(shards.lowest), 1, reinterpret_cast<to_unit*>(out.data),
-                  out.row_stride(), wide, parts, items, placed});
+    const auto gather_units = [&]<class To, class From>(const From* from, To* to, std::int64_t stride,
+                                                        std::int64_t width) {
+      const auto placed = shards.source_in(sizeof(From), source);
+      using kernel = kernels::gather_blocks<To, From, std::remove_const_t<decltype(placed)>>;
+      const std::int64_t parts = (width + kernel::block - 1) / kernel::block;
+      launch(exec, label, order, items, parts, kernel{from, 1, to, stride, width, parts, items, placed});
+    };
+    if constexpr (std::is_same_v<T, Out>) {
+      // Shards need not lie whole elements apart: those of a struct of 12 bytes do not.
+      using unit = unit_of<T>;
+      const auto to = in_units(out, false);
+      gather_units(reinterpret_cast<const unit*>(shards.lowest), static_cast<unit*>(to.data), to.stride,
+                   to.width);
+    } else {
+      gather_units(shards.lowest, out.data, out.row_stride(), wide);
+    }
   } else if constexpr (std::is_same_v<T, Out>) {
     const bool in_wide = in_wide_units(out) && shards.in_units_of(sizeof(kernels::opaque16));
     const auto to = in_units(out, in_wide);

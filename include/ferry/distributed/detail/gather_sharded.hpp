@@ -30,12 +30,12 @@ tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routi
     move_by_route<true>(call, by, arrived, leaving);
     return arrived;
   }
-  if (!call.is_whole()) call.agree();
   for (int r = call.first(); r < call.last(); ++r) {
     const auto [first, last] = by.own.group(r);
     if (last > first) read(r, rows_for(r), arrived.rows_between(first, last));
     if (by.own.everywhere) break;  // all shards have the same rows
   }
+  if (!call.is_whole()) call.agree();  // after the reads, so that a rank that fails in them tells the others
   return arrived;
 }
 

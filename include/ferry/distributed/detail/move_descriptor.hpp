@@ -81,9 +81,8 @@ inline int socket_transport::move_descriptor(int from, int descriptor, clock::ti
         ::recvmsg(peers_[static_cast<std::size_t>(from)], &one.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (count == 1) {
       const int made = one.take();
-      if (made < 0)
-        stop("rank " + std::to_string(from) + " has left, or this process may open no more files");
-      return made;
+      if (made < 0 && one.byte != 'd') stop("rank " + std::to_string(from) + " has left");
+      return made;  // -1 where this process may open no more files
     }
     if (count == 0 || !again()) ended(from);
     await(from, POLLIN);

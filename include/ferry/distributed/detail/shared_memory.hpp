@@ -51,18 +51,46 @@ inline std::int64_t number_in(const char* path, const char* name, std::int64_t u
   return found < 0 ? -1 : found * unit;
 }
 
+/// Lowers `most` to what the control group of this process and those above it can still give: a job of a
+/// batch system, a service or a container has a limit of its own. `own` is the line of /proc/self/cgroup
+/// after "<number>:<controllers>:"; groups that this process does not see are left out.
+inline void lower_to_groups(std::int64_t& most, const std::string& root, std::string own, const char* limit,
+                            const char* used, const char* cached) {
+  if (own == "/") own.clear();
+  for (;; own.resize(own.rfind('/'))) {
+    const std::string group = root + own + "/";
+    const std::int64_t all = number_in((group + limit).c_str(), "", 1);
+    const std::int64_t held = number_in((group + used).c_str(), "", 1);
+    if (all >= 0 && all < (std::int64_t{1} << 60) && held >= 0) {
+      const std::int64_t files = number_in((group + "memory.stat").c_str(), cached, 1);
+      const std::int64_t left = std::max<std::int64_t>(all - held + std::max<std::int64_t>(files, 0), 0);
+      most = most < 0 ? left : std::min(most, left);
+    }
+    if (own.rfind('/') == std::string::npos) return;
+  }
+}
+
 /// Bytes that the system can give without taking them from somebody: what is available on the machine, and in
-/// the control group that a container has. The system would rather end processes than refuse pages.
+/// the control groups of this process (of either version). The system would rather end processes than refuse
+/// pages.
 inline std::int64_t available_bytes() {
   std::int64_t most = number_in("/proc/meminfo", "MemAvailable:", 1024);
-  const std::int64_t limit = number_in("/sys/fs/cgroup/memory.max", "", 1);
-  const std::int64_t used = number_in("/sys/fs/cgroup/memory.current", "", 1);
-  const std::int64_t cached =
-      std::max<std::int64_t>(number_in("/sys/fs/cgroup/memory.stat", "inactive_file ", 1), 0);
-  if (limit >= 0 && used >= 0) {
-    const std::int64_t left = std::max<std::int64_t>(limit - used + cached, 0);
-    most = most < 0 ? left : std::min(most, left);
+  std::FILE* const file = std::fopen("/proc/self/cgroup", "re");
+  if (file == nullptr) return most;
+  char line[4096];
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    line[std::strcspn(line, "\n")] = '\0';
+    char* const controllers = std::strchr(line, ':');
+    char* const own = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+    if (own == nullptr) continue;
+    *own = '\0';
+    if (controllers[1] == '\0')
+      lower_to_groups(most, "/sys/fs/cgroup", own + 1, "memory.max", "memory.current", "inactive_file ");
+    else if (std::strcmp(controllers + 1, "memory") == 0)
+      lower_to_groups(most, "/sys/fs/cgroup/memory", own + 1, "memory.limit_in_bytes",
+                      "memory.usage_in_bytes", "total_inactive_file ");
   }
+  std::fclose(file);
   return most;
 }
 
@@ -110,6 +138,7 @@ class shared_memory {
   static shared_memory open(const std::string& label, owned_descriptor&& of, std::size_t bytes) {
     shared_memory made;
     if (bytes == 0) return made;
+    if (of.get() < 0) fail(label, bytes, "this process may open no more files");
     made.descriptor_ = std::move(of);
     made.map(label, bytes);
     return made;

@@ -38,6 +38,7 @@ tensor<Compute, Wire> divided_gradients(const Exec& exec, const row_route<Wire>&
   tensor<Compute, Wire> made("divided gradients", grads.rows(), grads.width());
   copy(exec, grads, here).wait();
   using number = pooling_number<Exec, Compute>;
+  const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
   launch(exec, label, static_cast<std::int64_t>(made.size()),
          kernels::divide_by_sizes<number, Compute, std::int64_t, value>{
