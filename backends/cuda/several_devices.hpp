@@ -70,12 +70,17 @@ struct several_devices_functions {
     return made;
   }
 
+  /// Held while an instance is made.
+  static std::unique_lock<std::mutex> lock_instances() {
+    static instance_lock& one_at_a_time = ferry::detail::process_wide<instance_lock>();
+    return std::unique_lock(one_at_a_time.guard);
+  }
+
   /// A new instance on a device, with a stream of its own that ends with its last copy. Made in another
   /// thread, because Kokkos leaves contexts on the stack of the one that makes an instance.
   template <class Exec>
   static Exec instance_on(int device) {
-    static instance_lock& one_at_a_time = ferry::detail::process_wide<instance_lock>();
-    const std::lock_guard lock(one_at_a_time.guard);
+    const auto making = lock_instances();
     enter_device(device);
     std::optional<Exec> made;
     std::exception_ptr thrown;
@@ -96,10 +101,10 @@ struct several_devices_functions {
   }
 
   /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it
-  /// does not lock. So threads that use several devices launch a kernel one after the other.
+  /// does not lock, and that the first launch on each device changes. So threads launch a kernel one after the
+  /// other.
   template <class Kernel>
   static std::unique_lock<std::mutex> lock_launch() {
-    if (device_use::get().count() < 2) return {};
     static std::mutex one_at_a_time;
     return std::unique_lock(one_at_a_time);
   }

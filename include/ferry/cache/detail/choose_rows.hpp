@@ -231,6 +231,7 @@ void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
   }
   launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<kernels::list_rows>();
   Kokkos::parallel_scan(label, range(exec, 0, rows),
                         kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
   Kokkos::parallel_scan(label, range(exec, 0, slots),

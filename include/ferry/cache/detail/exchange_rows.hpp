@@ -5,6 +5,7 @@
 #include <ferry/cache/detail/choose_ways.hpp>
 #include <ferry/cache/detail/move_slots.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/error.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <type_traits>
 
@@ -95,10 +97,30 @@ namespace ferry::detail {
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
 template <class Exec>
 void use_slots(launch_context<Exec>& of, const row_cache& cache, bool host) {
+  if (const int there = cache.accesses()->device(); !is_host_exec<Exec> && there >= 0 && there != of.device())
+    throw invalid_argument(std::string("ferry::") + of.verb() + ": the cached rows of '" + cache.label +
+                           "' lie on device " + std::to_string(there) + ", but the instance is of device " +
+                           std::to_string(of.device()) + "; give the verb an instance of that device");
   of.writes_to(tracked(cache.accesses()));
   if (!host) return;
   for (const cached_array& each : cache.arrays)
     if (auto alive = each.accesses.lock()) of.writes_to(tracked(std::move(alive)));
+}
+
+/// Takes the instance of the exchange; false where Kokkos has no memory for one.
+template <class Exec>
+bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unused]] row_cache& cache) {
+  if constexpr (!is_host_exec<Exec>) {
+    using backend = execution_backend<Exec>;
+    try {
+      const typename backend::capture_pause pause(true);  // an instance allocates
+      if (cache.exchange.stream == nullptr)
+        cache.exchange.stream = engine<backend>::get()->side_streams().take(of.exec());
+    } catch (const std::exception&) {
+      return false;
+    }
+  }
+  return true;
 }
 
 /// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
@@ -110,7 +132,6 @@ void run_aside(launch_context<Exec>& of, row_cache& cache, const Work& work) {
     work(of.exec());
   } else {
     auto& exchange = cache.exchange;
-    if (exchange.stream == nullptr) exchange.stream = engine<backend>::get()->side_streams().take(of.exec());
     const Exec& side = *static_cast<const Exec*>(exchange.stream.get());
     auto done = of.event_to_record();
     if (const event_handle before = of.mark(); before != nullptr) backend::wait_for(side, *before);
@@ -212,7 +233,7 @@ void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
     choose_rows(of, cache);
   const std::int64_t next = std::min(cache.interval, cache.batches);
   auto& exchange = cache.exchange;
-  if (next < row_cache::parts_from || cache.stage != nullptr) {
+  if (next < row_cache::parts_from || cache.stage != nullptr || !has_instance_aside(of, cache)) {
     exchange_now(of, cache);
   } else {
     const std::string& label = of.label("cached", "exchange");

@@ -74,13 +74,19 @@ void add_backing_array(launch_context<Exec>& of, row_cache& cache, const array_r
   cache.arrays.reserve(cache.arrays.size() + 1);
   made.allocate(std::string(array.label), cache.memory.slots);
   end_exchange(of, cache);
+  use_slots(of, cache, true);  // an instance of another device is refused before anything changes
   if (!array.accesses->attach_cache(std::string(array.label)))
     throw invalid_argument("ferry::" + std::string(of.verb()) + ": " + array.describe() +
                            " is a backing array of another cached_table");
   cache.arrays.push_back(std::move(made));
-  use_slots(of, cache, true);
-  move_slots(of.exec(), of.label("cached", "load"), cache.memory, cache.arrays.back(),
-             kernels::slot_move::held_to_slot);
+  try {
+    move_slots(of.exec(), of.label("cached", "load"), cache.memory, cache.arrays.back(),
+               kernels::slot_move::held_to_slot);
+  } catch (...) {
+    cache.arrays.pop_back();
+    array.accesses->detach_cache();
+    throw;
+  }
 }
 
 }  // namespace ferry::detail

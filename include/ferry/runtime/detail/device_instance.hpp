@@ -27,10 +27,23 @@ class device_instance final : public kept_instance {
   }
   explicit device_instance(Exec exec) : exec_(std::move(exec)) {}
 
+  device_instance(const device_instance&) = delete;
+  device_instance& operator=(const device_instance&) = delete;
+  ~device_instance() override { drop(); }
+
+  /// Kokkos leaves the device of an instance that ends current; the guard restores the thread's own.
   void drop() noexcept override {
     std::optional<Exec> last;
-    const std::lock_guard lock(guard_);
-    last.swap(exec_);
+    {
+      const std::lock_guard lock(guard_);
+      last.swap(exec_);
+    }
+    if (!last) return;
+    try {
+      const typename backend::device_guard on(*last);
+      last.reset();
+    } catch (...) {  // the device failed
+    }
   }
   /// Throws invalid_argument after Kokkos::finalize.
   [[nodiscard]] Exec get() const {

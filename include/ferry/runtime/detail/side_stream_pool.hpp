@@ -40,6 +40,7 @@ class side_stream_pool {
       }
     }
     if (stream == nullptr) {
+      [[maybe_unused]] const auto making = execution_backend<Exec>::lock_instances();
       auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
       const std::lock_guard lock(shelf_->guard);
       shelf_->idle.reserve(shelf_->all.size() + 1);
