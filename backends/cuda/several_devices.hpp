@@ -101,8 +101,7 @@ struct several_devices_functions {
   }
 
   /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it
-  /// does not lock, and that the first launch on each device changes. So threads launch a kernel one after the
-  /// other.
+  /// does not lock, and that the first launch on each device changes. So threads launch a kernel one by one.
   template <class Kernel>
   static std::unique_lock<std::mutex> lock_launch() {
     static std::mutex one_at_a_time;
