@@ -39,8 +39,8 @@ struct grid_sort {
       if (blocks_for(count, items) <= most) return items;
     return 0;
   }
-  /// Shared memory of a block, rounded up, with the kilobyte that the driver keeps: keys, counts of each warp,
-  /// places of digits and sums of warps.
+  /// Shared memory of a block, rounded up, with the kilobyte that the driver keeps: keys, counts of each
+  /// warp, places of digits and sums of warps.
   static constexpr int shared_bytes(int items) {
     return threads * items * 8 + warps * bins * 2 + bins * 4 + 2 * 1024;
   }
