@@ -14,9 +14,7 @@
 namespace ferry::host {
 
 /// Nothing to hold while a kernel is launched.
-struct no_lock {
-  no_lock() {}
-};
+struct no_lock {};
 
 /// The host is the only device, number 0.
 struct several_devices_functions {
