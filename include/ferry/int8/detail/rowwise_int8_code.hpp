@@ -71,8 +71,8 @@ struct rowwise_int8_code {
     /// that is close enough to the middle of two doubles.
     KOKKOS_FORCEINLINE_FUNCTION double place(float value) const {
       const double above = static_cast<double>(value) - offset;
-      KOKKOS_IF_ON_DEVICE((const double near = above * inverse;
-                           return std::fma(std::fma(-near, scale, above), inverse, near);))
+      KOKKOS_IF_ON_DEVICE((const double quotient = above * inverse;
+                           return std::fma(std::fma(-quotient, scale, above), inverse, quotient);))
       KOKKOS_IF_ON_HOST((return above / scale;))
     }
   };
