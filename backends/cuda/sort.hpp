@@ -127,12 +127,12 @@ struct sort_functions {
     return true;
   }
 
-  /// Whether sort_and_place takes so many keys.
+  /// Whether sort_and_place takes `count` keys.
   static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {
     return items_for(exec, count) != 0;
   }
 
-  /// Whether sort_and_place sorts so many keys by one block, on any device.
+  /// Whether sort_and_place sorts `count` keys by one block, on any device.
   static bool one_block_sorts(std::int64_t count) { return count <= tuning_numbers::keys_of_one_block; }
 
   /// Scratch bytes of inclusive_sum, for a functor of type Term.

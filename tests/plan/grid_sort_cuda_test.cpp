@@ -32,7 +32,7 @@ std::int64_t multiprocessors() {
   return ferry::cuda::attribute(cudaDevAttrMultiProcessorCount, ferry::cuda::default_device());
 }
 
-/// Whether so many keys are sorted by one launch.
+/// Whether one launch sorts this number of keys.
 bool fits(std::int64_t count) {
   return sort::one_block_sorts(count) || limits::items_for(count, multiprocessors()) != 0;
 }

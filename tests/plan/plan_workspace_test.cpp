@@ -121,7 +121,7 @@ TEST_CASE("a workspace that does not do is refused", "[plan][workspace][errors]"
       large.data() + 8, ferry::shape<ferry::dynamic_rank>::make(elements, "odd", 1));
   CHECK_THROWS_MATCHES(
       ferry::make_plan(exec, which, 10, odd), ferry::invalid_argument,
-      says("begins 8 bytes behind a multiple of 16") && says(std::to_string(needed) + " bytes are needed"));
+      says("begins 8 bytes after a multiple of 16") && says(std::to_string(needed) + " bytes are needed"));
   CHECK_THROWS_MATCHES(ferry::make_plan(exec, which, 10, square), ferry::invalid_argument,
                        says("must be contiguous and of rank 1"));
   CHECK_NOTHROW(ferry::make_plan(exec, which, 10, large));

@@ -92,8 +92,8 @@ TEST_CASE("two instances that take turns allocate nothing and wait for nothing",
         },
         on_device);
   };
-  // The instances share scratch memory for as long as the device keeps up with the host. Once it falls
-  // behind, as on a busy card, each gets blocks of its own, which it keeps.
+  // The instances share scratch memory for as long as the device keeps up with the host. Where it
+  // is late, as on a busy card, each gets blocks of its own, which it keeps.
   auto costs = costs_of_turns();
   for (int again = 0; again < 4 && !costs.empty(); ++again) costs = costs_of_turns();
   CHECK(costs == std::vector<std::string>{});

@@ -200,7 +200,7 @@ void require_workspace(const Exec& exec, const Room& room, std::int64_t position
   if (std::cmp_less(room.rows(), needed)) complain("is too small");
   const auto past = reinterpret_cast<std::uintptr_t>(room.data) % plan_workspace_alignment;
   if (past != 0)
-    complain("begins " + std::to_string(past) + " bytes behind a multiple of " +
+    complain("begins " + std::to_string(past) + " bytes after a multiple of " +
              std::to_string(plan_workspace_alignment));
   require_direct_reach("make_plan", exec, room);
 }

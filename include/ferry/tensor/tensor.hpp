@@ -64,9 +64,8 @@ class tensor {
   tensor(std::string label, const std::array<std::size_t, N>& sizes)
       : tensor(std::move(label), ferry::device{}, sizes) {}
 
-  /// As above, for a device other than the one that Kokkos uses: device_space in the memory of `where`, the
-  /// spaces of host memory near it, as far as the machine has several nodes. Throws invalid_argument also for
-  /// a device that there is none of.
+  /// As above, on the device `where`: device_space in its memory; the spaces of host memory on the machine's
+  /// node that is nearest to it. Also throws invalid_argument if the machine has no such device.
   /// @{
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())

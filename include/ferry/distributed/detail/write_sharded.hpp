@@ -48,7 +48,7 @@ void count_duplicates(const collective& call, const Table& table, const routing<
   }
 }
 
-/// The values of the batches of all ranks, as far as they concern the shards of this thread.
+/// Of the values of all ranks' batches, those for rows of this thread's shards.
 template <class Wire, class T>
 struct routed_values {
   tensor<T, Wire> own;

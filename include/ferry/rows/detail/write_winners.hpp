@@ -33,7 +33,7 @@ consteval bool may_write_winners() {
                            duplicates::first>)&&Job::template replaces_by<std::remove_const_t<Value>>;
 }
 
-/// Whether that is faster than a plan for so many positions, and possible.
+/// Whether a hash table of winners can serve this job, and is faster than a plan for `positions` positions.
 template <class Exec, class Job>
 bool winners_beat_a_plan(const Exec& exec, const Job& job, std::int64_t positions) {
   const auto& tuning = execution_backend<Exec>::tuning(exec);
