@@ -32,7 +32,7 @@ struct grid_sort {
     const std::int64_t tile = std::int64_t{threads} * items;
     return (count + tile - 1) / tile;
   }
-  /// Keys per thread, so that `most` blocks hold `count` keys; 0 if they can't.
+  /// Keys per thread for `count` keys in at most `blocks` blocks; 0 if they don't fit.
   static int items_for(std::int64_t count, std::int64_t blocks) {
     const std::int64_t most = std::min<std::int64_t>(most_blocks, blocks);
     for (int items = 1; items <= most_items; items *= 2)
