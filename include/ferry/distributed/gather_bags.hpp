@@ -87,20 +87,8 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Extra&& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
-  detail::require_rows<Extra>();
-  detail::require_reach<Exec, Extra>();
-  const auto more = make_ref(extra);
-  using element = typename decltype(more)::value_type;
-  if constexpr (bag::pooling::selects) {
-    static_assert(
-        std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
-        "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
-    detail::require_mutable<Extra>();
-  } else {
-    static_assert(NumberElement<std::remove_const_t<element>>,
-                  "ferry: the weights of positions must be numbers.");
-  }
-  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, more);
+  detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
+  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, make_ref(extra));
 }
 
 }  // namespace ferry

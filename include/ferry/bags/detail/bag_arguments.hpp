@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/bags/detail/bag_list.hpp>
+#include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -18,6 +19,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 /// The arguments that the verbs on bags share.
 namespace ferry::detail {
@@ -172,6 +174,23 @@ auto bags_for_kernels(launch_context<Exec>& of, const Named& named, std::int64_t
     if (checks) report = OnHost ? of.host_report() : of.report();
   }
   return list_of_bags(named, offsets, bags, positions, checks, report);
+}
+
+/// Of gather_bags' further array: weights, or under pooling::max where the positions of the maxima go.
+template <class Exec, class Pooling, class Extra>
+consteval void require_bag_extra() {
+  require_rows<Extra>();
+  require_reach<Exec, Extra>();
+  using element = typename decltype(make_ref(std::declval<Extra&>()))::value_type;
+  if constexpr (Pooling::selects) {
+    static_assert(
+        std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
+        "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
+    require_mutable<Extra>();
+  } else {
+    static_assert(NumberElement<std::remove_const_t<element>>,
+                  "ferry: the weights of positions must be numbers.");
+  }
 }
 
 }  // namespace ferry::detail
