@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <string_view>
 #include <type_traits>
 
 namespace ferry::cuda {
@@ -39,6 +40,13 @@ class block_team {
     KOKKOS_IF_ON_DEVICE((__shared__ T held; __syncthreads(); if (team_rank() == from) held = value;
                          __syncthreads(); value = held;))
   }
+  /// The block's own T in shared memory, uninitialized: one for each type, of at most 48 KiB in all.
+  template <class T>
+  [[nodiscard]] KOKKOS_FUNCTION T& shared() const {
+    KOKKOS_IF_ON_DEVICE((__shared__ T memory; return memory;))
+    KOKKOS_IF_ON_HOST(
+        (Kokkos::abort("ferry: shared memory is a device's"); return *static_cast<T*>(nullptr);))
+  }
 };
 
 inline constexpr int largest_block = 512;
@@ -62,10 +70,11 @@ struct link_functions {
 
   /// Enqueues functor(team) for each of `teams` teams of `size` threads, at most largest_block. Not by
   /// Kokkos: with a tool loaded, Kokkos fences before and after each kernel, and the host must not wait for a
-  /// kernel that waits for the host.
+  /// kernel that waits for the host; and Kokkos allocates before it launches teams.
   template <class Functor>
-  static void launch_blocks(const Kokkos::Cuda& exec, int teams, int size, const Functor& functor) {
-    const detail::device_span<Kokkos::Cuda> span(exec, "ferry::next_to_host", "kernel");
+  static void launch_blocks(const Kokkos::Cuda& exec, std::string_view label, int teams, int size,
+                            const Functor& functor) {
+    const detail::device_span<Kokkos::Cuda> span(exec, label, "kernel");
     const device_guard on(exec);
     const dim3 blocks(static_cast<unsigned>(teams));
     const dim3 threads(static_cast<unsigned>(std::min(size, largest_block)));

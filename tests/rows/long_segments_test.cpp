@@ -94,6 +94,8 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
       add_up<TestType>(random, {66, 67, 3, all - 136}, width);
     }
   }
+  // More rows of the buffer than teams, and sums that take many rounds.
+  add_up<TestType>(random, {40000, 255, 256, 257, 12000, 511, 512, 513, 3000, 65, 1, 5000}, 36);
 }
 
 }  // namespace ferry_test

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -106,12 +107,16 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
       plan.positions() <= execution_backend<Exec>::tuning(of.exec()).positions_summed_in_place)
     return;
   auto* sums = of.template scratch<Sum>(slots * width);
-  const bool packed = in_packets<4>(values);
-  const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
-  launch(of.exec(), of.label_part(label, "sum_long"), slots * tiles,
-         kernels::sum_long_segments<Sum, plain, Source>{from.order, from.inverse, from.segment_begin, source,
-                                                        values.data, values.row_stride(), sums, width,
-                                                        fast_divisor(tiles), packed});
+  using kernel = kernels::sum_long_segments<Sum, plain, Source>;
+  const std::int64_t parts = kernel::parts(width);
+  const std::int64_t teams = execution_backend<Exec>::tuning(of.exec()).teams_of_long_sums;
+  const std::int64_t groups = std::min(slots, std::max<std::int64_t>(teams / parts, 1));
+  const std::string& name = of.label_part(label, "sum_long");
+  const tool_kernel reported(of.exec(), name);
+  execution_backend<Exec>::launch_blocks(
+      of.exec(), name, static_cast<int>(groups * parts), kernel::team_size,
+      kernel{from.order, from.inverse, from.segment_begin, source, values.data, values.row_stride(), sums,
+             width, slots, groups, in_packets<4>(values)});
   source.long_sums = sums;
   source.long_stride = width;
 }

@@ -100,7 +100,8 @@ class list_from_back {
              std::int64_t* word) {
     transfer(of.side_stream(), "ferry::indices", here_ + begin, pinned_space::name, sorted + begin,
              device_space::name, (end - begin) * static_cast<std::int64_t>(sizeof(Row)));
-    execution_backend<Exec>::launch_blocks(of.side_stream(), 1, 1, kernels::raise_word<Exec>{word});
+    execution_backend<Exec>::launch_blocks(of.side_stream(), "ferry::indices", 1, 1,
+                                           kernels::raise_word<Exec>{word});
   }
 
   Row* here_;

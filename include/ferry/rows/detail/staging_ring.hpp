@@ -245,7 +245,8 @@ class ring {
     if constexpr (!is_host_exec<Exec>) {
       using kernel = kernels::serve_ring<Exec, Mover>;
       execution_backend<Exec>::launch_blocks(
-          side_stream_, workers_, execution_backend<Exec>::tuning(side_stream_).ordered_team_size,
+          side_stream_, "ferry::next_to_host", workers_,
+          execution_backend<Exec>::tuning(side_stream_).ordered_team_size,
           kernel{mover, words_, slots_, slot_bytes_, static_cast<int>(depth_)});
       launched_ = true;
       execution_backend<Exec>::record_at(side_stream_, *end_);

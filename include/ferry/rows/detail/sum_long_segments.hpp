@@ -2,9 +2,8 @@
 #pragma once
 
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/launch.hpp>
 
-#include <Kokkos_Macros.hpp>
+#include <Kokkos_Core.hpp>
 
 #include <cstdint>
 
@@ -53,10 +52,20 @@ KOKKOS_FORCEINLINE_FUNCTION void sum_values(Compute (&tile)[Tile::elements], con
       (for (; k + UnderWay <= end; k += UnderWay) add_several(k); for (; k < end; ++k) add_one(k);))
 }
 
-/// Device mapping: one thread per (row of the buffer, tile). Of the places that map to one buffer row, only
-/// the last one's segment can be long and begin there. Additions follow the order of the positions.
+/// The sums of the long segments of a plan, each in its row of a buffer.
+///
+/// Device mapping: a team works on `columns` columns of every `groups`-th row of the buffer. Of the places
+/// that map to one row, only the last one's segment can be long and begin there. The threads look at a row
+/// each, then they sum what they found, one segment after the other: all of them load tiles of the next
+/// `places` values into registers, while a thread per column adds the values before those in shared memory,
+/// in the order of the positions. A thread that loaded for itself alone would wait for memory every few
+/// values; a row that is named ten thousand times would take milliseconds.
 template <class Compute, class Value, class Source>
 struct sum_long_segments {
+  static constexpr int team_size = 512;
+  static constexpr int columns = 32;
+  static constexpr int places = 32768 / columns / static_cast<int>(sizeof(Compute));
+
   const std::int64_t* order;
   const std::int64_t* inverse;
   const std::int64_t* segment_begin;
@@ -65,30 +74,109 @@ struct sum_long_segments {
   std::int64_t stride;
   Compute* sums;
   std::int64_t width;
-  detail::fast_divisor tiles;
+  std::int64_t slots;
+  std::int64_t groups;
   bool packed;  ///< whether a tile is a packet
 
-  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+  /// Teams for each group.
+  static std::int64_t parts(std::int64_t width) { return (width + columns - 1) / columns; }
+
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
     if (packed)
-      sum<packed_tile>(i);
+      sum<packed_tile>(team);
     else
-      sum<single_tile>(i);
+      sum<single_tile>(team);
   }
 
  private:
-  template <class Tile>
-  KOKKOS_FORCEINLINE_FUNCTION void sum(std::int64_t i) const {
-    const std::int64_t slot = tiles.quotient(i);
-    const std::int64_t column = (i - slot * tiles.divisor()) * Tile::elements;
+  struct team_memory {
+    Compute values[places][columns];
+    std::int64_t segments[team_size];
+    int found;
+  };
+
+  /// The long segment whose sum is row `slot` of the buffer, or -1.
+  [[nodiscard]] KOKKOS_FUNCTION std::int64_t segment_of(std::int64_t slot) const {
     const std::int64_t first = slot * (long_segments::most + 1);
     const std::int64_t segment = inverse[order[first + long_segments::most]];
-    if (segment < 0) return;
+    if (segment < 0) return -1;
     const std::int64_t begin = segment_begin[segment];
-    const std::int64_t end = segment_begin[segment + 1];
-    if (begin < first || !long_segments::has(begin, end)) return;
-    Compute total[Tile::elements];
-    sum_values<8, Tile>(total, source, begin, end, values, stride, column);
-    store_tile<Tile>(total, sums + slot * width + column, Tile::elements);
+    return begin >= first && long_segments::has(begin, segment_begin[segment + 1]) ? segment : -1;
+  }
+
+  template <class Tile, class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void sum(const Team& team) const {
+    auto& memory = team.template shared<team_memory>();
+    const int rank = team.team_rank();
+    const std::int64_t group = team.league_rank() % groups;
+    const std::int64_t column = team.league_rank() / groups * columns;
+    for (std::int64_t first = group; first < slots; first += groups * team_size) {
+      if (rank == 0) memory.found = 0;
+      team.team_barrier();
+      const std::int64_t slot = first + rank * groups;
+      if (slot < slots)
+        if (const std::int64_t segment = segment_of(slot); segment >= 0)
+          memory.segments[Kokkos::atomic_fetch_inc(&memory.found)] = segment;
+      team.team_barrier();
+      for (int k = 0; k < memory.found; ++k) {
+        const std::int64_t segment = memory.segments[k];
+        sum_one<Tile>(team, memory, segment_begin[segment], segment_begin[segment + 1], column);
+      }
+      team.team_barrier();
+    }
+  }
+
+  template <class Tile, class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void sum_one(const Team& team, team_memory& memory, std::int64_t begin,
+                                           std::int64_t end, std::int64_t first_column) const {
+    constexpr int lanes = columns / Tile::elements;  // threads for one value
+    constexpr int at_once = team_size / lanes;       // values that the team loads together
+    constexpr int loads = places / at_once;
+    const int rank = team.team_rank();
+    const int row = rank / lanes;
+    const int tile_begin = rank % lanes * Tile::elements;
+    const std::int64_t column = first_column + tile_begin;
+    std::int64_t positions[loads];
+    Compute next[loads][Tile::elements];
+    const auto has = [&](int j, std::int64_t from) {
+      return column < width && from + row + j * at_once < end;
+    };
+    const auto locate = [&](std::int64_t from) {
+      for (int j = 0; j < loads; ++j)
+        if (has(j, from)) positions[j] = source.position(from + row + j * at_once);
+    };
+    const auto load = [&](std::int64_t from) {
+      for (int j = 0; j < loads; ++j) {
+        if (!has(j, from)) continue;
+        load_tile<Tile>(next[j], values + positions[j] * stride + column, Tile::elements);
+        if constexpr (requires { Source::adjusts; })
+          source.template adjust<Tile>(next[j], from + row + j * at_once, column, Tile::elements);
+      }
+    };
+    const bool adds = rank < columns && first_column + rank < width;
+    Compute total{};
+    locate(begin);
+    load(begin);
+    locate(begin + places);
+    for (std::int64_t from = begin; from < end; from += places) {
+      for (int j = 0; j < loads; ++j)
+        if (has(j, from))
+          store_tile<Tile>(next[j], &memory.values[row + j * at_once][tile_begin], Tile::elements);
+      team.team_barrier();
+      load(from + places);
+      locate(from + 2 * places);
+      if (adds) {
+        const int count = static_cast<int>(end - from < places ? end - from : places);
+        int k = 0;
+        if (from == begin) total = memory.values[k++][rank];
+        for (; k + 8 <= count; k += 8)
+          for (int j = 0; j < 8; ++j) total += memory.values[k + j][rank];
+        for (; k < count; ++k) total += memory.values[k][rank];
+      }
+      team.team_barrier();
+    }
+    if (adds) sums[long_segments::slot(begin) * width + first_column + rank] = total;
   }
 };
 
