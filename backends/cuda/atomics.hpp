@@ -7,9 +7,26 @@
 
 namespace ferry::cuda {
 
-/// Additions to global memory that need no result, wider or narrower than Kokkos' atomics. They return false
-/// where the device that is compiled for has no such instruction.
+/// Atomics on global memory that Kokkos has not, or has as loops of compare-and-exchange. The additions return
+/// false where the device that is compiled for has no such instruction.
 struct atomic_functions {
+  /// Reads what other threads write by atomics.
+  KOKKOS_FORCEINLINE_FUNCTION static unsigned long long atomic_read(const unsigned long long* from) {
+    return *static_cast<const volatile unsigned long long*>(from);
+  }
+  /// *to = max(*to, value).
+  KOKKOS_FORCEINLINE_FUNCTION static void atomic_raise([[maybe_unused]] unsigned long long* to,
+                                                [[maybe_unused]] unsigned long long value) {
+    KOKKOS_IF_ON_DEVICE((atomicMax(to, value);))
+    KOKKOS_IF_ON_HOST((Kokkos::atomic_max(to, value);))
+  }
+  /// *to = min(*to, value).
+  KOKKOS_FORCEINLINE_FUNCTION static void atomic_lower([[maybe_unused]] unsigned long long* to,
+                                                [[maybe_unused]] unsigned long long value) {
+    KOKKOS_IF_ON_DEVICE((atomicMin(to, value);))
+    KOKKOS_IF_ON_HOST((Kokkos::atomic_min(to, value);))
+  }
+
   /// Adds four floats at once; `to` is a multiple of 16.
   KOKKOS_FORCEINLINE_FUNCTION static bool add_packet([[maybe_unused]] float* to,
                                                      [[maybe_unused]] const float (&value)[4]) {

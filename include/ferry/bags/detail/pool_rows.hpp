@@ -24,6 +24,12 @@ inline constexpr bool may_miss<index_rows<Index, bounds::unchecked>> = false;
 template <class Index>
 inline constexpr bool may_miss<index_rows<Index, bounds::clamp>> = false;
 
+/// Whether a bag with such a position always keeps its contents, so that its sum does not matter.
+template <class Source>
+inline constexpr bool always_strict = false;
+template <class Index, class Bounds>
+inline constexpr bool always_strict<index_rows<Index, Bounds>> = Bounds::reports;
+
 /// out[b] = the rows of bag b, pooled in the order of its positions. `Weight` is void where positions have no
 /// weights, `Chosen` is void where nobody wants to know the position of each maximum.
 ///
@@ -142,9 +148,11 @@ struct pool_rows {
       if (k < range.end) add<8, Tile, false>(sum, k, column, count, range.end);
     }
     if (may_miss<Source> && strict && sum.missed) return true;
-    if constexpr (Pooling::divides)
-      if (sum.rows > 0)
-        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] /= static_cast<Compute>(sum.rows);
+    if constexpr (Pooling::divides) {
+      const std::int64_t rows = may_skip ? sum.rows : range.end - range.begin;
+      if (rows > 0)
+        for (int e = 0; e < live<Tile>(count); ++e) sum.value[e] /= static_cast<Compute>(rows);
+    }
     store_tile<Tile>(sum.value, out + bag * out_stride + column, count);
     if constexpr (!std::is_void_v<Chosen>)
       for (int e = 0; e < live<Tile>(count); ++e)
@@ -152,8 +160,12 @@ struct pool_rows {
     return false;
   }
 
+  /// Whether a bag's sum may leave out positions.
+  static constexpr bool may_skip = (may_miss<Source> && !always_strict<Source>);
+
   /// Adds the rows of positions [k, k + N), or where not Whole those before `end`. All loads come before the
-  /// first addition; the row of a position without one is row 0, which is loaded but not added.
+  /// first addition. The row of a position without one is row 0. It is added only to a sum that nobody stores.
+  /// A bit for each position says which have none: the rows' numbers would occupy registers until the end.
   template <int N, class Tile, bool Whole = true>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        [[maybe_unused]] std::int64_t end = 0) const {
@@ -161,24 +173,25 @@ struct pool_rows {
     constexpr bool weighs = !std::is_void_v<Weight> && !Pooling::selects;
     std::int64_t row[N] = {};
     [[maybe_unused]] Compute weight[N];
+    [[maybe_unused]] unsigned int missing = 0;
     for (int j = 0; j < N; ++j)
       if (has(j)) {
         row[j] = source.row(k + j, false);
+        if constexpr (may_miss<Source>)
+          if (row[j] < 0) {
+            missing |= 1u << j;
+            row[j] = 0;
+          }
         if constexpr (weighs) weight[j] = convert<Compute>(weights[k + j]);
       }
     Compute value[N][Tile::elements];
+    for (int j = 0; j < N; ++j)
+      if (has(j)) table.row(row[j], width).template load<Tile>(value[j], column, count);
+    if constexpr (may_miss<Source>) sum.missed = sum.missed || missing != 0;
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
-      const std::int64_t at = may_miss<Source> && row[j] < 0 ? 0 : row[j];
-      table.row(at, width).template load<Tile>(value[j], column, count);
-    }
-    for (int j = 0; j < N; ++j) {
-      if (!has(j)) continue;
-      if constexpr (may_miss<Source>)
-        if (row[j] < 0) {
-          sum.missed = true;
-          continue;
-        }
+      if constexpr (may_skip)
+        if ((missing >> j & 1u) != 0) continue;
       if constexpr (Pooling::selects) {
         for (int e = 0; e < live<Tile>(count); ++e)
           if (sum.rows == 0 || value[j][e] > sum.value[e]) {

@@ -36,7 +36,7 @@ struct winner_table {
   }
 
   /// The slot of a row, after `position` has competed for it: the highest position wins, or the lowest.
-  template <bool Last>
+  template <class Atomics, bool Last>
   KOKKOS_FUNCTION std::uint32_t claim(std::int64_t row, std::int64_t position) const {
     const slot mine = static_cast<slot>(row) << position_bits | static_cast<slot>(position);
     const slot mask = (slot{1} << slot_bits) - 1;
@@ -44,13 +44,13 @@ struct winner_table {
     slot mixed = static_cast<slot>(row) * 0x9e3779b97f4a7c15ull;
     mixed = (mixed ^ mixed >> 32) * 0x9e3779b97f4a7c15ull;
     for (slot at = mixed >> (64 - slot_bits);; at = (at + 1) & mask) {
-      slot found = Kokkos::atomic_load(slots + at);
+      slot found = Atomics::atomic_read(slots + at);
       if (found == empty) found = Kokkos::atomic_compare_exchange(slots + at, empty, mine);
       if (found == empty) return static_cast<std::uint32_t>(at);
       if (found >> position_bits != mine >> position_bits) continue;
       // A position that has lost already needs no atomic: one row may have all of them.
-      if (Last && found < mine) Kokkos::atomic_max(slots + at, mine);
-      if (!Last && mine < found) Kokkos::atomic_min(slots + at, mine);
+      if (Last && found < mine) Atomics::atomic_raise(slots + at, mine);
+      if (!Last && mine < found) Atomics::atomic_lower(slots + at, mine);
       return static_cast<std::uint32_t>(at);
     }
   }
@@ -71,7 +71,7 @@ struct clear_slots {
 
 /// slot_of[p] = the slot that position p competed for, or `none` where it has no row. Fills the report as
 /// resolve_indices does. One thread per position.
-template <class Index, class Bounds, bool Last>
+template <class Atomics, class Index, class Bounds, bool Last>
 struct claim_slots {
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
@@ -81,7 +81,7 @@ struct claim_slots {
 
   KOKKOS_FUNCTION void operator()(std::int64_t p) const {
     const std::int64_t row = source.row(p, true);
-    slot_of[p] = row < 0 ? none : table.template claim<Last>(row, p);
+    slot_of[p] = row < 0 ? none : table.template claim<Atomics, Last>(row, p);
   }
 };
 

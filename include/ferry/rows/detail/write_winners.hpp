@@ -72,7 +72,8 @@ ticket update_by_winners(const Exec& exec, const char* verb, const Job& job,
   auto* const slot_of = of.template scratch<std::uint32_t>(n);
   launch(exec, of.label(Path::name, "clear"), slots, kernels::clear_slots{table.slots});
   launch(exec, of.label(Path::name, "claim"), n,
-         kernels::claim_slots<plain, Bounds, last>{{list, job.table.rows(), report}, table, slot_of});
+         kernels::claim_slots<execution_backend<Exec>, plain, Bounds, last>{
+             {list, job.table.rows(), report}, table, slot_of});
   launch_gather(exec, label, values, job.table,
                 kernels::winning_positions{table, slot_of, Bounds::reports ? report.findings : nullptr}, n);
   return of.finish(job.table, n, std::is_signed_v<plain>);
