@@ -66,16 +66,20 @@ TEST_CASE("each launch of a graph marks the rows that it writes", "[io][checkpoi
     ferry::init::zeros(exec, table);
     const auto marks = marks_of(table);
     // Kernels are loaded before the capture.
-    ferry::scatter(exec, table, which, batch).wait();
+    put(which, indices<std::int64_t>(random, n, rows));
+    const auto plan = ferry::make_plan(exec, which, rows);
+    const auto planned_rows = take(which);
+    ferry::scatter(exec, table, plan, batch).wait();
     ferry::scatter(exec, table, which, batch, ferry::duplicates::assume_unique{}, ferry::path::direct{})
         .wait();
     ferry::copy(exec, batch, table.first(n)).wait();
     marked(*marks);
-    for (const bool sorted : {true, false}) {
+    for (const bool planned : {true, false}) {
+      CAPTURE(planned);
       ferry::ticket ticket;
       check(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal));
-      if (sorted)
-        ticket = ferry::scatter(exec, table, which, batch);
+      if (planned)
+        ticket = ferry::scatter(exec, table, plan, batch);
       else
         ticket = ferry::scatter(exec, table, which, batch, ferry::duplicates::assume_unique{},
                                 ferry::path::direct{});
@@ -93,7 +97,7 @@ TEST_CASE("each launch of a graph marks the rows that it writes", "[io][checkpoi
         ticket.wait();
         rows_of expected;
         for (std::size_t i = 0; i < n; ++i) expected.insert(static_cast<std::int64_t>(i));
-        for (const auto row : named) expected.insert(row);
+        for (const auto row : planned ? planned_rows : named) expected.insert(row);
         CHECK(marked(*marks) == expected);
         CHECK(marks->is_trusted());
       }
