@@ -16,8 +16,8 @@ struct tuning_numbers {
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
 
-  /// Most keys that one block sorts alone, without the barriers of a grid: more take it longer than they take a
-  /// grid. Static, because the scratch memory of a plan depends on it.
+  /// Most keys that one block sorts alone, without the barriers of a grid. A grid sorts more keys in less
+  /// time. Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_of_one_block = 2048;
 
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than

@@ -44,6 +44,7 @@ template <class Compute, class Pooling, class Table, class Source, class Offset,
           class Chosen>
 struct pool_rows {
   static constexpr unsigned int most_threads = 256;  ///< of a block, see launch
+  static constexpr unsigned int blocks_at_once = 3;  ///< see launch: eight rows in flight need 80 registers
   static constexpr bool takes_runs = true;           ///< on a host, see launch
 
   Table table;

@@ -25,14 +25,23 @@ struct ready_kernel {
   Functor functor;
 };
 
+/// Blocks of such a functor that a multiprocessor's registers must allow: Functor::blocks_at_once, or one.
+template <class Functor>
+consteval unsigned int blocks_at_once() {
+  if constexpr (requires { Functor::blocks_at_once; })
+    return Functor::blocks_at_once;
+  else
+    return 1;
+}
+
 /// A range whose blocks have at most Functor::most_threads threads, if the functor declares that.
 template <class Exec, class Functor>
 consteval auto range_for() {
   using index = Kokkos::IndexType<std::int64_t>;
   using backend = execution_backend<Exec>;
   if constexpr (requires { Functor::most_threads; } && !is_host_exec<Exec>)
-    return std::type_identity<typename backend::template by_argument<
-        Kokkos::RangePolicy<Exec, index, Kokkos::LaunchBounds<Functor::most_threads, 1>>>>{};
+    return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<
+        Exec, index, Kokkos::LaunchBounds<Functor::most_threads, blocks_at_once<Functor>()>>>>{};
   else
     return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<Exec, index>>>{};
 }
