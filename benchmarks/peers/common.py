@@ -51,15 +51,18 @@ class Report:
         if self.on_device:
             torch.cuda.synchronize()
 
-    def measure(self, name, call, payload=0, burst=None, **setting):
-        """`call(i)` does the work once; i counts up, so that each call can take other inputs."""
+    def measure(self, name, call, payload=0, burst=None, prepare=lambda count: None, **setting):
+        """`call(i)` does the work once; i counts up, so that each call can take other inputs. `prepare(i)` comes before
+        each call, or before a burst of them for its first, and is not timed."""
         options, count = self.options, 0
         burst = options.burst if burst is None else burst
         for _ in range(options.warm_up):
+            prepare(count)
             call(count)
             count += 1
         wall = []
         for _ in range(options.repeats):
+            prepare(count)
             self.wait()
             begin = time.perf_counter()
             call(count)
@@ -71,6 +74,7 @@ class Report:
             device = []
             first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             for _ in range(options.repeats):
+                prepare(count)
                 self.wait()
                 first.record()
                 for _ in range(burst):
