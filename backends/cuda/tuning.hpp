@@ -28,8 +28,9 @@ struct tuning_numbers {
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;
-  /// Teams of that kernel: as many as are resident at once, four for each of 132 multiprocessors.
-  std::int64_t teams_of_long_sums = 528;
+  /// Teams of that kernel: one per multiprocessor. Their registers leave no room for more at once, and most
+  /// batches give them nothing to sum.
+  std::int64_t teams_of_long_sums = 132;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
   /// Bytes of a table whose rows path::ordered keeps together: what one entry of the device's TLB covers.
