@@ -7,8 +7,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace ferry_bench {
@@ -21,9 +24,15 @@ double ms_since(clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(clock::now() - begin).count();
 }
 
-/// A value of a sample, which takes a worker about as long as decoding it would.
+/// A value of a sample: one that takes a worker about as long as decoding it would, or a cheap one.
+enum class cost { decoding, copying };
+template <cost Cost>
 float value_of(std::int64_t sample, std::size_t column) {
-  return static_cast<float>(mix(static_cast<std::uint64_t>(sample) * 4099 + column) >> 40);
+  if constexpr (Cost == cost::decoding)
+    return static_cast<float>(mix(static_cast<std::uint64_t>(sample) * 4099 + column) >> 40);
+  else
+    return static_cast<float>((static_cast<std::uint32_t>(sample) * 31 + static_cast<std::uint32_t>(column)) &
+                              0xffff);
 }
 
 /// The step: passes over the batch, each reading and writing it.
@@ -46,6 +55,7 @@ struct shape {
   [[nodiscard]] std::size_t elements() const { return static_cast<std::size_t>(batch) * width; }
 };
 
+template <cost Cost>
 auto synthetic(std::int64_t samples, const shape& of) {
   return ferry::made_by(
       samples,
@@ -53,7 +63,7 @@ auto synthetic(std::int64_t samples, const shape& of) {
         const std::size_t width = request.samples.empty() ? 0 : to.size() / request.samples.size();
         std::size_t at = 0;
         for (const std::int64_t sample : request.samples)
-          for (std::size_t j = 0; j < width; ++j) to[at++] = value_of(sample, j);
+          for (std::size_t j = 0; j < width; ++j) to[at++] = value_of<Cost>(sample, j);
       },
       ferry::batch_field<float>("x", of.width));
 }
@@ -65,7 +75,38 @@ void step_on(const exec_space& exec, const float* batch, ferry::tensor<float, fe
                          pass{batch, sums.data()});
 }
 
+/// Milliseconds for a batch where `workers` threads fill batches at once: they share caches and memory.
+template <cost Cost>
+double ms_to_load(session& run, const shape& of, std::int64_t samples, int workers) {
+  const auto source = synthetic<Cost>(samples, of);
+  const int turns = run.chosen().quick ? 2 : 20;
+  const auto work = [&](int worker) {
+    ferry::tensor<float, ferry::pinned_space> slot("slot", of.batch, of.width);
+    std::byte* data = reinterpret_cast<std::byte*>(slot.data());
+    std::vector<std::int64_t> listed(static_cast<std::size_t>(of.batch));
+    return [&of, &source, turns, worker, slot = std::move(slot), data, listed]() mutable {
+      for (int turn = 0; turn < turns; ++turn) {
+        for (std::size_t i = 0; i < listed.size(); ++i)
+          listed[i] = (turn + worker) * of.batch + static_cast<std::int64_t>(i);
+        source.fill({.samples = listed}, &data);
+      }
+    };
+  };
+  std::vector<decltype(work(0))> all;
+  for (int worker = 0; worker < workers; ++worker) all.push_back(work(worker));
+  const auto turn = [&] {
+    const auto begin = clock::now();
+    std::vector<std::thread> threads;
+    for (auto& each : all) threads.emplace_back(std::ref(each));
+    for (auto& each : threads) each.join();
+    return ms_since(begin) / (turns * workers);
+  };
+  turn();
+  return turn();
+}
+
 /// A pipelined step against the slowest of its stages, all of them measured alone in the same run.
+template <cost Cost>
 void three_stages(session& run, const std::string& name, int workers, double step_over_transfer) {
   const bool quick = run.chosen().quick;
   const shape of = quick ? shape{32, 16} : shape{8192, 256};
@@ -83,20 +124,7 @@ void three_stages(session& run, const std::string& name, int workers, double ste
   const double one = measure(run, 8, [&](int) { step_on(exec, there.data(), sums, 1); }).device.median();
   const int passes = std::clamp(static_cast<int>(step_over_transfer * alone.transfer / one), 1, 2000);
   alone.step = measure(run, 1, [&](int) { step_on(exec, there.data(), sums, passes); }).device.median();
-  {
-    const auto source = synthetic(samples, of);
-    std::vector<std::int64_t> listed(static_cast<std::size_t>(of.batch));
-    std::byte* data = reinterpret_cast<std::byte*>(slot.data());
-    timing load;
-    for (int call = 0; call < (quick ? 2 : 7); ++call) {
-      for (std::size_t i = 0; i < listed.size(); ++i)
-        listed[i] = call * of.batch + static_cast<std::int64_t>(i);
-      const auto begin = clock::now();
-      source.fill({.samples = listed}, &data);
-      load.add(ms_since(begin));
-    }
-    alone.load = load.median() / workers;
-  }
+  alone.load = ms_to_load<Cost>(run, of, samples, workers);
 
   figure made;
   made.name = name;
@@ -105,7 +133,7 @@ void three_stages(session& run, const std::string& name, int workers, double ste
   std::int64_t wrong = 0;
   std::string bottleneck;
   for (int repeat = 0; repeat < (quick ? 1 : 5); ++repeat) {
-    ferry::prefetcher loader(exec, synthetic(samples, of),
+    ferry::prefetcher loader(exec, synthetic<Cost>(samples, of),
                              {.batch = of.batch,
                               .depth = workers + 3,
                               .workers = workers,
@@ -115,12 +143,12 @@ void three_stages(session& run, const std::string& name, int workers, double ste
       for (int k = 0; k < count; ++k) {
         auto batch = loader.next();
         if (!batch) batch = loader.next();
-        step_on(exec, batch->get<0>().data(), sums, passes);
+        step_on(exec, batch->template get<0>().data(), sums, passes);
         if (k == count - 1) {
           std::vector<float> got(of.elements());
-          ferry::copy(exec, batch->get<0>(), got).wait();
+          ferry::copy(exec, batch->template get<0>(), got).wait();
           for (std::size_t i = 0; i < got.size(); ++i)
-            if (got[i] != value_of(batch->samples()[i / of.width], i % of.width)) ++wrong;
+            if (got[i] != value_of<Cost>(batch->samples()[i / of.width], i % of.width)) ++wrong;
         }
       }
     };
@@ -147,9 +175,9 @@ void three_stages(session& run, const std::string& name, int workers, double ste
   run.results().ratio(name, "stages in turn", made.time.wall.median() / alone.in_turn());
 }
 
-void load_bound(session& run) { three_stages(run, "loader.load_bound", 2, 0.5); }
-void transfer_bound(session& run) { three_stages(run, "loader.transfer_bound", 12, 0.5); }
-void step_bound(session& run) { three_stages(run, "loader.step_bound", 12, 30.0); }
+void load_bound(session& run) { three_stages<cost::decoding>(run, "loader.load_bound", 2, 0.5); }
+void transfer_bound(session& run) { three_stages<cost::copying>(run, "loader.transfer_bound", 8, 0.5); }
+void step_bound(session& run) { three_stages<cost::decoding>(run, "loader.step_bound", 12, 30.0); }
 
 /// Indices of a skip-gram's batch: a word, its context, and random ones.
 auto word_pairs(std::int64_t samples, std::int64_t rows, std::uint64_t seed) {
