@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::steady_heap_test {
 
 namespace {
 
@@ -94,4 +94,4 @@ TEST_CASE("a steady step takes nothing from the heap", "[steady_heap]") {
   }) == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::steady_heap_test
