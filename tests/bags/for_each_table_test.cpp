@@ -4,9 +4,10 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+namespace ferry_test::for_each_table_test {
+
 namespace {
 
-using namespace ferry_test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -124,3 +125,5 @@ TEST_CASE("A bad index or offset of one table leaves its part of the row as it i
           .wait(),
       ferry::invalid_argument);
 }
+
+}  // namespace ferry_test::for_each_table_test

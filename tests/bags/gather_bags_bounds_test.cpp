@@ -4,9 +4,10 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+namespace ferry_test::gather_bags_bounds_test {
+
 namespace {
 
-using namespace ferry_test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -197,3 +198,5 @@ TEST_CASE("Arguments of bags that do not fit are refused before anything is writ
   auto slice = given.table.first(2);
   refuses(which, std::vector<int>{0, 1, 3}, slice, "overlap");
 }
+
+}  // namespace ferry_test::gather_bags_bounds_test

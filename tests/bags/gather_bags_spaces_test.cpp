@@ -6,9 +6,9 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace {
+namespace ferry_test::gather_bags_spaces_test {
 
-using namespace ferry_test;
+namespace {
 
 template <class Space, class OutSpace, class Visit>
 void for_each_bag_path(const Visit& visit) {
@@ -120,3 +120,5 @@ TEMPLATE_LIST_TEST_CASE("Bags of 8-bit rows are pooled as their values in float 
     if constexpr (TestType::is_host_accessible) check(ferry::pooling::mean{}, ferry::path::staged{});
   }
 }
+
+}  // namespace ferry_test::gather_bags_spaces_test

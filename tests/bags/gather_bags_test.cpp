@@ -4,9 +4,9 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace {
+namespace ferry_test::gather_bags_test {
 
-using namespace ferry_test;
+namespace {
 
 template <class T>
 using compute_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
@@ -171,3 +171,5 @@ TEST_CASE("No bags, no positions and rows without elements are legal") {
   CHECK(take(two) == std::vector<float>(6, 0.0F));
   ferry::gather_bags(exec, flat, std::vector<int>{1, 2}, std::vector<int>{0, 1, 2}, thin).wait();
 }
+
+}  // namespace ferry_test::gather_bags_test

@@ -7,9 +7,10 @@
 #include <limits>
 #include <utility>
 
+namespace ferry_test::step_bags_faults_test {
+
 namespace {
 
-using namespace ferry_test;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -141,3 +142,5 @@ TEST_CASE("8-bit rows step on bags as on positions") {
     return take(after);
   }()));
 }
+
+}  // namespace ferry_test::step_bags_faults_test

@@ -5,9 +5,9 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace {
+namespace ferry_test::step_bags_spaces_test {
 
-using namespace ferry_test;
+namespace {
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
@@ -56,3 +56,5 @@ TEMPLATE_LIST_TEST_CASE("Tables and gradients of a step on bags may lie in any s
   if (direct_runs<space, grads_space>()) check(ferry::path::ordered{});
   if constexpr (staged_compiles<space, grads_space>) check(ferry::path::staged{});
 }
+
+}  // namespace ferry_test::step_bags_spaces_test

@@ -4,9 +4,9 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace {
+namespace ferry_test::step_bags_test {
 
-using namespace ferry_test;
+namespace {
 
 constexpr ferry::optim::adam adam{.lr = 0.05};
 
@@ -181,3 +181,5 @@ TEST_CASE("Bags of a fixed number of positions, of none, and no bags at all can 
   ferry::step_bags(exec, adam, table, state, std::vector<int>{}, std::vector<int>{0}, none).wait();
   CHECK(same_bits(take(table), values));
 }
+
+}  // namespace ferry_test::step_bags_test

@@ -11,9 +11,9 @@
 
 /// What torch.nn.EmbeddingBag and its autograd give, written by tests/reference/make_golden_bags.py; see there
 /// for the formulas.
-namespace {
+namespace ferry_test::torch_test {
 
-using namespace ferry_test;
+namespace {
 
 constexpr std::size_t rows = 11, width = 5, bags = 13, steps = 4;
 
@@ -169,3 +169,5 @@ TEST_CASE("Bags are pooled, differentiated and trained as by torch.nn.EmbeddingB
       follow<ferry::pooling::sum, false>(torch, sgd);
   }
 }
+
+}  // namespace ferry_test::torch_test

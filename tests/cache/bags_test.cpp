@@ -6,7 +6,7 @@
 #include <ferry/cache/step_bags.hpp>
 
 /// Bags of rows of cached tables.
-namespace ferry_test {
+namespace ferry_test::bags_test {
 
 namespace {
 
@@ -73,4 +73,4 @@ TEST_CASE("bags of rows of a cached table", "[cache][bags]") {
   random_bags<ferry::pooling::max, ferry::cache::dense>(3);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::bags_test

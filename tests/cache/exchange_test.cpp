@@ -10,7 +10,7 @@
 
 /// Exchanges under way while verbs run: nothing waits on the host, instances alternate, and the cache ends or
 /// changes its size in the middle.
-namespace ferry_test {
+namespace ferry_test::exchange_test {
 
 namespace {
 
@@ -153,4 +153,4 @@ TEST_CASE("a state that comes or goes during an exchange", "[cache][exchange]") 
   CHECK(same_bits(take(table), take(twin)));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::exchange_test

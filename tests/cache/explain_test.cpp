@@ -8,10 +8,10 @@
 #include <cmath>
 #include <string>
 
-using Catch::Matchers::ContainsSubstring;
-
 /// Predictions for verbs on cached tables.
-namespace ferry_test {
+namespace ferry_test::explain_test {
+
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -78,4 +78,4 @@ TEST_CASE("explain takes cached tables", "[cache][explain]") {
   CHECK_THROWS_AS(static_cast<void>(ferry::explain(ferry::verb::gather, hot, -1)), ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::explain_test

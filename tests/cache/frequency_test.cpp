@@ -5,7 +5,7 @@
 #include <tuple>
 
 /// Which rows are cached: against plain loops that count, choose and exchange.
-namespace ferry_test {
+namespace ferry_test::frequency_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ TEST_CASE("rows that the user lists, or the first ones, stay", "[cache][frequenc
                   ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::frequency_test

@@ -7,7 +7,7 @@
 
 /// Verbs on cached tables in CUDA graphs, launched while rows are exchanged, next to graphs of the same verbs on
 /// a table without a cache.
-namespace ferry_test {
+namespace ferry_test::graph_cuda_test {
 
 namespace {
 
@@ -117,4 +117,4 @@ TEST_CASE("graphs on cached tables see the rows that are cached at each launch",
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::graph_cuda_test

@@ -4,7 +4,7 @@
 #include <ferry/cache/copy.hpp>
 
 /// Cached tables of 8-bit rows.
-namespace ferry_test {
+namespace ferry_test::int8_test {
 
 TEST_CASE("8-bit rows of a cached table have the bits of a table without a cache", "[cache][int8]") {
   const exec_space exec;
@@ -49,4 +49,4 @@ TEST_CASE("8-bit rows of a cached table have the bits of a table without a cache
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::int8_test

@@ -10,11 +10,11 @@
 #include <thread>
 #include <utility>
 
+/// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
+namespace ferry_test::life_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Cached tables in trouble: bad indices, no memory, objects that end before others, several threads.
-namespace ferry_test {
 
 namespace {
 
@@ -247,4 +247,4 @@ TEST_CASE("threads share a cached table", "[cache][life][threads]") {
   CHECK(same_bits(take(of.table), take(of.twin)));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::life_test

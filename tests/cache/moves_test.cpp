@@ -8,7 +8,7 @@
 #include <type_traits>
 
 /// gather, scatter and scatter_add on cached tables of any element type.
-namespace ferry_test {
+namespace ferry_test::moves_test {
 
 namespace {
 
@@ -116,4 +116,4 @@ TEST_CASE("random verbs on cached tables give the bits of tables without a cache
   random_verbs<float, ferry::mapped_space, ferry::cache::dense>(1, 8, 1, 1, ++salt);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::moves_test

@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <string>
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
 /// Cached tables in pageable memory and over files. A device that does not reach the memory has their rows
 /// brought by host threads; a host runs the same code where a test asks for it.
-namespace ferry_test {
+namespace ferry_test::pageable_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("a table over a file is cached", "[cache][pageable][file]") {
   std::filesystem::remove(path);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::pageable_test

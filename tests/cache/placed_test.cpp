@@ -5,7 +5,7 @@
 
 /// The kernel of writing verbs as the threads of a device run it, in any order: each row once, hits by their
 /// own threads and misses by the first ones. A host runs it by rows otherwise.
-namespace ferry_test {
+namespace ferry_test::placed_test {
 
 namespace {
 
@@ -85,4 +85,4 @@ void on_host() {
 
 TEST_CASE("threads of a device change each row of a batch once", "[cache][placed]") { on_host<exec_space>(); }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::placed_test

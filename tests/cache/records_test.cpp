@@ -10,7 +10,7 @@
 #include <utility>
 
 /// Cached optimizer records, whose state lies with the weights, next to records without a cache.
-namespace ferry_test {
+namespace ferry_test::records_test {
 
 namespace {
 
@@ -128,4 +128,4 @@ TEST_CASE("records are whole after the cache has ended", "[cache][records]") {
       .wait();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::records_test

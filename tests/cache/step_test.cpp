@@ -4,7 +4,7 @@
 #include <ferry/optim/transforms/row_rates.hpp>
 
 /// Steps on cached tables whose state is cached with the rows.
-namespace ferry_test {
+namespace ferry_test::step_test {
 
 namespace {
 
@@ -136,4 +136,4 @@ TEST_CASE("additions in any order on cached tables are sums", "[cache][step][any
   CHECK(same_bits(take(table), take(twin)));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_test

@@ -11,11 +11,11 @@
 #include <string>
 #include <utility>
 
+/// Verbs on whole cached tables, and how table and cache keep each other from missing changes.
+namespace ferry_test::whole_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Verbs on whole cached tables, and how table and cache keep each other from missing changes.
-namespace ferry_test {
 
 namespace {
 
@@ -164,4 +164,4 @@ TEST_CASE("catch_up and the gather of current rows work on a cached table", "[ca
   CHECK(same_bits(take(state.field(1)), take(other.field(1))));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::whole_test

@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
+namespace ferry_test::calibrate_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::detail::reading;
-using ferry_test::environment_variable;
-using ferry_test::exec_space;
 
 namespace {
 
@@ -228,3 +228,5 @@ TEST_CASE("a scrambled list names no row twice", "[calibrate]") {
     for (const int count : seen) REQUIRE(count == 1);
   }
 }
+
+}  // namespace ferry_test::calibrate_test

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::co_occurrence_test {
 
 namespace {
 
@@ -123,4 +123,4 @@ TEST_CASE("a bad token is named and counts nothing", "[co_occurrence]") {
                        MessageMatches(ContainsSubstring("a window of 5000")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::co_occurrence_test

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::factories_test {
 
 namespace {
 
@@ -185,4 +185,4 @@ TEST_CASE("switchers and gadgets are saved and loaded", "[speedtorch]") {
   std::filesystem::remove(file);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::factories_test

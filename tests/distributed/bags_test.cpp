@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <type_traits>
 
-using namespace ferry_test;
+namespace ferry_test::bags_test {
 
 namespace {
 
@@ -338,3 +338,5 @@ TEST_CASE("a rank whose bags do not fit, or that differs, tells the others", "[d
            "ranks differ in the pooling");
   });
 }
+
+}  // namespace ferry_test::bags_test

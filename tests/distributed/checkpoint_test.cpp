@@ -3,7 +3,7 @@
 
 #include "support/folder.hpp"
 
-using namespace ferry_test;
+namespace ferry_test::checkpoint_test {
 
 namespace {
 
@@ -93,3 +93,5 @@ TEST_CASE("states are copied between tables of the same extents, outside of run"
   REQUIRE_THROWS_AS(ferry::copy(exec, more, state).wait(), ferry::invalid_argument);
   REQUIRE_THROWS_AS(comm.run([&] { ferry::copy(exec, state, same).wait(); }), ferry::invalid_argument);
 }
+
+}  // namespace ferry_test::checkpoint_test

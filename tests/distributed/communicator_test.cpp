@@ -7,7 +7,8 @@
 #include <optional>
 #include <thread>
 
-using namespace ferry_test;
+namespace ferry_test::communicator_test {
+
 using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
@@ -232,3 +233,5 @@ TEST_CASE("all_reduce adds in the order of the ranks, all_gather lists by rank",
   }),
                     ferry::protocol_error);
 }
+
+}  // namespace ferry_test::communicator_test

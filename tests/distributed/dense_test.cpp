@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-using namespace ferry_test;
+namespace ferry_test::dense_test {
 
 namespace {
 
@@ -175,3 +175,5 @@ TEST_CASE("a rank whose arrays do not fit tells the others", "[distributed]") {
     has(said<ferry::protocol_error>([&] { ferry::replicate(exec, comm, model).wait(); }), "replicate");
   });
 }
+
+}  // namespace ferry_test::dense_test

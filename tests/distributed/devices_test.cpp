@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-using namespace ferry_test;
-
 /// Groups of devices: of device 0 alone, which every backend has, and of all devices in turn.
+namespace ferry_test::devices_test {
+
 namespace {
 
 using device = ferry::device_space;
@@ -185,3 +185,5 @@ TEST_CASE("instances of a group end with it, or with their last copy", "[devices
   ferry::init::zeros(copy, table);
   CHECK(ferry::device_of(copy) == ferry::device{0});
 }
+
+}  // namespace ferry_test::devices_test

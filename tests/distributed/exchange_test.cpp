@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
-using namespace ferry_test;
+namespace ferry_test::exchange_test {
 
 namespace {
 
@@ -185,3 +185,5 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
     expect(ferry::explain(exec, big, batch.rows).candidates[1].rows_from_others == 0, "one thread");
   });
 }
+
+}  // namespace ferry_test::exchange_test

@@ -7,7 +7,8 @@
 #include <optional>
 #include <thread>
 
-using namespace ferry_test;
+namespace ferry_test::failures_test {
+
 using Catch::Matchers::ContainsSubstring;
 using namespace std::chrono_literals;
 
@@ -365,3 +366,5 @@ TEST_CASE("run takes functions, and ranks vote", "[distributed]") {
     expect(votes == std::vector<bool>{false, true, false}, "votes");
   });
 }
+
+}  // namespace ferry_test::failures_test

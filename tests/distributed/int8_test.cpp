@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
-using namespace ferry_test;
+namespace ferry_test::int8_test {
 
 TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table", "[distributed]") {
   const watchdog guard("sharded 8-bit rows");
@@ -52,3 +52,5 @@ TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table"
       REQUIRE(same_bits(out.data(), expected.data(), out.size()));
     });
 }
+
+}  // namespace ferry_test::int8_test

@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <utility>
 
-using namespace ferry_test;
-
 /// path::peer: one kernel reads the shards of all ranks. On a machine with several devices the ranks have all of
 /// them in turn.
+namespace ferry_test::peer_test {
+
 namespace {
 
 using main_exec = Kokkos::DefaultExecutionSpace;
@@ -209,3 +209,5 @@ TEST_CASE("path::peer reports bad indices and refuses what it can't read", "[dis
   CHECK_THROWS_AS(ferry::gather(exec, thin, std::vector<int>{11}, flat, ferry::path::peer{}).wait(),
                   ferry::out_of_range);
 }
+
+}  // namespace ferry_test::peer_test

@@ -7,7 +7,7 @@
 #include <map>
 #include <type_traits>
 
-using namespace ferry_test;
+namespace ferry_test::reduce_test {
 
 namespace {
 
@@ -145,3 +145,5 @@ TEST_CASE("reduce::in_order is the default, and ranks must agree on the order", 
            "ranks differ in the order of sums");
   });
 }
+
+}  // namespace ferry_test::reduce_test

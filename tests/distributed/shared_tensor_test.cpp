@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-using namespace ferry_test;
+namespace ferry_test::shared_tensor_test {
 
 namespace {
 
@@ -97,3 +97,5 @@ TEST_CASE("a shared tensor that does not fit is refused before it is used", "[di
   });
   REQUIRE(held("ferry::tensor::huge").second == 0);
 }
+
+}  // namespace ferry_test::shared_tensor_test

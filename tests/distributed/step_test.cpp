@@ -5,7 +5,7 @@
 
 #include <limits>
 
-using namespace ferry_test;
+namespace ferry_test::step_test {
 
 namespace {
 
@@ -175,3 +175,5 @@ TEST_CASE("a gradient that is not finite refuses or skips the step of all ranks"
     REQUIRE(same_table(exec, big, table));
   });
 }
+
+}  // namespace ferry_test::step_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-using namespace ferry_test;
+namespace ferry_test::verbs_test {
 
 namespace {
 
@@ -203,3 +203,5 @@ TEST_CASE("a sharded table is initialised and copied by its row numbers", "[dist
       REQUIRE(same_table(exec, third, table));
     });
 }
+
+}  // namespace ferry_test::verbs_test

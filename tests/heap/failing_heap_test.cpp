@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::failing_heap_test {
 
 namespace {
 
@@ -230,4 +230,4 @@ TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
         }) > 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::failing_heap_test

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::steady_heap_test {
 
 /// Occupies an instance until the host raises the flag, a second at most: each read takes a microsecond.
 struct wait_for_flag {
@@ -134,4 +134,4 @@ TEST_CASE("a steady step takes nothing from the heap", "[steady_heap]") {
   }) == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::steady_heap_test

@@ -7,7 +7,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace ferry_test {
+namespace ferry_test::quantize_test {
 namespace {
 
 template <class V, class FromSpace, class Space, class Path>
@@ -206,4 +206,4 @@ TEST_CASE("8-bit tables: extents and what is refused", "[int8][errors]") {
       says("the rows of 'codes' [10 x 33] in device_space and 'other' [10 x 32] in device_space differ"));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::quantize_test

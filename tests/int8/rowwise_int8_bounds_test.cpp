@@ -7,7 +7,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace ferry_test {
+namespace ferry_test::rowwise_int8_bounds_test {
 
 // An index becomes a row before the paths part: each type and policy with one space.
 using int8_bounds_points = rotated<decltype(axis<std::int32_t, std::uint64_t>), decltype(bounds),
@@ -64,4 +64,4 @@ TEST_CASE("gather from 8-bit tables refuses what does not fit", "[int8][gather][
   CHECK_THROWS_AS(ferry::gather(exec, table, plan, batch), ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rowwise_int8_bounds_test

@@ -6,7 +6,7 @@
 
 /// The device's mappings of the kernels between numbers and 8-bit records, on whatever execution space there is:
 /// a host backend never picks them itself.
-namespace ferry_test {
+namespace ferry_test::rowwise_int8_code_test {
 
 TEMPLATE_TEST_CASE("quantize_rows by teams", "[kernels][int8]", float, ferry::bhalf_t, double) {
   using kernel = ferry::kernels::quantize_rows<TestType, ferry::kernels::deciding_positions>;
@@ -67,4 +67,4 @@ TEMPLATE_TEST_CASE("dequantize_rows in tiles of four", "[kernels][int8]", float,
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rowwise_int8_code_test

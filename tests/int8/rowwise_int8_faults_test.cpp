@@ -7,7 +7,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace ferry_test {
+namespace ferry_test::rowwise_int8_faults_test {
 
 template <class TableSpace, class ValueSpace, class Path, bool IsDirect>
 struct fault_way {
@@ -83,4 +83,4 @@ TEMPLATE_LIST_TEST_CASE("a faulty batch leaves an 8-bit table untouched", "[int8
   CHECK(take(table.records()) == expected);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rowwise_int8_faults_test

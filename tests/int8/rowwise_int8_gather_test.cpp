@@ -5,7 +5,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::rowwise_int8_gather_test {
 namespace {
 
 /// By indices, and where asked for by a plan: what either names is a list of rows when the paths part.
@@ -97,4 +97,4 @@ TEMPLATE_TEST_CASE("rows of an 8-bit table arrive in a new tensor of floats", "[
       ferry::gather<TestType>(exec, table, ferry::make_plan(exec, which, rows, ferry::bounds::skip{})).get());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rowwise_int8_gather_test

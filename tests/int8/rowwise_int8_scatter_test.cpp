@@ -5,7 +5,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::rowwise_int8_scatter_test {
 
 /// Whether the rows are named by the indices themselves or by a plan.
 enum class named_by { indices, plan };
@@ -118,4 +118,4 @@ TEST_CASE("an 8-bit table: a scatter that nobody waits for, then a gather on the
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rowwise_int8_scatter_test

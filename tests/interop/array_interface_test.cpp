@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-using namespace ferry_test;
+namespace ferry_test::array_interface_test {
 
 TEMPLATE_TEST_CASE("the facts for Python's array protocols", "[array_interface]", ferry::device_space,
                    ferry::mapped_space) {
@@ -102,3 +102,5 @@ TEST_CASE("verbs take vectors with tagged pointers", "[thrust]") {
   CHECK(ferry::to_thrust<tagged_pointer<const float>>(std::as_const(rows)).get() == rows.data());
   STATIC_CHECK_FALSE(ferry::detail::TaggedVector<std::vector<float>>);
 }
+
+}  // namespace ferry_test::array_interface_test

@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
+/// What only a device shows: the order of streams, and what its runtime knows of addresses.
+namespace ferry_test::dlpack_cuda_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// What only a device shows: the order of streams, and what its runtime knows of addresses.
-namespace ferry_test {
 
 /// Waits on the device until the host raises the flag, for some ten seconds at most; seen[0] = whether it did.
 struct wait_for_flag_then {
@@ -177,4 +177,4 @@ TEST_CASE("verbs take Thrust's vectors and pointers", "[thrust]") {
   CHECK(*first == 7.0f);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::dlpack_cuda_test

@@ -21,9 +21,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::dlpack_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using namespace ferry_test;
 
 namespace {
 
@@ -418,3 +419,5 @@ TEST_CASE("the deleter waits for verbs that still use the memory", "[dlpack]") {
   late->end();
   consumer.join();
 }
+
+}  // namespace ferry_test::dlpack_test

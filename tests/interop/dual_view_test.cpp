@@ -15,9 +15,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::dual_view_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using namespace ferry_test;
 
 namespace {
 template <class T>
@@ -92,3 +93,5 @@ TEMPLATE_TEST_CASE("a tensor that host and device reach is a DualView", "[dual_v
   ferry::tensor<int, TestType, ferry::extents<ferry::dyn>> line("line", 5);
   STATIC_CHECK(decltype(ferry::to_dual_view(line))::t_dev::rank() == 1);
 }
+
+}  // namespace ferry_test::dual_view_test

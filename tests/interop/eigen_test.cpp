@@ -20,9 +20,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::eigen_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using namespace ferry_test;
 
 namespace {
 using by_rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -125,3 +126,5 @@ TEST_CASE("copy takes Eigen's column-major matrices", "[eigen]") {
   const auto constant = std::as_const(columns);
   STATIC_CHECK(std::is_const_v<std::remove_pointer_t<decltype(ferry::make_ref(constant).data)>>);
 }
+
+}  // namespace ferry_test::eigen_test

@@ -16,9 +16,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::mdspan_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using namespace ferry_test;
 
 #if defined(MDSPAN_IMPL_STANDARD_NAMESPACE) || defined(__cpp_lib_mdspan)
 
@@ -129,3 +130,5 @@ TEST_CASE("an accessor names the space of an mdspan", "[mdspan]") {
 }
 
 #endif
+
+}  // namespace ferry_test::mdspan_test

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Marks of changed rows that a graph repeats, and that are taken while kernels set others.
-namespace ferry_test {
+namespace ferry_test::changed_rows_cuda_test {
 
 namespace {
 
@@ -135,4 +135,4 @@ TEST_CASE("marks of several instances are taken meanwhile, and none is lost", "[
   CHECK(found == expected);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::changed_rows_cuda_test

@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Which rows verbs mark, against the rows that a comparison of the memory before and after finds.
-namespace ferry_test {
+namespace ferry_test::changed_rows_test {
 
 namespace {
 
@@ -269,4 +269,4 @@ TEST_CASE("marks of a tensor that a graph writes are not trusted", "[io][checkpo
   CHECK(accesses.has_captured_writes());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::changed_rows_test

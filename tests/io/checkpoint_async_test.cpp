@@ -12,7 +12,7 @@
 #include <vector>
 
 /// Saves in the background, and saves of changes.
-namespace ferry_test {
+namespace ferry_test::checkpoint_async_test {
 
 namespace {
 
@@ -205,4 +205,4 @@ TEST_CASE("changes of long rows and of optimizer states are saved", "[io][checkp
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_async_test

@@ -18,7 +18,7 @@
 #include <vector>
 
 /// Checkpoints that are damaged, and places that take none.
-namespace ferry_test {
+namespace ferry_test::checkpoint_faults_test {
 
 namespace {
 
@@ -241,4 +241,4 @@ TEST_CASE("places that take no checkpoint are refused", "[io][checkpoint]") {
   CHECK(number == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_faults_test

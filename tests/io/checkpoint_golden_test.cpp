@@ -7,7 +7,7 @@
 #include <vector>
 
 /// A checkpoint that was saved by the first format version. Every later ferry loads it.
-namespace ferry_test {
+namespace ferry_test::checkpoint_golden_test {
 
 TEST_CASE("a checkpoint of format version 1 loads", "[io][checkpoint]") {
   // FERRY_WRITE_GOLDEN=folder writes it anew.
@@ -51,4 +51,4 @@ TEST_CASE("a checkpoint of format version 1 loads", "[io][checkpoint]") {
   CHECK(epoch == 12);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_golden_test

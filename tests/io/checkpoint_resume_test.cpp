@@ -6,7 +6,7 @@
 #include <cstdint>
 
 /// Training that goes on from a checkpoint has the bits of training that never stopped.
-namespace ferry_test {
+namespace ferry_test::checkpoint_resume_test {
 
 namespace optim = ferry::optim;
 using ferry::device_space;
@@ -41,4 +41,4 @@ TEST_CASE("resumed training by a chain has the same bits", "[io][checkpoint]") {
       optim::chain{optim::adam{.lr = 0.01}, optim::clip_norm{0.5}, optim::max_norm{3.0}});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_resume_test

@@ -12,7 +12,7 @@
 #include <vector>
 
 /// What a checkpoint keeps of optimizers, and what it refuses.
-namespace ferry_test {
+namespace ferry_test::checkpoint_state_test {
 
 namespace {
 
@@ -265,4 +265,4 @@ TEST_CASE("a user's rule is saved by its visit_options", "[io][checkpoint]") {
   CHECK(std::string(rule.remark) == "mine");
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_state_test

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Arrays that go through a checkpoint.
-namespace ferry_test {
+namespace ferry_test::checkpoint_test {
 
 namespace {
 
@@ -255,4 +255,4 @@ TEST_CASE("what does not fit is refused and changes nothing", "[io][checkpoint]"
   CHECK_THROWS_AS(nowhere.load(), ferry::io_error);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_test

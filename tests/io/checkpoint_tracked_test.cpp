@@ -16,7 +16,7 @@
 #include <vector>
 
 /// Saves of changes of entries whose changed rows verbs keep.
-namespace ferry_test {
+namespace ferry_test::checkpoint_tracked_test {
 
 namespace {
 
@@ -266,4 +266,4 @@ TEST_CASE("no mark is lost while another thread writes", "[io][checkpoint]") {
   CHECK(loaded(run.path()) == take(table));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checkpoint_tracked_test

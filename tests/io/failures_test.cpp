@@ -16,10 +16,10 @@
 #include <thread>
 #include <vector>
 
+namespace ferry_test::failures_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 namespace {
 
 /// Limits the size of files that the process writes: to a write the same as a full disk. No REQUIRE in here:
@@ -178,4 +178,4 @@ TEST_CASE("several threads save and load at once", "[io][failures]") {
   CHECK(entries_of(folder.path()) == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::failures_test

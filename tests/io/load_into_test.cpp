@@ -16,7 +16,7 @@
 #include <vector>
 
 /// Loads into arrays that exist.
-namespace ferry_test {
+namespace ferry_test::load_into_test {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST_CASE("a load marks the rows that it fills", "[io][checkpoint]") {
   CHECK(same_bits(take(copy), take(table)));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::load_into_test

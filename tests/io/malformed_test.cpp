@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::malformed_test {
 namespace {
 
 /// A .npy file with this dictionary.
@@ -198,4 +198,4 @@ TEST_CASE("a file cut at any byte is refused", "[io][malformed]") {
   REQUIRE_FALSE(refusal(path, whole + "x", open).empty());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::malformed_test

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// The strict reader of manifests.
-namespace ferry_test {
+namespace ferry_test::manifest_test {
 
 namespace {
 
@@ -162,4 +162,4 @@ TEST_CASE("no random change of a manifest leads astray", "[io][checkpoint]") {
   CHECK(accepted > 100);  // changes of checksums, texts and numbers that nothing contradicts
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::manifest_test

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::map_npy_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 TEST_CASE("rows are gathered from the pages of a file", "[io][map]") {
   auto random = generator();
@@ -109,4 +109,4 @@ TEST_CASE("a tensor of a safetensors file is mapped", "[io][map][safetensors]") 
   CHECK_THROWS_AS(m.map<double>("none of these"), ferry::out_of_range);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::map_npy_test

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
+namespace ferry_test::npy_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 namespace {
 
 struct point {
@@ -197,4 +197,4 @@ TEST_CASE("a strided View is saved in row-major order", "[io][npy]") {
   CHECK(bytes_of(path) == bytes_of(golden("f4.npy")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::npy_test

@@ -15,11 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#ifndef FERRY_TESTS_PYTHON
-#define FERRY_TESTS_PYTHON "python3"
-#endif
-
-namespace ferry_test {
+namespace ferry_test::python_io_test {
 namespace {
 
 struct point {
@@ -142,4 +138,4 @@ TEST_CASE("NumPy and safetensors read ferry's files, and ferry theirs", "[io][py
          bytes_of(at + "/numpy_bool_1F.raw")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::python_io_test

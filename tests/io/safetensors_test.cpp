@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+namespace ferry_test::safetensors_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 namespace {
 
 template <class T>
@@ -202,4 +202,4 @@ TEST_CASE("names that a header can't hold are refused, and an old file stays", "
   CHECK(entries_of(folder.path()) == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::safetensors_test

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace ferry_test::stream_rows_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 namespace {
 
 std::vector<float> content_of(const std::string& path, std::uint64_t offset, std::size_t count) {
@@ -122,4 +122,4 @@ TEST_CASE("a file that ends early, is a folder or is missing", "[io]") {
                        MessageMatches(ContainsSubstring("no regular file")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::stream_rows_test

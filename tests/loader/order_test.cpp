@@ -16,7 +16,7 @@
 #include <vector>
 
 /// The order of an epoch, and which samples a batch has.
-namespace ferry_test {
+namespace ferry_test::order_test {
 
 namespace {
 
@@ -178,4 +178,4 @@ TEST_CASE("options outside of their range are refused", "[order]") {
   CHECK_THROWS_AS(batch_order(-1, {}), ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::order_test

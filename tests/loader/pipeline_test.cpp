@@ -19,7 +19,7 @@
 #include <vector>
 
 /// The ring of a prefetcher and its threads on a device whose queues lag behind by random times.
-namespace ferry_test {
+namespace ferry_test::pipeline_test {
 
 namespace {
 
@@ -275,4 +275,4 @@ TEST_CASE("an epoch without batches ends at once", "[pipeline]") {
   CHECK(dropped.ring->times().empty());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::pipeline_test

@@ -23,7 +23,7 @@
 #include <vector>
 
 /// The prefetcher with its sources, on the default execution space.
-namespace ferry_test {
+namespace ferry_test::prefetcher_test {
 
 namespace {
 
@@ -246,4 +246,4 @@ TEST_CASE("a child process is refused", "[prefetcher]") {
 }
 #endif
 
-}  // namespace ferry_test
+}  // namespace ferry_test::prefetcher_test

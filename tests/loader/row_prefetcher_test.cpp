@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Rows that are read ahead of the steps that update them, against a loop that gathers and steps in turn.
-namespace ferry_test {
+namespace ferry_test::row_prefetcher_test {
 
 /// The gradient of a row: depends on every bit of it.
 struct gradient_of {
@@ -201,4 +201,4 @@ TEST_CASE("a row_prefetcher stops at any point", "[row_prefetcher]") {
                   ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::row_prefetcher_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::access_tracker_test {
 
 namespace {
 
@@ -135,4 +135,4 @@ TEST_CASE("a write that failed is not taken for one that ended", "[access_tracke
   CHECK_THROWS_AS(tracker.wait_for_writes(), std::runtime_error);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::access_tracker_test

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::allocation_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
-
-namespace ferry_test {
 
 namespace {
 
@@ -120,4 +120,4 @@ TEMPLATE_TEST_CASE("more memory than the machine has is refused, not promised", 
   CHECK_THROWS_AS(ferry::detail::allocation<TestType>("all and more", bytes), ferry::bad_alloc);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::allocation_test

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::block_cache_test {
 
 TEMPLATE_TEST_CASE("a block that came back is handed out again", "[block_cache]", ferry::pinned_space,
                    ferry::pageable_space) {
@@ -94,4 +94,4 @@ TEST_CASE("several threads take from one cache", "[block_cache]") {
   CHECK(wrong == std::vector<int>(4, 0));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::block_cache_test

@@ -20,7 +20,7 @@
 #include <vector>
 
 /// Blocks that come back while work still uses them: who may have them, and when.
-namespace ferry_test {
+namespace ferry_test::block_order_test {
 
 namespace {
 
@@ -254,4 +254,4 @@ TEST_CASE("blocks are little larger than what is asked for", "[block_order]") {
                   ferry::bad_alloc);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::block_order_test

@@ -20,10 +20,10 @@
 #include <thread>
 #include <vector>
 
+namespace ferry_test::budget_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 namespace {
 
@@ -194,4 +194,4 @@ TEST_CASE("blocks in ticket_state are waited for only where memory is short and 
   CHECK(second.get().bytes() == 8000);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::budget_test

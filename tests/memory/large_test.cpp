@@ -11,7 +11,7 @@
 
 /// Sizes beyond 4 GiB and counts beyond 2^31. Only a few pages of the tables are touched, so on a host
 /// backend they cost address space more than memory.
-namespace ferry_test {
+namespace ferry_test::large_test {
 
 namespace {
 
@@ -119,4 +119,4 @@ TEST_CASE("copies of more than 2^31 elements", "[large]") {
   CHECK(to.data()[size / 2] == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::large_test

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
+namespace ferry_test::memory_report_test {
 
-namespace ferry_test {
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -95,4 +95,4 @@ TEST_CASE("memory is reported while other threads allocate", "[memory_report]") 
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::memory_report_test

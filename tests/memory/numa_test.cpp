@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
+namespace ferry_test::numa_test {
 
-namespace ferry_test {
+using Catch::Matchers::ContainsSubstring;
 
 namespace numa = ferry::host::numa;
 using nodes = std::vector<int>;
@@ -103,4 +103,4 @@ TEMPLATE_TEST_CASE("a table says where it was placed", "[numa]", ferry::pinned_s
     CHECK_THAT(text, ContainsSubstring("interleaved"));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::numa_test

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
+namespace ferry_test::page_lock_test {
 
-namespace ferry_test {
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -111,4 +111,4 @@ TEST_CASE("adopted page-locked memory counts, in budgets too", "[adopt][statisti
   CHECK(ferry::adopt<pinned_space>(memory.part(0, 2), 2, page_memory::floats).rows() == 2);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::page_lock_test

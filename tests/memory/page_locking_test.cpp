@@ -6,7 +6,7 @@
 #include <string>
 
 /// Which memory is page-locked in which way, on devices that nobody here has.
-namespace ferry_test {
+namespace ferry_test::page_locking_test {
 
 using ferry::cuda::host_memory_facts;
 using ferry::cuda::page_locking;
@@ -36,4 +36,4 @@ TEST_CASE("why memory can't be locked names what the device lacks", "[page_locki
   CHECK(why(true, true, false).find("cudaDevAttrCanUseHostPointerForRegisteredMem") != std::string::npos);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::page_locking_test

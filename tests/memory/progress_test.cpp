@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::progress_test {
 
 namespace {
 
@@ -196,4 +196,4 @@ TEST_CASE("reports come with another percent or after a tenth of a second", "[pr
   CHECK(heard.seen.size() == 12);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::progress_test

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::statistics_test {
 
 namespace {
 
@@ -197,4 +197,4 @@ TEST_CASE("memory from before Kokkos::initialize is counted", "[statistics]") {
   CHECK(found->current == 12345);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::statistics_test

@@ -5,7 +5,7 @@
 
 #include <array>
 
-namespace ferry_test {
+namespace ferry_test::adam_test {
 
 namespace {
 
@@ -31,4 +31,4 @@ TEMPLATE_LIST_TEST_CASE("adam follows the documented formulas", "[optim][adam]",
   run_all<setting_of<TestType>>(rules, 10 * at<0, TestType>::value + at<1, TestType>::value);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::adam_test

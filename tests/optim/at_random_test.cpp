@@ -13,7 +13,7 @@
 #include <type_traits>
 
 /// Rounding at random to a 16-bit format, against its definition in double.
-namespace ferry_test {
+namespace ferry_test::at_random_test {
 
 namespace {
 
@@ -172,4 +172,4 @@ TEST_CASE("small random bits round subnormal numbers towards zero", "[optim][rou
   directions<ferry::half_t>(0x1p-24f, 0x1p-14f);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::at_random_test

@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 /// The bits of training by rules that divide by the root of squares, in every space and on every path.
-namespace ferry_test {
+namespace ferry_test::bits_adagrad_test {
 
 TEST_CASE("adagrad, adadelta, rmsprop and ftrl give the same bits everywhere", "[optim][bits]") {
   using namespace ferry::optim;
@@ -16,4 +16,4 @@ TEST_CASE("adagrad, adadelta, rmsprop and ftrl give the same bits everywhere", "
   same_bits_everywhere<float>(ftrl{.lr = 0.1, .l1 = 0.1, .l2 = 0.05}, fields<2>);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::bits_adagrad_test

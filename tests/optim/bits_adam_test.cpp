@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 /// The bits of training by adam and its kin, in every space and on every path.
-namespace ferry_test {
+namespace ferry_test::bits_adam_test {
 
 TEST_CASE("adam, in float and half_t, and adamw give the same bits everywhere", "[optim][bits]") {
   using namespace ferry::optim;
@@ -19,4 +19,4 @@ TEST_CASE("adam gives the same bits on every host backend", "[optim][bits]") {
   same_bits_on_host_backends<float>(ferry::optim::adam{.lr = 0.1, .weight_decay = 0.01}, fields<2>);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::bits_adam_test

@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 /// The bits of training by further rules of two moments, in every space and on every path.
-namespace ferry_test {
+namespace ferry_test::bits_adamax_test {
 
 TEST_CASE("adamax, nadam and sparse_adam give the same bits everywhere", "[optim][bits]") {
   using namespace ferry::optim;
@@ -15,4 +15,4 @@ TEST_CASE("adamax, nadam and sparse_adam give the same bits everywhere", "[optim
   same_bits_everywhere<float>(sparse_adam{.lr = 0.1}, fields<2>);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::bits_adamax_test

@@ -4,7 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 /// The bits of training by rules with at most one moment, in every space and on every path.
-namespace ferry_test {
+namespace ferry_test::bits_sgd_test {
 
 TEST_CASE("sgd, asgd, rprop and lion give the same bits everywhere", "[optim][bits]") {
   using namespace ferry::optim;
@@ -17,4 +17,4 @@ TEST_CASE("sgd, asgd, rprop and lion give the same bits everywhere", "[optim][bi
   same_bits_everywhere<float>(lion{.lr = 0.01, .weight_decay = 0.1}, fields<1>);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::bits_sgd_test

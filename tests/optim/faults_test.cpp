@@ -19,7 +19,7 @@
 #include <vector>
 
 /// Rules, options and states with which no step can be taken: errors that say why, before anything is touched.
-namespace ferry_test {
+namespace ferry_test::faults_test {
 
 namespace {
 
@@ -159,4 +159,4 @@ TEST_CASE("rows that count by one policy are not stepped by another", "[optim][f
   CHECK(state.steps() == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::faults_test

@@ -3,11 +3,11 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::golden_adagrad_test {
 
 TEMPLATE_TEST_CASE("trajectories of adagrad and adadelta are PyTorch's", "[optim][golden]", float, double) {
   follow_all<TestType, ferry::optim::adagrad>();
   follow_all<TestType, ferry::optim::adadelta>();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::golden_adagrad_test

@@ -3,10 +3,10 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::golden_rmsprop_test {
 
 TEMPLATE_TEST_CASE("trajectories of rmsprop are PyTorch's", "[optim][golden]", float, double) {
   follow_all<TestType, ferry::optim::rmsprop>();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::golden_rmsprop_test

@@ -17,7 +17,7 @@
 #include <vector>
 
 /// The norm of all gradients together, its limit, and the loop with a scaled loss.
-namespace ferry_test {
+namespace ferry_test::grad_norm_test {
 
 namespace {
 
@@ -225,4 +225,4 @@ TEST_CASE("a step with a scaled loss leaves out all tables or none", "[loss_scal
   CHECK_THAT(std::sqrt(squares(take(limited))), WithinRel(0.5 * 0.125, 1e-5));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::grad_norm_test

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// Updates of steps that are sent to the device by one instance and read by others.
-namespace ferry_test {
+namespace ferry_test::history_cuda_test {
 
 namespace {
 
@@ -142,4 +142,4 @@ TEST_CASE("instances take turns with steps of rows that count, under a schedule"
   CHECK(take(table) == expected.weights);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::history_cuda_test

@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Several host threads that read rows under step_count::catch_up from one state: readers need no lock of the user's.
-namespace ferry_test {
+namespace ferry_test::history_readers_test {
 
 /// Momentum, and a look at how many threads work out the update of one step at a time. (In no unnamed namespace, see
 /// two_buffers.)
@@ -142,4 +142,4 @@ TEST_CASE("readers that lack a step's update do not work it out at the same time
   CHECK(watched_momentum::calls == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::history_readers_test

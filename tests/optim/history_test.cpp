@@ -10,7 +10,7 @@
 
 /// What step_count::catch_up remembers of the steps that a row missed: options that change, steps without rows, states that
 /// are restored. Against dense training by plain loops.
-namespace ferry_test {
+namespace ferry_test::history_test {
 
 namespace {
 
@@ -146,4 +146,4 @@ TEST_CASE("counters fit their table, and a call that throws leaves none behind",
   CHECK(state.steps() == 2);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::history_test

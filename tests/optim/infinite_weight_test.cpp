@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Weights that are infinite and stay so: 0 times infinity must not come in by an option that is off.
-namespace ferry_test {
+namespace ferry_test::infinite_weight_test {
 
 namespace {
 
@@ -55,4 +55,4 @@ TEST_CASE("an infinite weight stays infinite where no decay is asked for", "[opt
   stays_infinite(ferry::optim::lion{.weight_decay = 0.0});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::infinite_weight_test

@@ -13,11 +13,11 @@
 #include <limits>
 #include <vector>
 
+/// 8-bit rows that are constant or spoiled, rules and transforms that see whole rows, and what does not fit.
+namespace ferry_test::int8_rows_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// 8-bit rows that are constant or spoiled, rules and transforms that see whole rows, and what does not fit.
-namespace ferry_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ TEST_CASE("what does not fit 8-bit rows is refused", "[optim][int8]") {
   CHECK(take(table.records()) == start.bytes);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::int8_rows_test

@@ -12,7 +12,7 @@
 
 /// Steps on tables of 8-bit rows: the bytes of every record against a decoding, the rule in float, and an encoding by
 /// docs/semantics.md.
-namespace ferry_test {
+namespace ferry_test::int8_step_test {
 
 namespace {
 
@@ -90,4 +90,4 @@ TEMPLATE_TEST_CASE("a step on 8-bit rows decodes, updates and encodes", "[optim]
   });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::int8_step_test

@@ -20,7 +20,7 @@
 
 /// Steps with large kernels in a CUDA graph: each launch works with the options that were captured, whatever
 /// other kernels were launched in between.
-namespace ferry_test {
+namespace ferry_test::large_rule_graph_cuda_test {
 
 namespace {
 
@@ -148,4 +148,4 @@ TEST_CASE("steps with large kernels do not wait for the device", "[large]") {
   check(cudaStreamDestroy(stream));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::large_rule_graph_cuda_test

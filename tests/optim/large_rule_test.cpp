@@ -13,7 +13,7 @@
 #include <vector>
 
 /// Rules whose kernels take many options or many registers, on every path, against plain loops.
-namespace ferry_test {
+namespace ferry_test::large_rule_test {
 
 namespace {
 
@@ -79,4 +79,4 @@ TEMPLATE_TEST_CASE("rules with many arrays of state that look at whole rows", "[
   train_on_every_path<TestType>(averages_rule<8, 1>{});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::large_rule_test

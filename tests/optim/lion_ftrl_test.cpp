@@ -10,7 +10,7 @@
 #include <vector>
 
 /// The rules that torch.optim does not have, against loops written from their papers.
-namespace ferry_test {
+namespace ferry_test::lion_ftrl_test {
 
 namespace {
 
@@ -97,4 +97,4 @@ TEST_CASE("options that no rule takes are refused by name", "[optim][errors]") {
   refused(ferry::optim::ftrl{.lr = 0.0});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::lion_ftrl_test

@@ -14,11 +14,11 @@
 #include <type_traits>
 #include <vector>
 
+/// Spoiled gradients of several types, with rules, transforms and tables that need another kernel.
+namespace ferry_test::nonfinite_rows_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Spoiled gradients of several types, with rules, transforms and tables that need another kernel.
-namespace ferry_test {
 
 namespace {
 
@@ -183,4 +183,4 @@ TEST_CASE("a sum that overflows is no spoiled gradient", "[optim][nonfinite]") {
   CHECK(take(table) == std::vector<float>{1.0f, -std::numeric_limits<float>::infinity()});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::nonfinite_rows_test

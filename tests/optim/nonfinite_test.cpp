@@ -12,10 +12,10 @@
 #include <type_traits>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
-
 /// Infinities and NaNs among gradients, kept, skipped and rejected, on every path.
-namespace ferry_test {
+namespace ferry_test::nonfinite_test {
+
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -202,4 +202,4 @@ TEST_CASE("a bad index wins over a spoiled gradient", "[optim][nonfinite]") {
   });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::nonfinite_test

@@ -17,7 +17,7 @@
 #include <vector>
 
 /// The rules of docs/own_rule.md, written outside the library, on every path and with duplicates, against plain loops.
-namespace ferry_test {
+namespace ferry_test::own_rule_test {
 
 namespace {
 
@@ -130,4 +130,4 @@ TEST_CASE("a transform of one's own", "[optim][own]") {
   });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::own_rule_test

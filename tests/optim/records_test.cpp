@@ -10,7 +10,7 @@
 #include <vector>
 
 /// Training of records gives the bits of training a table and its state, in every space and on every path.
-namespace ferry_test {
+namespace ferry_test::records_test {
 
 namespace {
 
@@ -103,4 +103,4 @@ TEST_CASE("what lies between the parts of a record stays zero", "[optim][records
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::records_test

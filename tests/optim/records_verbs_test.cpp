@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+/// Records as other verbs see them, their counters, and what they refuse.
+namespace ferry_test::records_verbs_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Records as other verbs see them, their counters, and what they refuse.
-namespace ferry_test {
 
 namespace {
 
@@ -278,4 +278,4 @@ TEST_CASE("transforms and random rounding on records", "[optim][records]") {
   CHECK(same_bits(part_of(of, of.field("exp_avg_sq")), take(state.field("exp_avg_sq"))));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::records_verbs_test

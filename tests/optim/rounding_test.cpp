@@ -12,7 +12,7 @@
 #include <vector>
 
 /// rounding::stochastic in steps on half_t and bhalf_t tables.
-namespace ferry_test {
+namespace ferry_test::rounding_test {
 
 namespace {
 
@@ -300,4 +300,4 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
   for (const std::size_t column : {3u, 6u, 9u, 11u}) CHECK(seen[column] == 3);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rounding_test

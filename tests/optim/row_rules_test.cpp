@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Rules that look at a row as a whole, against loops in double written from their papers.
-namespace ferry_test {
+namespace ferry_test::row_rules_test {
 
 namespace {
 
@@ -223,4 +223,4 @@ TEST_CASE("a row's own state has a name and one number for each row", "[optim][r
   CHECK(take(sums.field("sum")) == std::vector<float>(6, 0.5f));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::row_rules_test

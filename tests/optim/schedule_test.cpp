@@ -15,7 +15,7 @@
 
 /// Learning rates that change in each step: what they cost is bounded by counts of calls and by bytes, what they give is
 /// compared with plain loops.
-namespace ferry_test {
+namespace ferry_test::schedule_test {
 
 /// Momentum whose rate falls with the step; counts how often an update is made for it. (In no unnamed namespace, see
 /// two_buffers.)
@@ -257,4 +257,4 @@ TEST_CASE("the history of a schedule takes some bytes for each step, until all r
   CHECK(state.clock()->updates.history_bytes() <= 4096);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::schedule_test

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 /// Each closed form against torch.optim.lr_scheduler's get_lr(), which computes a rate from the previous one.
-namespace ferry_test {
+namespace ferry_test::schedules_test {
 
 namespace {
 using Catch::Matchers::WithinAbs;
@@ -84,4 +84,4 @@ TEST_CASE("schedules refuse options outside of their range", "[schedules]") {
   CHECK_THROWS_AS(polynomial_lr(1, 1, 0), ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::schedules_test

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Steps of sgd with duplicates::sum_any_order.
-namespace ferry_test {
+namespace ferry_test::step_any_order_test {
 namespace {
 
 using any_order = ferry::duplicates::sum_any_order;
@@ -97,4 +97,4 @@ TEST_CASE("gradients are checked before a step in any order", "[any_order]") {
   CHECK(take(table) == of.table);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_any_order_test

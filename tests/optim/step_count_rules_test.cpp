@@ -6,7 +6,7 @@
 #include <type_traits>
 
 /// step_count::catch_up for every rule that updates element by element.
-namespace ferry_test {
+namespace ferry_test::step_count_rules_test {
 
 TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]") {
   using space = ferry::mapped_space;
@@ -43,4 +43,4 @@ TEST_CASE("catching up is dense training, for every rule", "[optim][step_count]"
   check(ftrl{.lr = 0.1, .l1 = 0.1}, two);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_count_rules_test

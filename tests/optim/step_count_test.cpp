@@ -11,12 +11,12 @@
 #include <type_traits>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
 /// step_count::per_row and catch_up on every path, against plain loops in double: for catch_up those of dense training,
 /// where each step gives every row a gradient.
-namespace ferry_test {
+namespace ferry_test::step_count_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -132,4 +132,4 @@ TEST_CASE("counters are made once, by one policy, and steps that fail are taken 
   CHECK(take(late.row_steps())[1] == 2);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_count_test

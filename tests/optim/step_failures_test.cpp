@@ -7,7 +7,7 @@
 #include <vector>
 
 /// Steps that throw before they are enqueued: the state is as if there had been no call.
-namespace ferry_test {
+namespace ferry_test::step_failures_test {
 
 namespace {
 
@@ -115,4 +115,4 @@ TEST_CASE("options of a step that throws are not remembered", "[optim][step_coun
   CHECK(farthest_apart(take(table), dense.weights) < 1e-12);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_failures_test

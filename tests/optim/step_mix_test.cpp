@@ -10,7 +10,7 @@
 #include <vector>
 
 /// Policies and transforms of steps together, where one could upset the other.
-namespace ferry_test {
+namespace ferry_test::step_mix_test {
 
 namespace {
 
@@ -265,4 +265,4 @@ TEST_CASE("max_norm comes last, wherever it stands", "[optim][transforms]") {
   CHECK(farthest_apart(std::vector<double>{take(table)[4]}, std::vector<double>{3.0}) < 1e-6);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_mix_test

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::step_spaces_test {
 
 namespace {
 
@@ -62,4 +62,4 @@ TEMPLATE_LIST_TEST_CASE("a step with arrays in several spaces is taken, or refus
   CHECK((refusal.empty() || refusal.find("pageable_space") != std::string::npos));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_spaces_test

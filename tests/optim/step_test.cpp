@@ -13,10 +13,10 @@
 #include <type_traits>
 #include <vector>
 
+namespace ferry_test::step_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ TEST_CASE("options outside of their range are refused by name", "[optim][options
   refused(adam{.weight_decay = -1.0}, "weight_decay");
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::step_test

@@ -9,11 +9,11 @@
 #include <limits>
 #include <vector>
 
+/// One transform at a time around several rules, and what a step refuses of them.
+namespace ferry_test::transform_alone_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// One transform at a time around several rules, and what a step refuses of them.
-namespace ferry_test {
 
 namespace {
 
@@ -239,4 +239,4 @@ TEST_CASE("catching up with rates of rows is dense training with them", "[optim]
   catching_up_with_rates<ferry::pageable_space>(ferry::path::automatic{});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::transform_alone_test

@@ -10,7 +10,7 @@
 #include <vector>
 
 /// Every kind of array as what row_rates and frozen_rows read, of const elements and of others, in each space.
-namespace ferry_test {
+namespace ferry_test::transform_arrays_test {
 
 namespace {
 
@@ -107,4 +107,4 @@ TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][
   });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::transform_arrays_test

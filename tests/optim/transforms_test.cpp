@@ -9,7 +9,7 @@
 #include <vector>
 
 /// Several transforms around a rule, in two orders, in every host space and on every path.
-namespace ferry_test {
+namespace ferry_test::transforms_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEMPLATE_TEST_CASE("transforms before and after a rule, in their order", "[optim
   });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::transforms_test

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// The plan of one launch, on both sides of every size at which its sort does something else.
-namespace ferry_test {
+namespace ferry_test::grid_sort_cuda_test {
 
 /// The keys of a sort, as they are.
 struct ready_keys {
@@ -166,4 +166,4 @@ TEST_CASE("equal keys keep their order, and one digit may be all there is", "[ke
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::grid_sort_cuda_test

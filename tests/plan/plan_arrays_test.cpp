@@ -15,11 +15,11 @@
 #include <utility>
 #include <vector>
 
+/// The arrays of a plan as arguments of verbs and for host code.
+namespace ferry_test::plan_arrays_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// The arrays of a plan as arguments of verbs and for host code.
-namespace ferry_test {
 
 namespace {
 
@@ -177,4 +177,4 @@ TEST_CASE("a view of a plan keeps its arrays, and its reader comes after the pla
   CHECK(watched.expired());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::plan_arrays_test

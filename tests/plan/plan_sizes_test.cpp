@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Plans on both sides of the sizes at which a device sorts by warps, by one block or by several.
-namespace ferry_test {
+namespace ferry_test::plan_sizes_test {
 
 /// Rows of a policy of the user: the tables of two halves, one above the other.
 struct mirrored_bounds {
@@ -129,4 +129,4 @@ TEST_CASE("plans of two instances are made at once", "[plan][small]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::plan_sizes_test

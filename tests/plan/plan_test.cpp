@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::plan_test {
 namespace {
 
 template <class Index, class Bounds = ferry::bounds::skip>
@@ -139,4 +139,4 @@ TEST_CASE("a plan serves many verbs, outlives its indices and may die before its
   CHECK(close(take(table), scattered(content, width, kept, batch, true, "duplicates::sum")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::plan_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::plan_workspace_test {
 namespace {
 
 auto says(const std::string& text) {
@@ -141,4 +141,4 @@ TEST_CASE("plan_workspace_bytes grows with the batch", "[plan][workspace]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::plan_workspace_test

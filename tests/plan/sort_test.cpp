@@ -10,7 +10,7 @@
 #include <vector>
 
 /// The backend's sort as plans use it: through execution_backend, on arrays that kernels reach.
-namespace ferry_test {
+namespace ferry_test::sort_test {
 namespace {
 
 using backend = ferry::execution_backend<exec_space>;
@@ -88,4 +88,4 @@ TEST_CASE("the backend's sort leaves equal digits in their order", "[sort]") {
   check_sort(keys, 20, 23);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::sort_test

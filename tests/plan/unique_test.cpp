@@ -9,11 +9,7 @@
 
 #include <map>
 
-namespace {
-
-using namespace ferry_test;
-
-}  // namespace
+namespace ferry_test::unique_test {
 
 TEMPLATE_LIST_TEST_CASE("unique gives the rows, their places and how often they come", "",
                         ferry_test::types_of<decltype(ferry_test::index_types)>) {
@@ -90,3 +86,5 @@ TEMPLATE_LIST_TEST_CASE("gather_unique gathers what gather does", "",
     CHECK(take(wide) == std::vector<double>(expected.begin(), expected.end()));
   }
 }
+
+}  // namespace ferry_test::unique_test

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::policies_test {
 
 namespace {
 
@@ -81,4 +81,4 @@ TEST_CASE("a bundle does what its members do", "[policies]") {
   CHECK(take(batch) == expected);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::policies_test

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+namespace ferry_test::cost_model_test {
+
 using Catch::Matchers::WithinRel;
 using ferry::machine_profile;
 using ferry::path_kind;
@@ -333,3 +335,5 @@ TEST_CASE("the reach is found again from a machine's readings", "[profile][cost_
     CHECK(fitted.pinned_miss_ns == machine_profile{}.pinned_miss_ns);
   }
 }
+
+}  // namespace ferry_test::cost_model_test

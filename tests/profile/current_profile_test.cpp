@@ -15,13 +15,12 @@
 #include <thread>
 #include <vector>
 
+namespace ferry_test::current_profile_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using ferry::machine_profile;
-using ferry_test::environment_variable;
-using ferry_test::exec_space;
-using ferry_test::temporary_folder;
 
 namespace {
 
@@ -217,3 +216,5 @@ TEST_CASE("threads find one profile", "[profile]") {
   }
   for (const auto& one : seen) CHECK(one == seen.front());
 }
+
+}  // namespace ferry_test::current_profile_test

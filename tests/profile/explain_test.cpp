@@ -14,12 +14,13 @@
 #include <string>
 #include <string_view>
 
+namespace ferry_test::explain_test {
+
 using Catch::Matchers::ContainsSubstring;
 using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::move_facts;
 using ferry::detail::path_set;
-using ferry_test::exec_space;
 
 namespace {
 
@@ -126,3 +127,5 @@ TEST_CASE("reasons name what limits a path", "[explain]") {
   CHECK_THAT(reason(of("device_space", 16, 512, 1 << 20), path_kind::direct),
              ContainsSubstring("device's memory"));
 }
+
+}  // namespace ferry_test::explain_test

@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace ferry_test::path_kind_test {
+
 using ferry::path_kind;
 using ferry::verb;
 using ferry::detail::candidate_paths;
@@ -70,3 +72,5 @@ TEST_CASE("the facts of a call", "[path_kind]") {
   CHECK(facts.planned);
   CHECK(facts.on_host);
 }
+
+}  // namespace ferry_test::path_kind_test

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+namespace ferry_test::profile_file_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using ferry::machine_profile;
@@ -233,3 +235,5 @@ TEST_CASE("files are written as a whole, folders made", "[profile]") {
   CHECK_THROWS_MATCHES(write_text(path + "/below/a/file", ""), ferry::io_error,
                        MessageMatches(ContainsSubstring(path + "/below/a/file")));
 }
+
+}  // namespace ferry_test::profile_file_test

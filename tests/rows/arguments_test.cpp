@@ -6,7 +6,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace ferry_test {
+namespace ferry_test::arguments_test {
 namespace {
 
 auto says(const std::string& text) {
@@ -160,4 +160,4 @@ TEST_CASE("memory that a verb can't have is missed by the verb's name", "[errors
   CHECK(ferry::make_plan(exec, which, 5).unique_count() == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::arguments_test

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::clone_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 namespace {
 
@@ -93,4 +93,4 @@ TEST_CASE("clones of other arrays", "[clone]") {
                        MessageMatches(ContainsSubstring("empty handle")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::clone_test

@@ -8,7 +8,7 @@
 
 /// The device's tiles of either kind, on whatever execution space there is: a host backend never picks them
 /// itself.
-namespace ferry_test {
+namespace ferry_test::convert_test {
 
 using pairs =
     std::tuple<std::tuple<float, ferry::half_t>, std::tuple<ferry::bhalf_t, float>, std::tuple<double, float>,
@@ -67,4 +67,4 @@ TEMPLATE_LIST_TEST_CASE("convert_elements in whole and in shorter tiles", "[kern
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::convert_test

@@ -10,7 +10,7 @@
 #include <vector>
 
 /// The parts of a copy, each against plain loops. Kernels of a device are called here element by element.
-namespace ferry_test {
+namespace ferry_test::copy_box_test {
 
 namespace {
 
@@ -196,4 +196,4 @@ TEST_CASE("boxes of rows become pitched blocks, others do not", "[copy][box]") {
   CHECK_FALSE(ferry::detail::box_transfers(backwards, 4).possible);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_box_test

@@ -5,7 +5,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::copy_convert_test {
 namespace {
 
 template <class From, class To, class FromSpace, class ToSpace, class Path>
@@ -58,4 +58,4 @@ TEST_CASE("copy converts through the ring in several slots, whatever the alignme
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_convert_test

@@ -13,7 +13,7 @@
 #include <optional>
 
 /// Copies of every kind in a graph, and copies by several threads on one stream of the test's own.
-namespace ferry_test {
+namespace ferry_test::copy_graph_cuda_test {
 
 namespace {
 
@@ -140,4 +140,4 @@ TEST_CASE("copy takes layouts that Kokkos::deep_copy refuses between host and de
   CHECK(equal);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_graph_cuda_test

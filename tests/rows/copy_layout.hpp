@@ -52,11 +52,11 @@ struct layout {
   }
 };
 
-/// Random extents of about `elements` elements.
-inline layout random_extents(std::mt19937_64& random, std::size_t rank, std::int64_t elements) {
+/// Random extents of about `size` elements.
+inline layout random_extents(std::mt19937_64& random, std::size_t rank, std::int64_t size) {
   layout made;
   made.rank = rank;
-  std::int64_t left = elements;
+  std::int64_t left = size;
   for (std::size_t d = 0; d < rank; ++d) {
     const bool last = d + 1 == rank;
     const std::int64_t most =

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <iterator>
 
-namespace ferry_test {
+namespace ferry_test::copy_layout_test {
 
 /// Moved in units of four bytes, three to an element.
 struct triple {
@@ -158,4 +158,4 @@ TEST_CASE("a sequence fits the extents of a strided array", "[copy][layout]") {
   CHECK(same_bits(back, content));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_layout_test

@@ -11,7 +11,7 @@
 #include <vector>
 
 /// Copies in pieces through slots, their threads and their progress.
-namespace ferry_test {
+namespace ferry_test::copy_slots_test {
 
 namespace {
 
@@ -255,4 +255,4 @@ TEST_CASE("an exception of an observer ends the copy, and later copies work", "[
   CHECK(same_bits(take(there), content));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_slots_test

@@ -11,7 +11,7 @@
 
 #include <span>
 
-namespace ferry_test {
+namespace ferry_test::copy_test {
 namespace {
 
 template <class To, class From>
@@ -155,4 +155,4 @@ TEST_CASE("copy takes every stride, on both sides", "[copy]") {
   copy_from_strided<Kokkos::LayoutLeft, there, device_space, pageable_space>();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::copy_test

@@ -4,7 +4,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::gather_convert_test {
 
 // All pairs of types are converted by copy, in the tiles that gather has as well; here every type is on both sides of
 // rows that only move and of two conversions.
@@ -40,4 +40,4 @@ TEMPLATE_LIST_TEST_CASE("gather converts rows of every width and alignment", "[g
     }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::gather_convert_test

@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-namespace ferry_test {
+namespace ferry_test::gather_indices_test {
 namespace {
 
 /// Indices of which about a fifth lie outside of the table, in every way that the type allows.
@@ -281,4 +281,4 @@ TEMPLATE_LIST_TEST_CASE("gather converts between number types", "[gather]", poin
   run(make<ferry::pageable_space>("weights", rows, width, content), ferry::path::staged{});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::gather_indices_test

@@ -7,7 +7,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::gather_spaces_test {
 namespace {
 
 template <class T, class TableSpace, class OutSpace>
@@ -58,4 +58,4 @@ TEMPLATE_LIST_TEST_CASE("gather of long rows and of batches that fill the ring",
   gather_everywhere<float, table_space, out_space>(500, 128, 30000);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::gather_spaces_test

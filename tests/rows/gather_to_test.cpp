@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::gather_to_test {
 
 namespace {
 
@@ -155,4 +155,4 @@ TEST_CASE("8-bit rows arrive in the type that was named", "[gather_to]") {
                   take(expected)));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::gather_to_test

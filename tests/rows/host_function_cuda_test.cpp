@@ -20,7 +20,7 @@
 
 /// Verbs that occupy host threads, while the device waits for host code of the user's: that code must get
 /// what it needs.
-namespace ferry_test {
+namespace ferry_test::host_function_cuda_test {
 
 namespace {
 
@@ -214,4 +214,4 @@ TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels
   CHECK(failures == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::host_function_cuda_test

@@ -15,7 +15,7 @@
 #include <vector>
 
 /// The initialisers of torch.nn.init.
-namespace ferry_test {
+namespace ferry_test::init_scaled_test {
 
 namespace {
 
@@ -170,4 +170,4 @@ TEST_CASE("initialisers refuse what torch refuses", "[init]") {
   CHECK_THROWS_AS(ferry::init::trunc_normal(exec, table, 0, 1, 50, 60, 1), ferry::invalid_argument);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::init_scaled_test

@@ -17,10 +17,10 @@
 #include <type_traits>
 #include <vector>
 
+namespace ferry_test::init_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 /// Transferred only: no number.
 struct tagged {
@@ -282,4 +282,4 @@ TEST_CASE("constants that elements can't hold, and elements that are no numbers"
   for (const auto& each : take(tags)) CHECK((each.row == 5 && each.column == 6 && each.mark[2] == 3));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::init_test

@@ -8,7 +8,7 @@
 
 #include <utility>
 
-namespace ferry_test {
+namespace ferry_test::long_runs_test {
 namespace {
 
 using pieces = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -97,4 +97,4 @@ TEST_CASE("without a least length nothing is a run", "[gather]") {
   CHECK(rests == pieces{{3, 5}});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::long_runs_test

@@ -13,7 +13,7 @@
 
 /// Rows that a batch names a few times and very often, about the length from which a device adds them up in another way,
 /// in large batches by a kernel of its own: the same bits as one addition after the other, in the order of the batch.
-namespace ferry_test {
+namespace ferry_test::long_segments_test {
 
 namespace {
 
@@ -98,4 +98,4 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
   add_up<TestType>(random, {40000, 255, 256, 257, 12000, 511, 512, 513, 3000, 65, 1, 5000}, 36);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::long_segments_test

@@ -11,7 +11,7 @@
 #include <thread>
 
 /// How the workers of a ring wait for the device, and who asks it whether it still works.
-namespace ferry_test {
+namespace ferry_test::ring_progress_test {
 
 namespace {
 
@@ -98,4 +98,4 @@ TEST_CASE("a kernel that goes on is waited for, and another one after it", "[rin
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::ring_progress_test

@@ -16,7 +16,7 @@
 #include <vector>
 
 /// Batches around the pieces that pass a ring: less than one, one, as many as a worker has slots, many rounds of all.
-namespace ferry_test {
+namespace ferry_test::ring_test {
 
 struct two_floats {
   float first, second;
@@ -164,4 +164,4 @@ TEST_CASE("rings of several threads at once", "[gather][ring]") {
   CHECK(wrong == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::ring_test

@@ -16,7 +16,7 @@
 #include <vector>
 
 /// Rings of many threads at once, and rings that no other thread helps with.
-namespace ferry_test {
+namespace ferry_test::ring_threads_cuda_test {
 
 namespace {
 
@@ -128,4 +128,4 @@ TEST_CASE("a ring of the calling thread alone", "[ring][threads]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::ring_threads_cuda_test

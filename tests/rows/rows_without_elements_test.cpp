@@ -10,11 +10,11 @@
 #include <set>
 #include <vector>
 
+/// Tables of extents [n x 0]: nothing moves, but what a verb says of rows and indices is the same as for any width.
+namespace ferry_test::rows_without_elements_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Tables of extents [n x 0]: nothing moves, but what a verb says of rows and indices is the same as for any width.
-namespace ferry_test {
 
 namespace {
 
@@ -182,4 +182,4 @@ TEST_CASE("steps on rows without elements report bad and repeated indices", "[op
   CHECK(take(of_codes.row_steps()) == std::vector<std::uint32_t>{5, 4, 1, 3, 4});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::rows_without_elements_test

@@ -9,7 +9,7 @@
 
 /// Indices that name neighbouring rows, in runs around the length that DMA takes past the ring, mixed with rows at
 /// random.
-namespace ferry_test {
+namespace ferry_test::runs_test {
 namespace {
 
 constexpr std::size_t run_bytes = std::size_t{1} << 16;
@@ -130,4 +130,4 @@ TEST_CASE("neighbouring rows that lie apart", "[gather]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::runs_test

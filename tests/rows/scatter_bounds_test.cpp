@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace ferry_test {
+namespace ferry_test::scatter_bounds_test {
 namespace {
 
 template <class Index>
@@ -104,4 +104,4 @@ TEMPLATE_LIST_TEST_CASE("verbs that write, with bad indices", "[scatter][bounds]
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_bounds_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::scatter_combine_narrow_test {
 
 // As on wide types, where the other verb goes direct with the same policy.
 using combination_points =
@@ -14,4 +14,4 @@ TEMPLATE_LIST_TEST_CASE("every duplicates policy on the other element types", "[
   check_combination<at<0, TestType>, at<1, TestType>, at<2, TestType>::value>();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_combine_narrow_test

@@ -3,7 +3,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::scatter_combine_test {
 
 // Every type and policy with both verbs, one of which goes direct and the other one staged.
 using combination_points = rotated<decltype(axis<float, double, std::int32_t>), decltype(combinations),
@@ -13,4 +13,4 @@ TEMPLATE_LIST_TEST_CASE("every duplicates policy on wide element types", "[scatt
   check_combination<at<0, TestType>, at<1, TestType>, at<2, TestType>::value>();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_combine_test

@@ -8,7 +8,7 @@
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::scatter_convert_test {
 
 template <class TableSpace, class ValuesSpace, class Path>
 struct way {
@@ -62,4 +62,4 @@ TEST_CASE("sums and means of mixed number types keep their sign and their bits",
   CHECK(take(unsigned_table) == std::vector<std::uint64_t>{12, 4});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_convert_test

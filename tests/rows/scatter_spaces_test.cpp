@@ -7,7 +7,7 @@
 
 #include <catch2/catch_template_test_macros.hpp>
 
-namespace ferry_test {
+namespace ferry_test::scatter_spaces_test {
 namespace {
 
 template <class T, class TableSpace, class ValuesSpace>
@@ -55,4 +55,4 @@ TEMPLATE_LIST_TEST_CASE("scatter of long rows and of batches that fill the ring"
   scatter_everywhere<float, table_space, values_space>(many, 128, many);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_spaces_test

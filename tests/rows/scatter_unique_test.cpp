@@ -9,7 +9,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-namespace ferry_test {
+namespace ferry_test::scatter_unique_test {
 
 // Every space with units of one size.
 using unique_points = zipped<decltype(spaces), decltype(axis<float, ferry::half_t, std::int64_t>), 0>;
@@ -70,4 +70,4 @@ TEMPLATE_LIST_TEST_CASE("assume_unique and reject", "[scatter][duplicates]", uni
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::scatter_unique_test

@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
 /// Slices where verbs take tensors: nothing outside of them is read or written, and verbs on them keep the order of
 /// the tensors' reads and writes.
-namespace ferry_test {
+namespace ferry_test::slices_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -230,4 +230,4 @@ TEST_CASE("instances that use slices of the same tensors are ordered", "[slice][
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::slices_test

@@ -9,11 +9,11 @@
 #include <numeric>
 #include <vector>
 
+/// std::array and arrays of the language as indices and batches, and views that are deduced from a pointer.
+namespace ferry_test::small_arrays_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// std::array and arrays of the language as indices and batches, and views that are deduced from a pointer.
-namespace ferry_test {
 
 namespace {
 
@@ -134,4 +134,4 @@ TEST_CASE("a tensor that was moved from is said to be one", "[errors]") {
       MessageMatches(ContainsSubstring("ferry::gather: ") && ContainsSubstring("moved from")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::small_arrays_test

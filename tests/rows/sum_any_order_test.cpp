@@ -15,7 +15,7 @@
 #include <vector>
 
 /// scatter_add with duplicates::sum_any_order against plain loops.
-namespace ferry_test {
+namespace ferry_test::sum_any_order_test {
 namespace {
 
 using any_order = ferry::duplicates::sum_any_order;
@@ -181,4 +181,4 @@ TEST_CASE("bad indices are found before anything is added in any order", "[any_o
   CHECK(take(table) == skipped);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::sum_any_order_test

@@ -15,7 +15,7 @@
 #include <vector>
 
 /// The last and the first position of each row, found in a hash table and by the verb, against plain loops.
-namespace ferry_test {
+namespace ferry_test::winners_test {
 
 /// winner[p] = the winner of the row of position p, -1 for none.
 struct read_winners {
@@ -175,4 +175,4 @@ TEST_CASE("large scatters of one row, and of two instances at once", "[scatter][
   CHECK(close(take(other), scattered(content, width, which, batch, false, "duplicates::last")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::winners_test

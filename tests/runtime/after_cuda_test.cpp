@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <vector>
 
+/// ferry::after between streams: it does not block, and does not touch a capture.
+namespace ferry_test::after_cuda_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// ferry::after between streams: it does not block, and does not touch a capture.
-namespace ferry_test {
 
 /// Waits on the device until the host raises the flag, for some ten seconds at most; seen[0] = whether it did.
 struct wait_for_flag {
@@ -105,4 +105,4 @@ TEST_CASE("an instance that is being captured is not ordered, and the capture go
   cudaGraphDestroy(graph);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::after_cuda_test

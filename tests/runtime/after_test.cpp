@@ -14,7 +14,7 @@
 
 /// ferry::after between instances, tickets, futures and plans. What a device does late is played on hosts by an event
 /// that ends its work when it is waited for.
-namespace ferry_test {
+namespace ferry_test::after_test {
 
 /// to[i] = from[i] + 1, by way of as many dependent operations as it is told.
 struct slow_successor {
@@ -172,4 +172,4 @@ TEST_CASE("kernels come after verbs, by their ticket, their future and their ins
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::after_test

@@ -19,7 +19,7 @@
 #include <vector>
 
 /// What must go on while kernels of others wait, and while streams of others are captured.
-namespace ferry_test {
+namespace ferry_test::beside_waiting_cuda_test {
 
 namespace {
 
@@ -150,4 +150,4 @@ TEST_CASE("the thread's own stream can be captured, also while reports are made"
   CHECK(cudaGraphExecDestroy(made) == cudaSuccess);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::beside_waiting_cuda_test

@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::captured_ticket_test {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST_CASE("a captured verb can't be waited for before its graph is there", "[cap
   CHECK(work.marks.empty());
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::captured_ticket_test

@@ -11,7 +11,7 @@
 /// Kernels of the host are not ordered behind a device's by themselves: a verb on a host execution space
 /// waits for the device's writes to its operands. A device is played by an event that ends its work when it
 /// is waited for.
-namespace ferry_test {
+namespace ferry_test::device_writes_test {
 
 namespace {
 
@@ -124,4 +124,4 @@ TEST_CASE("plans and initial values wait for the device's writes", "[device_writ
   CHECK(take(of.table) == std::vector<float>(8, 0.0f));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::device_writes_test

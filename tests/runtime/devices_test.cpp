@@ -12,7 +12,7 @@
 #include <vector>
 
 /// What every backend says about its devices; several of them are in second_device/.
-namespace ferry_test {
+namespace ferry_test::devices_test {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
@@ -107,4 +107,4 @@ TEST_CASE("the budget of a device holds there", "[devices]") {
   CHECK(ferry::memory_statistics<ferry::device_space>().budget == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::devices_test

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace ferry_test {
+namespace ferry_test::engine_test {
 
 TEST_CASE("scratch memory of detached work goes back at once, all else when the work has ended", "[engine]") {
   const auto engine = ferry::detail::engine<ferry::execution_backend<exec_space>>::get();
@@ -40,4 +40,4 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   CHECK(ferry::trim() > 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::engine_test

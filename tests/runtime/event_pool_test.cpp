@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::event_pool_test {
 
 namespace {
 
@@ -75,4 +75,4 @@ TEST_CASE("no two threads have one event at a time", "[event_pool]") {
     });
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::event_pool_test

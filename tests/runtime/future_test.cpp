@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ferry_test {
+namespace ferry_test::future_test {
 
 namespace {
 
@@ -106,4 +106,4 @@ TEST_CASE("then orders an instance behind the work and leaves the result", "[fut
   CHECK(of.work->waits == 2);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::future_test

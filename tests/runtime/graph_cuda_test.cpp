@@ -16,11 +16,11 @@
 #include <optional>
 #include <vector>
 
+/// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
+namespace ferry_test::graph_cuda_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Verbs on a stream that is being captured, and the launches of the graph that comes of it.
-namespace ferry_test {
 
 namespace {
 
@@ -276,4 +276,4 @@ TEST_CASE("what a graph can't repeat is refused, and the capture goes on", "[gra
   CHECK(same_bits(take(of.batch), gathered(content, width, which, std::vector<float>(n * width))));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::graph_cuda_test

@@ -10,7 +10,7 @@
 #include <vector>
 
 /// Several instances on the same tensors, with nobody but the verbs to order them.
-namespace ferry_test {
+namespace ferry_test::instances_test {
 
 namespace {
 
@@ -175,4 +175,4 @@ TEST_CASE("a tensor forgets work that has ended", "[instances]") {
   CHECK(take(batch) == all_of(3));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::instances_test

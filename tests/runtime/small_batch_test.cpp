@@ -13,7 +13,7 @@
 #include <vector>
 
 /// Where a host's kernels run, and what Kokkos Tools see of them, on both sides of tuning_numbers::caller_bytes.
-namespace ferry_test {
+namespace ferry_test::small_batch_test {
 namespace {
 
 using host_space = Kokkos::DefaultHostExecutionSpace;
@@ -110,4 +110,4 @@ TEST_CASE("a small step has the labels of a large one", "[small]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::small_batch_test

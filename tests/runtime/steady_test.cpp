@@ -13,7 +13,7 @@
 
 /// What a loop costs once it is under way: no memory, and on a device no waiting. What Kokkos Tools can't see is
 /// counted in tests/steady.
-namespace ferry_test {
+namespace ferry_test::steady_test {
 
 namespace {
 
@@ -100,4 +100,4 @@ TEST_CASE("two instances that take turns allocate nothing and wait for nothing",
   for (const auto& each : exec) each.fence("ferry_test::steady");
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::steady_test

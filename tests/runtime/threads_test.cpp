@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::threads_test {
 
 namespace {
 
@@ -85,4 +85,4 @@ TEST_CASE("threads with instances of their own share tables, plans and the engin
   for (std::size_t t = 0; t < found.size(); ++t) CHECK(found[t] == expected[t]);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::threads_test

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
+namespace ferry_test::ticket_test {
 
-namespace ferry_test {
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -248,4 +248,4 @@ TEST_CASE("verbs give tickets that can be used in every way", "[ticket]") {
   CHECK(take(batch) == std::vector<float>{7, 5});
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::ticket_test

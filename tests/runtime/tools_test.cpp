@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::StartsWith;
-
 /// What Kokkos Tools see of the verbs: labels, the instance that kernels run on, transfers, allocations,
 /// fences.
-namespace ferry_test {
+namespace ferry_test::tools_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -222,4 +222,4 @@ TEST_CASE("a verb's own memory is labelled, and kept for the next call", "[tools
   for (const auto& each : tool.seen.allocations) CHECK_THAT(each.name, !StartsWith("ferry::"));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::tools_test

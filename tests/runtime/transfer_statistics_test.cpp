@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::transfer_statistics_test {
 
 namespace {
 
@@ -153,4 +153,4 @@ TEST_CASE("no call of several threads is lost", "[transfer_statistics]") {
   CHECK(found.bytes == threads * calls * moved);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::transfer_statistics_test

@@ -24,12 +24,12 @@
 #include <omp.h>
 #endif
 
+/// The threads that help the callers of verbs.
+namespace ferry_test::worker_pool_test {
+
 using ferry::detail::processor_set;
 using ferry::detail::worker_pool;
 using ferry::detail::worker_team;
-
-/// The threads that help the callers of verbs.
-namespace ferry_test {
 
 namespace {
 
@@ -328,4 +328,4 @@ TEST_CASE("helpers that have fallen asleep wake up", "[pool]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::worker_pool_test

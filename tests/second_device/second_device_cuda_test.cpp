@@ -27,7 +27,7 @@
 #include <vector>
 
 /// Kokkos on one device while threads have another one current: a program of its own, since Kokkos chooses once.
-namespace ferry_test {
+namespace ferry_test::second_device_cuda_test {
 
 namespace {
 
@@ -273,7 +273,7 @@ TEST_CASE("tickets order instances from any device", "[second_device]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::second_device_cuda_test
 
 int main(int argc, char* argv[]) {
   constexpr int skipped = 77;  // see CMakeLists.txt

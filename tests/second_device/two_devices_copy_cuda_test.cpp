@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace ferry_test {
+namespace ferry_test::two_devices_copy_cuda_test {
 
 namespace {
 
@@ -70,4 +70,4 @@ TEST_CASE("copies between devices come after the work on both", "[two_devices]")
   ferry::copy(first, there, back).wait();
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::two_devices_copy_cuda_test

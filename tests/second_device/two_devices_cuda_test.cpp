@@ -9,7 +9,7 @@
 #include <utility>
 
 /// Two devices in one process; Kokkos' default one is the first.
-namespace ferry_test {
+namespace ferry_test::two_devices_cuda_test {
 
 namespace {
 
@@ -76,4 +76,4 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   cudaGraphDestroy(graph);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::two_devices_cuda_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <type_traits>
 
-namespace ferry_test {
+namespace ferry_test::two_devices_verbs_cuda_test {
 
 namespace {
 
@@ -110,4 +110,4 @@ TEMPLATE_TEST_CASE("every verb gives the same bits on either device", "[two_devi
   CHECK(equal(run_verbs<TestType>(second, 51), there));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::two_devices_verbs_cuda_test

@@ -16,7 +16,7 @@
 
 /// Calls of the CUDA runtime that allocate or wait, counted at the linker (--wrap, see CMakeLists.txt): ferry's,
 /// Kokkos' and CUB's alike.
-namespace ferry_test {
+namespace ferry_test::steady_cuda_test {
 
 namespace {
 
@@ -104,7 +104,7 @@ TEST_CASE("what is counted is called", "[steady]") {
   CHECK(calls["cudaStreamSynchronize"] == 1);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::steady_cuda_test
 
 // The functions that replace the runtime's; CMakeLists.txt lists the same names.
 #define FERRY_COUNT(name, parameters, arguments)    \

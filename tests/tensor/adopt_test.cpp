@@ -10,10 +10,10 @@
 #include <span>
 #include <vector>
 
+namespace ferry_test::adopt_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 TEMPLATE_TEST_CASE("adopted memory is the user's, not a copy", "[adopt]", ferry::pinned_space,
                    ferry::pageable_space) {
@@ -69,4 +69,4 @@ TEMPLATE_TEST_CASE("nothing can be adopted", "[adopt]", ferry::pinned_space, fer
   CHECK(none.width() == 8);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::adopt_test

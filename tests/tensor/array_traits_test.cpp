@@ -10,10 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-using Catch::Matchers::ContainsSubstring;
-using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
+namespace ferry_test::array_traits_test {
 
 /// An array of somebody else's: rows of `width` elements, `pitch` elements apart, in ordinary memory.
 struct pitched_image {
@@ -21,19 +18,24 @@ struct pitched_image {
   std::size_t rows, width, pitch;
 };
 
-}  // namespace ferry_test
+}  // namespace ferry_test::array_traits_test
 
 template <>
-struct ferry::array_traits<ferry_test::pitched_image> {
+struct ferry::array_traits<ferry_test::array_traits_test::pitched_image> {
   using value_type = float;
   using memory_space = ferry::pageable_space;
   static constexpr std::size_t static_width = ferry::dyn;
-  static auto ref(ferry_test::pitched_image& image) { return made(image.memory.data(), image); }
-  static auto ref(const ferry_test::pitched_image& image) { return made(image.memory.data(), image); }
+  static auto ref(ferry_test::array_traits_test::pitched_image& image) {
+    return made(image.memory.data(), image);
+  }
+  static auto ref(const ferry_test::array_traits_test::pitched_image& image) {
+    return made(image.memory.data(), image);
+  }
 
  private:
   template <class T>
-  static ferry::detail::array_ref<T, memory_space> made(T* data, const ferry_test::pitched_image& image) {
+  static ferry::detail::array_ref<T, memory_space> made(
+      T* data, const ferry_test::array_traits_test::pitched_image& image) {
     ferry::detail::array_ref<T, memory_space> ref;
     ref.data = data;
     ref.rank = 2;
@@ -44,7 +46,10 @@ struct ferry::array_traits<ferry_test::pitched_image> {
   }
 };
 
-namespace ferry_test {
+namespace ferry_test::array_traits_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 TEST_CASE("array_traits knows tensors, views, spans and vectors", "[array_traits]") {
   STATIC_CHECK(ferry::ArrayLike<ferry::tensor<float, ferry::mapped_space>>);
@@ -174,4 +179,4 @@ TEST_CASE("a user's own array type takes part in the verbs", "[array_traits]") {
       MessageMatches(ContainsSubstring("'image' [5 x 5]") && ContainsSubstring("'batch' [2 x 6]")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::array_traits_test

@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::half_test {
 
 namespace {
 
@@ -224,4 +224,4 @@ TEMPLATE_TEST_CASE("kernels convert to 16 bits as the host does", "[half]", ferr
   CHECK(wrong == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::half_test

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::random_test {
 
 namespace {
 
@@ -169,4 +169,4 @@ TEST_CASE("seeds, positions and kinds of draws are independent of each other", "
         ferry::random::uniform(seed, 5 + (1ull << 32), 0.0, 1.0));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::random_test

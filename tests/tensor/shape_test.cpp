@@ -9,10 +9,10 @@
 #include <cstdint>
 #include <limits>
 
+namespace ferry_test::shape_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-namespace ferry_test {
 
 using ferry::dyn;
 using ferry::extents;
@@ -135,4 +135,4 @@ TEST_CASE("a shape says its extents and row-major positions", "[shape]") {
   CHECK(ferry::shape<ferry::dynamic_rank>{}.width() == 0);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::shape_test

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+/// Elements by their indices, and tensors' neighbouring rows.
+namespace ferry_test::slice_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-
-/// Elements by their indices, and tensors' neighbouring rows.
-namespace ferry_test {
 
 namespace {
 
@@ -158,4 +158,4 @@ TEST_CASE("rows that a tensor does not have are refused by name", "[slice]") {
   CHECK_THROWS_AS(handle.first(1), ferry::out_of_range);
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::slice_test

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
+namespace ferry_test::tensor_test {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
-
-namespace ferry_test {
 
 /// element(i, j, k) = 10000 i + 100 j + k, through the view.
 template <class View>
@@ -223,4 +223,4 @@ TEST_CASE("a view of sizes given one by one", "[tensor]") {
                        MessageMatches(ContainsSubstring("-3 is negative")));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::tensor_test

@@ -14,7 +14,7 @@ using Catch::Matchers::WithinRel;
 using ferry_info::verdict;
 
 /// The checks of ferry-info by facts about machines with one fault each.
-namespace ferry_test {
+namespace ferry_test::checks_test {
 
 namespace {
 
@@ -190,4 +190,4 @@ TEST_CASE("text and JSON hold bytes that are not text", "[info]") {
   CHECK_THAT(ferry_info::as_text(of), ContainsSubstring("PCIe 5 x16 (63.0 GB/s each way)"));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::checks_test
