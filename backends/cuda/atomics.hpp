@@ -16,13 +16,13 @@ struct atomic_functions {
   }
   /// *to = max(*to, value).
   KOKKOS_FORCEINLINE_FUNCTION static void atomic_raise([[maybe_unused]] unsigned long long* to,
-                                                [[maybe_unused]] unsigned long long value) {
+                                                       [[maybe_unused]] unsigned long long value) {
     KOKKOS_IF_ON_DEVICE((atomicMax(to, value);))
     KOKKOS_IF_ON_HOST((Kokkos::atomic_max(to, value);))
   }
   /// *to = min(*to, value).
   KOKKOS_FORCEINLINE_FUNCTION static void atomic_lower([[maybe_unused]] unsigned long long* to,
-                                                [[maybe_unused]] unsigned long long value) {
+                                                       [[maybe_unused]] unsigned long long value) {
     KOKKOS_IF_ON_DEVICE((atomicMin(to, value);))
     KOKKOS_IF_ON_HOST((Kokkos::atomic_min(to, value);))
   }
