@@ -31,7 +31,8 @@ struct mirrored_bounds {
 
 namespace {
 
-const std::size_t sizes[] = {0, 1, 2, 31, 32, 33, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 16384};
+const std::size_t sizes[] = {0,    1,    2,    31,   32,   33,   511,  512,  513,  1023,
+                             1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 16384};
 
 template <class Index, class Bounds = ferry::bounds::check>
 void check_plan(const std::vector<Index>& which, std::size_t rows, Bounds bounds = {}) {
