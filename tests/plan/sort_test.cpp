@@ -71,7 +71,8 @@ TEST_CASE("the backend's sort by some of the keys' bits is stable", "[sort]") {
     int first, end;
   } const ranges[] = {{0, 1}, {0, 11}, {0, 12}, {0, 64}, {5, 6}, {13, 20}, {13, 37}, {21, 22}, {40, 64}};
   for (const auto& range : ranges)
-    for (const std::size_t n : {1u, 2u, 5u, 32u, 33u, 100u, 257u, 2047u, 2048u, 2049u, 4095u, 4096u, 4097u, 65535u, 65537u}) {
+    for (const std::size_t n :
+         {1u, 2u, 5u, 32u, 33u, 100u, 257u, 2047u, 2048u, 2049u, 4095u, 4096u, 4097u, 65535u, 65537u}) {
       std::vector<std::uint64_t> keys(n);
       for (auto& key : keys) key = random();
       check_sort(keys, range.first, range.end);
