@@ -3,14 +3,15 @@
 #include "support/measure.hpp"
 #include "support/tables.hpp"
 
+#include <ferry/io/detail/chunk_threads.hpp>
+
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -79,30 +80,26 @@ void step_on(const exec_space& exec, const float* batch, ferry::tensor<float, fe
 template <cost Cost>
 double ms_to_load(session& run, const shape& of, std::int64_t samples, int workers) {
   const auto source = synthetic<Cost>(samples, of);
-  const int turns = run.chosen().quick ? 2 : 20;
-  const auto work = [&](int worker) {
-    ferry::tensor<float, ferry::pinned_space> slot("slot", of.batch, of.width);
-    std::byte* data = reinterpret_cast<std::byte*>(slot.data());
-    std::vector<std::int64_t> listed(static_cast<std::size_t>(of.batch));
-    return [&of, &source, turns, worker, slot = std::move(slot), data, listed]() mutable {
-      for (int turn = 0; turn < turns; ++turn) {
-        for (std::size_t i = 0; i < listed.size(); ++i)
-          listed[i] = (turn + worker) * of.batch + static_cast<std::int64_t>(i);
-        source.fill({.samples = listed}, &data);
-      }
-    };
-  };
-  std::vector<decltype(work(0))> all;
-  for (int worker = 0; worker < workers; ++worker) all.push_back(work(worker));
-  const auto turn = [&] {
+  const int fills = (run.chosen().quick ? 2 : 20) * workers;
+  std::vector<ferry::tensor<float, ferry::pinned_space>> slots;
+  for (int worker = 0; worker < workers; ++worker) slots.emplace_back("slot", of.batch, of.width);
+  const auto fill_all = [&] {
+    std::atomic<std::size_t> taken{0};
     const auto begin = clock::now();
-    std::vector<std::thread> threads;
-    for (auto& each : all) threads.emplace_back(std::ref(each));
-    for (auto& each : threads) each.join();
-    return ms_since(begin) / (turns * workers);
+    ferry::detail::for_each_chunk(static_cast<std::size_t>(fills), workers, [&] {
+      return
+          [&source, &slot = slots[taken++],
+           listed = std::vector<std::int64_t>(static_cast<std::size_t>(of.batch))](std::size_t fill) mutable {
+            for (std::size_t i = 0; i < listed.size(); ++i)
+              listed[i] = static_cast<std::int64_t>(fill * listed.size() + i);
+            std::byte* data = reinterpret_cast<std::byte*>(slot.data());
+            source.fill({.samples = listed}, &data);
+          };
+    });
+    return ms_since(begin) / fills;
   };
-  turn();
-  return turn();
+  fill_all();
+  return fill_all();
 }
 
 /// A pipelined step against the slowest of its stages, all of them measured alone in the same run.

@@ -8,6 +8,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,6 +42,18 @@ void check_plan(const std::vector<Index>& which, std::size_t rows, Bounds bounds
   const auto plan = ferry::make_plan(exec, which, rows, bounds);
   const bool clamps = std::is_same_v<Bounds, ferry::bounds::clamp>;
   check_same(arrays_of<exec_space>(plan), expected_plan(which, rows, clamps ? on_bad::clamp : on_bad::leave));
+  // Kernels read what lies after the last segment, too.
+  const auto all = static_cast<std::int64_t>(which.size()), used = plan.unique_count();
+  const auto rest_is = [&](const std::int64_t* array, std::int64_t number) {
+    std::vector<std::int64_t> rest(static_cast<std::size_t>(all - used), -7);
+    ferry::copy(exec, ferry::tensor_view<const std::int64_t, ferry::device_space>(array, all - used), rest)
+        .wait();
+    return std::all_of(rest.begin(), rest.end(), [number](std::int64_t each) { return each == number; });
+  };
+  if (used < all) {
+    CHECK(rest_is(plan.storage()->unique_rows + used, 0));
+    CHECK(rest_is(plan.storage()->segment_begin + used + 1, all));
+  }
 }
 
 }  // namespace

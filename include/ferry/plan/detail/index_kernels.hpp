@@ -102,6 +102,12 @@ struct place_segments {
     if ((adds & 1u) != 0) {
       unique_rows[segments - 1] = static_cast<std::int64_t>(row);
       segment_begin[segments - 1] = k;
+    } else {
+      // One of the elements after the last segment, which kernels read and don't use. They are as many as the
+      // places that begin no segment.
+      const std::int64_t later = from.count - 1 - (k - segments);
+      unique_rows[later] = 0;
+      segment_begin[later + 1] = from.count;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The last valid place writes the ends of the last segment and of the last run.

@@ -76,7 +76,7 @@ struct plan_rows {
     return *unique_count < most ? *unique_count : most;
   }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
-    // A device reads all of it at once: the arrays have room for items beyond the count.
+    // A device reads all of it at once: the arrays have elements for items beyond the count.
     KOKKOS_IF_ON_DEVICE((const std::int64_t count = *unique_count; const row_segment here = segment_within(i);
                          return i < count ? here : row_segment{};))
     KOKKOS_IF_ON_HOST((return i < *unique_count ? segment_within(i) : row_segment{};))
