@@ -64,7 +64,7 @@ template <class Compute, class Value, class Source>
 struct sum_long_segments {
   static constexpr int team_size = 512;
   static constexpr int columns = 32;
-  static constexpr int places = 32768 / columns / static_cast<int>(sizeof(Compute));
+  static constexpr std::int64_t places = 32768 / columns / static_cast<std::int64_t>(sizeof(Compute));
 
   const std::int64_t* order;
   const std::int64_t* inverse;
@@ -130,9 +130,9 @@ struct sum_long_segments {
   template <class Tile, class Team>
   KOKKOS_FORCEINLINE_FUNCTION void sum_one(const Team& team, team_memory& memory, std::int64_t begin,
                                            std::int64_t end, std::int64_t first_column) const {
-    constexpr int lanes = columns / Tile::elements;  // threads for one value
-    constexpr int at_once = team_size / lanes;       // values that the team loads together
-    constexpr int loads = places / at_once;
+    constexpr int lanes = columns / Tile::elements;      // threads for one value
+    constexpr std::int64_t at_once = team_size / lanes;  // values that the team loads together
+    constexpr int loads = static_cast<int>(places / at_once);
     const int rank = team.team_rank();
     const int row = rank / lanes;
     const int tile_begin = rank % lanes * Tile::elements;
