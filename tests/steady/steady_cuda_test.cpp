@@ -107,12 +107,12 @@ TEST_CASE("what is counted is called", "[steady]") {
 }  // namespace ferry_test::steady_cuda_test
 
 // The functions that replace the runtime's; CMakeLists.txt lists the same names.
-#define FERRY_COUNT(name, parameters, arguments)    \
-  extern "C" cudaError_t __real_##name parameters;  \
-  extern "C" cudaError_t __wrap_##name parameters;  \
-  extern "C" cudaError_t __wrap_##name parameters { \
-    ferry_test::count_call(#name);                  \
-    return __real_##name arguments;                 \
+#define FERRY_COUNT(name, parameters, arguments)     \
+  extern "C" cudaError_t __real_##name parameters;   \
+  extern "C" cudaError_t __wrap_##name parameters;   \
+  extern "C" cudaError_t __wrap_##name parameters {  \
+    ferry_test::steady_cuda_test::count_call(#name); \
+    return __real_##name arguments;                  \
   }
 
 FERRY_COUNT(cudaMalloc, (void** data, std::size_t bytes), (data, bytes))
