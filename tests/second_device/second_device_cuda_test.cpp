@@ -283,6 +283,7 @@ int main(int argc, char* argv[]) {
     std::printf("skipped: %d CUDA devices are visible, and this program needs two\n", devices);
     return skipped;
   }
-  Kokkos::ScopeGuard kokkos(Kokkos::InitializationSettings().set_device_id(ferry_test::chosen_device));
+  Kokkos::ScopeGuard kokkos(
+      Kokkos::InitializationSettings().set_device_id(ferry_test::second_device_cuda_test::chosen_device));
   return Catch::Session().run(argc, argv);
 }
