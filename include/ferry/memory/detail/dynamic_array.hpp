@@ -9,7 +9,7 @@
 namespace ferry::detail {
 
 /// A std::vector with the few functions that the runtime needs. Each type of std::vector that grows costs a
-/// source that calls a verb 40 milliseconds, this class a third of that. Elements move without exceptions.
+/// source that calls a verb 40 milliseconds, this class less than half. Elements move without exceptions.
 template <class T>
 class dynamic_array {
  public:
