@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace ferry_test {
+namespace ferry_test::containers_test {
 
 namespace {
 
@@ -173,4 +173,4 @@ TEST_CASE("joined writes texts and numbers", "[memory]") {
   }
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::containers_test
