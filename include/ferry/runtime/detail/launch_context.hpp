@@ -48,11 +48,9 @@ class launch_context {
         capturing_(backend::capturing(exec)),
         id_(capturing_ ? 0 : backend::id_of(exec)),
         engine_(engine<backend>::get(exec)),
-        state_(engine_->take_ticket_state()),
+        state_(take_state()),
         changes_(capturing_) {
-    if (capturing_) return;
-    end_ = engine_->event_to_record(exec_);
-    engine_->reap();
+    if (!capturing_) end_ = engine_->event_to_record(exec_);
   }
   launch_context(const launch_context&) = delete;
   launch_context& operator=(const launch_context&) = delete;
@@ -261,6 +259,12 @@ class launch_context {
   [[nodiscard]] const event_handle& done() const { return done_; }
 
  private:
+  /// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
+  ticket_state_handle take_state() {
+    if (!capturing_) engine_->reap();
+    return engine_->take_ticket_state();
+  }
+
   /// Host instances are never captured.
   void hand_to_graph() {
     if constexpr (!is_host_exec<Exec>) give_to_graph(exec_, verb_, engine_, *state_);
