@@ -47,7 +47,7 @@ void scatter_add_step_batch(session& run) {
             ferry::duplicates::sum_any_order{}, ferry::bounds::unchecked{});
 }
 
-const registration device{"scatter_add.device.step_batch", scatter_add_step_batch};
+const registration sums{"scatter_add.device.step_batch", scatter_add_step_batch};
 
 }  // namespace
 }  // namespace ferry_bench

@@ -25,7 +25,7 @@ void step_large(session& run) {
   time_rule(run, "step.adam.large", rule, first, std::max(n, std::min(4 * n, room)), n);
 }
 
-const registration plain{"step.adam", step_adam};
+const registration adam{"step.adam", step_adam};
 const registration amsgrad{"step.amsgrad", step_amsgrad};
 const registration large{"step.adam.large", step_large};
 

@@ -37,7 +37,7 @@ inline std::size_t mapped_bytes(std::size_t bytes, std::size_t page = page_bytes
   return (bytes + page - 1) / page * page;
 }
 
-inline void* map_pages(const char* space, const std::string& label, std::size_t bytes) {
+[[gnu::cold]] inline void* map_pages(const char* space, const std::string& label, std::size_t bytes) {
   const std::size_t size = mapped_bytes(bytes);
   const bool huge = size >= huge_page_bytes;
   const std::size_t slack = huge ? huge_page_bytes : 0;

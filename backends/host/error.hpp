@@ -2,16 +2,18 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 
 #include <cstddef>
 #include <string>
 
 namespace ferry::host {
 
-[[noreturn]] inline void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
-                                         const std::string& why) {
-  throw bad_alloc("ferry: no " + std::to_string(bytes) + " bytes in " + space + " for '" + label +
-                  "': " + why);
+template <class...>
+[[noreturn, gnu::cold]] void throw_bad_alloc(const char* space, const std::string& label, std::size_t bytes,
+                                             const std::string& why) {
+  throw bad_alloc(
+      ferry::detail::joined({"ferry: no ", bytes, " bytes in ", space, " for '", label, "': ", why}));
 }
 
 }  // namespace ferry::host

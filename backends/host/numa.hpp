@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <utility>
 
 /// Placement of pages on machines with several NUMA nodes. It is advice, given before the first touch. Where
 /// the system does not follow it, the default holds: the node of the thread that touches a page first.
@@ -22,41 +23,50 @@ namespace ferry::host::numa {
 struct placement {
   enum class policy { unset, preferred, interleaved };
   policy how = policy::unset;
-  std::vector<int> nodes;
+  ferry::detail::dynamic_array<int> nodes;
 };
 
 /// The numbers of a list in the form of Linux ("0-2,7\n"), ascending. Empty for text that is not a list.
-FERRY_INLINE std::vector<int> parse_node_list(std::string_view text);
+FERRY_LAZY ferry::detail::dynamic_array<int> parse_node_list(std::string_view text);
 
 /// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
-FERRY_INLINE int parse_node(std::string_view text);
+FERRY_LAZY int parse_node(std::string_view text);
 
 /// The first line of a small file; empty where it can't be read.
-FERRY_INLINE std::string first_line(const std::string& path);
+FERRY_LAZY std::string first_line(const std::string& path);
 
 /// The nodes of the machine that have memory; read once.
-FERRY_INLINE const std::vector<int>& nodes_with_memory();
+FERRY_LAZY const ferry::detail::dynamic_array<int>& nodes_with_memory();
 
 /// For memory that one device reads: the node of the device, where there are several nodes.
-FERRY_INLINE placement beside(int device_node, const std::vector<int>& nodes);
+FERRY_LAZY placement beside(int device_node, const ferry::detail::dynamic_array<int>& nodes);
 
 /// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
 /// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
 /// that thread's node.
-FERRY_INLINE placement spread(const std::vector<int>& nodes);
+FERRY_LAZY placement spread(const ferry::detail::dynamic_array<int>& nodes);
 
 /// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
 /// for the default.
-FERRY_INLINE int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept;
+FERRY_LAZY int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept;
 
 /// The result of advise() as text to append.
-FERRY_INLINE std::string describe(int advised);
+FERRY_LAZY std::string describe(int advised);
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::vector<int> parse_node_list(std::string_view text) {
+/// Adds a number to an ascending list.
+FERRY_LAZY void add_node(ferry::detail::dynamic_array<int>& to, int node) {
+  std::size_t place = to.size();
+  while (place != 0 && to[place - 1] > node) --place;
+  if (place != 0 && to[place - 1] == node) return;
+  to.push_back(node);
+  for (std::size_t at = to.size() - 1; at != place; --at) std::swap(to[at], to[at - 1]);
+}
+
+FERRY_LAZY ferry::detail::dynamic_array<int> parse_node_list(std::string_view text) {
   constexpr int most = 1 << 16;
-  std::vector<int> made;
+  ferry::detail::dynamic_array<int> made;
   std::size_t at = 0;
   const auto number = [&](int& into) {
     const std::size_t begin = at;
@@ -70,20 +80,18 @@ FERRY_INLINE std::vector<int> parse_node_list(std::string_view text) {
     if (!number(first)) return {};
     last = first;
     if (at < text.size() && text[at] == '-' && (++at, !number(last) || last < first)) return {};
-    for (int node = first; node <= last; ++node) made.push_back(node);
+    for (int node = first; node <= last; ++node) add_node(made, node);
     if (at < text.size() && (text[at] != ',' || ++at == text.size())) return {};
   }
-  std::sort(made.begin(), made.end());
-  made.erase(std::unique(made.begin(), made.end()), made.end());
   return made;
 }
 
-FERRY_INLINE int parse_node(std::string_view text) {
-  const std::vector<int> one = parse_node_list(text);
+FERRY_LAZY int parse_node(std::string_view text) {
+  const ferry::detail::dynamic_array<int> one = parse_node_list(text);
   return one.size() == 1 ? one.front() : -1;
 }
 
-FERRY_INLINE std::string first_line(const std::string& path) {
+FERRY_LAZY std::string first_line(const std::string& path) {
   std::string line;
   if (std::FILE* file = std::fopen(path.c_str(), "re")) {
     char text[1024];
@@ -93,22 +101,23 @@ FERRY_INLINE std::string first_line(const std::string& path) {
   return line;
 }
 
-FERRY_INLINE const std::vector<int>& nodes_with_memory() {
-  static const std::vector<int> nodes = parse_node_list(first_line("/sys/devices/system/node/has_memory"));
+FERRY_LAZY const ferry::detail::dynamic_array<int>& nodes_with_memory() {
+  static const ferry::detail::dynamic_array<int> nodes =
+      parse_node_list(first_line("/sys/devices/system/node/has_memory"));
   return nodes;
 }
 
-FERRY_INLINE placement beside(int device_node, const std::vector<int>& nodes) {
+FERRY_LAZY placement beside(int device_node, const ferry::detail::dynamic_array<int>& nodes) {
   if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
   return {placement::policy::preferred, {device_node}};
 }
 
-FERRY_INLINE placement spread(const std::vector<int>& nodes) {
+FERRY_LAZY placement spread(const ferry::detail::dynamic_array<int>& nodes) {
   if (nodes.size() < 2) return {};
   return {placement::policy::interleaved, nodes};
 }
 
-FERRY_INLINE int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
+FERRY_LAZY int advise(void* pages, std::size_t bytes, const placement& wanted) noexcept {
   constexpr std::size_t bits = 8 * sizeof(unsigned long);
   constexpr long mode_preferred = 1, mode_interleave = 3;  // linux/mempolicy.h
   if (wanted.how == placement::policy::unset) return 0;
@@ -125,7 +134,7 @@ FERRY_INLINE int advise(void* pages, std::size_t bytes, const placement& wanted)
   return one ? wanted.nodes.front() + 1 : -1;
 }
 
-FERRY_INLINE std::string describe(int advised) {
+FERRY_LAZY std::string describe(int advised) {
   if (advised == 0) return "";
   return advised < 0 ? ", interleaved over the NUMA nodes"
                      : ", placed on NUMA node " + std::to_string(advised - 1);

@@ -12,15 +12,18 @@
 #define FERRY_SHARED
 #endif
 
-/// Functions that are no templates. They are inline where ferry is used as headers alone. A source with
+/// Functions that need be no templates. They are inline where ferry is used as headers alone; FERRY_LAZY
+/// makes them templates there, so that a source pays only for those that it calls. A source with
 /// FERRY_USE_INSTANCES only declares them; one source of ferry::instances defines them.
 #if defined(FERRY_USE_INSTANCES)
 #define FERRY_INLINE
+#define FERRY_LAZY
 #if defined(FERRY_DEFINES_RUNTIME)
 #define FERRY_RUNTIME_BODIES
 #endif
 #else
 #define FERRY_INLINE inline
+#define FERRY_LAZY template <class...>
 #define FERRY_RUNTIME_BODIES
 #endif
 

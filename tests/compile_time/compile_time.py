@@ -21,7 +21,7 @@ from pathlib import Path
 PROGRAMS = ["umbrella", "gather", "step", "gather+", "step+"]
 INSTANCES = "-DFERRY_USE_INSTANCES"
 # What they may cost: some 15 % above what was measured, see docs/performance.md.
-RATIOS = {"GNU": {"umbrella": 3.5, "gather": 9.0, "step": 10.8, "gather+": 3.8, "step+": 3.6},
+RATIOS = {"GNU": {"umbrella": 3.1, "gather": 5.4, "step": 8.1, "gather+": 2.8, "step+": 2.9},
           "NVIDIA": {"umbrella": 3.4, "gather": 5.2, "step": 5.2, "gather+": 3.3, "step+": 3.4}}
 KERNELS = {"umbrella": 1, "gather": 10, "step": 18, "gather+": 1, "step+": 1}
 

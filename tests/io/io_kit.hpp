@@ -3,9 +3,9 @@
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"
+#include "support/oracle.hpp"
 
 #include <cstddef>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -38,12 +38,6 @@ inline std::string bytes_of(const std::string& path) {
 }
 inline void write_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
-
-/// Two arrays of floats have the same bits.
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 }  // namespace ferry_test

@@ -53,27 +53,41 @@ if [ -x /usr/bin/cmake ] && [ "${cmakes[0]}" != /usr/bin/cmake ] && [ "$cuda" = 
   if [ "$(printf '%s\n' 3.25.0 "$version" | sort -V | head -1)" = 3.25.0 ]; then cmakes+=(/usr/bin/cmake); fi
 fi
 
+# consume NAME LABEL CMAKE OPTION...: configures, builds and runs the program in a folder of its own.
+consume() {
+  local folder=$work/$1 label=$2 cmake=$3
+  shift 3
+  "$cmake" -S "$here" -B "$folder" "${settings[@]}" "$@"
+  "$cmake" --build "$folder"
+  run_program "$folder" "$label"
+}
+
+# One compilation each: two at a time.
+running=()
+in_turn() {
+  if [ "${#running[@]}" -ge 2 ]; then
+    wait "${running[0]}"
+    running=("${running[@]:1}")
+  fi
+  (set -e; consume "$@") &
+  running+=("$!")
+}
+
 cmake --install "$build" --prefix "$work/prefix" >/dev/null
 for cmake in "${cmakes[@]}"; do
   label="CMake $("$cmake" --version | sed -n '1s/.* //p')"
-  folder=$work/${label// /-}
-
-  "$cmake" -S "$here" -B "$folder-find_package" "${settings[@]}" "-DCMAKE_PREFIX_PATH=$work/prefix"
-  "$cmake" --build "$folder-find_package"
-  run_program "$folder-find_package" "find_package, $label"
-
-  # nvcc takes long for the library, and one CMake is enough.
-  if [ "$cuda" = 0 ] && [ "$cmake" = "${cmakes[0]}" ]; then
-    "$cmake" -S "$here" -B "$folder-instances" "${settings[@]}" "-DCMAKE_PREFIX_PATH=$work/prefix" \
-      -DFERRY_LIBRARY=ferry::instances
-    "$cmake" --build "$folder-instances"
-    run_program "$folder-instances" "find_package with instances, $label"
-  fi
-
-  "$cmake" -S "$here" -B "$folder-add_subdirectory" "${settings[@]}" "-DFERRY_SOURCE_DIR=$root"
-  "$cmake" --build "$folder-add_subdirectory"
-  run_program "$folder-add_subdirectory" "add_subdirectory, $label"
+  folder=${label// /-}
+  in_turn "$folder-find_package" "find_package, $label" "$cmake" "-DCMAKE_PREFIX_PATH=$work/prefix"
+  in_turn "$folder-add_subdirectory" "add_subdirectory, $label" "$cmake" "-DFERRY_SOURCE_DIR=$root"
 done
+for process in "${running[@]}"; do wait "$process"; done
+
+# nvcc takes long for the library, and one CMake is enough. Compiled quickly: tests/instances tests its code.
+if [ "$cuda" = 0 ]; then
+  label="CMake $("${cmakes[0]}" --version | sed -n '1s/.* //p')"
+  consume "${label// /-}-instances" "find_package with instances, $label" "${cmakes[0]}" "-DCMAKE_PREFIX_PATH=$work/prefix" \
+    -DFERRY_LIBRARY=ferry::instances "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG" -DCMAKE_UNITY_BUILD=ON
+fi
 
 if [ -n "$profile" ]; then
   conan create "$root" --build=missing --update -pr:a "$profile"

@@ -7,6 +7,7 @@
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -14,7 +15,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -163,7 +163,7 @@ class cached_table {
   Policy policy_;
   ref_type table_;  // without the record of accesses, so that its end shows
   typename traits::state state_;
-  std::unique_ptr<detail::row_cache> core_;
+  detail::owned<detail::row_cache> core_;
 };
 
 }  // namespace ferry

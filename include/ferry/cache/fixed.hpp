@@ -48,10 +48,12 @@ struct fixed {
 
   /// See ferry::CachePolicy.
   /// @{
+  template <class...>  // these are compiled only where they are called
   [[nodiscard]] std::int64_t most_rows(std::int64_t all) const {
     return static_cast<std::int64_t>(rows_from_start(all).size());
   }
   [[nodiscard]] static std::int64_t interval() { return 0; }
+  template <class...>
   [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t all) const {
     std::vector<std::int64_t> kept = rows.list();
     std::sort(kept.begin(), kept.end());

@@ -15,6 +15,7 @@
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
@@ -60,7 +61,7 @@ class checkpoint {
   /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.
   template <class Dependent = void>
   explicit checkpoint(std::string path)
-      : core_(std::make_unique<ferry::detail::checkpoint_core>(std::move(path))) {}
+      : core_(ferry::detail::make_owned<ferry::detail::checkpoint_core>(std::move(path))) {}
   /// Takes what the other has been given; its save in the background goes on.
   checkpoint(checkpoint&&) noexcept = default;
   /// As above, after a wait for the save of this one.
@@ -82,14 +83,14 @@ class checkpoint {
     static_assert(
         std::is_lvalue_reference_v<Array> || !ferry::detail::owns_elements<Array>,
         "ferry: a checkpoint keeps references, so it can't take a temporary tensor, vector or array; keep it in a variable.");
-    core_->add(std::make_unique<ferry::detail::array_entry>(
+    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "array", std::vector<ferry::detail::manifest_fact>{},
         ferry::detail::as_stored("", make_ref(array), name)));
   }
   /// Adds a table of 8-bit rows.
   template <MemorySpace Space>
   void add(const std::string& name, rowwise_int8_tensor<Space>& table) {
-    core_->add(std::make_unique<ferry::detail::array_entry>(
+    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "rowwise_int8",
         std::vector<ferry::detail::manifest_fact>{
             {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
@@ -106,7 +107,7 @@ class checkpoint {
     one.row_bytes = one.row_stride = sizeof(Number);
     one.data = reinterpret_cast<std::byte*>(&number);
     ferry::detail::choose_chunks(one.schema, one.row_bytes);
-    core_->add(std::make_unique<ferry::detail::array_entry>(
+    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "value", std::vector<ferry::detail::manifest_fact>{}, std::move(one)));
   }
 
@@ -231,8 +232,8 @@ class checkpoint {
     auto fields =
         ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
     const auto put = [&]<class Kept>(std::shared_ptr<Kept> kept) {
-      core_->add(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(kept),
-                                                                           std::move(fields), state.clock()));
+      core_->add(ferry::detail::make_owned<ferry::detail::state_entry<Kept, space>>(
+          name, std::move(kept), std::move(fields), state.clock()));
     };
     if (!stays)
       put(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
@@ -240,7 +241,7 @@ class checkpoint {
       put(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
   }
 
-  std::unique_ptr<ferry::detail::checkpoint_core> core_;
+  ferry::detail::owned<ferry::detail::checkpoint_core> core_;
 };
 
 }  // namespace ferry::io

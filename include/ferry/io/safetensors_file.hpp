@@ -35,24 +35,31 @@ namespace ferry::io {
 class safetensors_file {
  public:
   /// See open_safetensors.
+  template <class...>  // these are compiled only where they are called
   explicit safetensors_file(const std::string& path)
       : from_(ferry::detail::file::open_to_read("open_safetensors", path)),
         header_(ferry::detail::read_safetensors_header(from_)) {}
 
   /// The names of the tensors, in the order of the file.
+  template <class...>
   [[nodiscard]] std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& each : header_.entries) all.push_back(each.name);
     return all;
   }
   /// Whether there is a tensor of this name.
-  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
+  template <class...>
+  [[nodiscard]] bool contains(std::string_view name) const {
+    return find(name) != nullptr;
+  }
   /// The extents of a tensor; none for a single element. Throws out_of_range where there is none of the name.
+  template <class...>
   [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const {
     return entry_of(name).shape;
   }
   /// The element type of a tensor in the words of the format, "F32" say. Throws out_of_range where there is
   /// none of the name.
+  template <class...>
   [[nodiscard]] std::string_view dtype(std::string_view name) const {
     return ferry::detail::safetensors_dtypes[entry_of(name).type].name;
   }
@@ -141,17 +148,20 @@ class safetensors_file {
   }
 
  private:
+  template <class...>
   [[nodiscard]] const ferry::detail::safetensors_entry* find(std::string_view name) const {
     const auto& all = header_.entries;
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
     return found == all.end() ? nullptr : &*found;
   }
+  template <class...>
   [[nodiscard]] const ferry::detail::safetensors_entry& entry_of(std::string_view name) const {
     if (const auto* found = find(name)) return *found;
     throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
                        ferry::detail::json_quoted(name));
   }
+  template <class...>
   [[nodiscard]] ferry::detail::stored_array stored(const ferry::detail::safetensors_entry& entry) const {
     if (entry.shape.size() > max_rank)
       throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +

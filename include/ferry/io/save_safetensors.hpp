@@ -23,8 +23,9 @@ namespace ferry {
 namespace detail {
 
 /// Throws invalid_argument for names that a header can't hold.
-inline void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
-                                      const char* what) {
+template <class...>
+void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
+                               const char* what) {
   const auto refuse = [&](std::string_view name, const char* why) {
     throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + what + " " +
                            json_quoted(name) + " " + why);
@@ -39,10 +40,11 @@ inline void require_safetensors_names(const std::string& path, std::vector<std::
   if (found != names.end()) refuse(*found, "comes twice");
 }
 
-inline void write_safetensors(const std::string& path, std::span<const io::named_array> arrays,
-                              const safetensors_metadata& metadata) {
+template <class...>
+void write_safetensors(const std::string& path, const io::named_array* arrays, std::size_t count,
+                       const safetensors_metadata& metadata) {
   std::vector<std::string_view> names;
-  for (const auto& each : arrays) names.push_back(each.entry().name);
+  for (std::size_t i = 0; i < count; ++i) names.push_back(arrays[i].entry().name);
   require_safetensors_names(path, names, "array");
   names.clear();
   for (const auto& [key, value] : metadata) {
@@ -53,7 +55,7 @@ inline void write_safetensors(const std::string& path, std::span<const io::named
 
   // The order of the reference implementation: large elements first, so that all are aligned; then by name.
   std::vector<const io::named_array*> order;
-  for (const auto& each : arrays) order.push_back(&each);
+  for (std::size_t i = 0; i < count; ++i) order.push_back(arrays + i);
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
     const auto& left = a->entry();
     const auto& right = b->entry();
@@ -98,25 +100,27 @@ namespace io {
 /// Throws invalid_argument for names that are not UTF-8, come twice or are "__metadata__", and for an empty
 /// handle; io_error, which names the path and what failed.
 /// @{
-inline void save_safetensors(const std::string& path, std::span<const named_array> arrays,
-                             const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  ferry::detail::write_safetensors(path, arrays, metadata);
+template <class...>  // compiled only where it is called
+void save_safetensors(const std::string& path, std::span<const named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
 }
-inline void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
-                             const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
-  ferry::detail::write_safetensors(path, {arrays.begin(), arrays.size()}, metadata);
+template <class...>  // compiled only where it is called
+void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
+  ferry::detail::write_safetensors(path, arrays.begin(), arrays.size(), metadata);
 }
 template <ExecutionSpace Exec>
 void save_safetensors(const Exec& exec, const std::string& path, std::initializer_list<named_array> arrays,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   ferry::detail::fence_for_file(exec, "save_safetensors");
-  ferry::detail::write_safetensors(path, {arrays.begin(), arrays.size()}, metadata);
+  ferry::detail::write_safetensors(path, arrays.begin(), arrays.size(), metadata);
 }
 template <ExecutionSpace Exec>
 void save_safetensors(const Exec& exec, const std::string& path, std::span<const named_array> arrays,
                       const std::vector<std::pair<std::string, std::string>>& metadata = {}) {
   ferry::detail::fence_for_file(exec, "save_safetensors");
-  ferry::detail::write_safetensors(path, arrays, metadata);
+  ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
 }
 /// @}
 

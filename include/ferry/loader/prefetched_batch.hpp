@@ -44,7 +44,9 @@ class prefetched_batch {
   /// Number of samples, which is that of the rows of each array.
   [[nodiscard]] std::size_t rows() const { return slot_->samples.size(); }
   /// The numbers of the samples, in host memory.
-  [[nodiscard]] std::span<const std::int64_t> samples() const { return slot_->samples; }
+  [[nodiscard]] std::span<const std::int64_t> samples() const {
+    return {slot_->samples.data(), slot_->samples.size()};
+  }
   /// Number of the epoch.
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   /// Number of the batch in its epoch.

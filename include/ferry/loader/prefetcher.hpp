@@ -8,6 +8,7 @@
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 
 #include <cstddef>
@@ -120,8 +121,8 @@ class prefetcher {
     const detail::batch_order order(source.samples(), options);
     const auto layout = batches::layout(source.fields(), options.batch);
     const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
-    return std::make_shared<detail::pipeline>(std::make_unique<lane>(exec, layout, depth),
-                                              std::make_unique<detail::maker_of<Source>>(std::move(source)),
+    return std::make_shared<detail::pipeline>(detail::make_owned<lane>(exec, layout, depth),
+                                              detail::make_owned<detail::maker_of<Source>>(std::move(source)),
                                               layout, order, options, depth);
   }
 

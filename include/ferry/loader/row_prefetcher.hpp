@@ -6,6 +6,7 @@
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 
@@ -134,9 +135,9 @@ class row_prefetcher {
     const int slots = options.depth == 0 ? options.workers + 2 : options.depth;
     const std::size_t depth = static_cast<std::size_t>(slots) + static_cast<std::size_t>(options.ahead);
     auto ring =
-        std::make_unique<detail::pipeline>(std::make_unique<lane>(exec, layout, depth),
-                                           std::make_unique<detail::maker_of<Source>>(std::move(source)),
-                                           layout, order, options, depth, options.ahead + 1);
+        detail::make_owned<detail::pipeline>(detail::make_owned<lane>(exec, layout, depth),
+                                             detail::make_owned<detail::maker_of<Source>>(std::move(source)),
+                                             layout, order, options, depth, options.ahead + 1);
     return std::make_shared<inside>(exec, rows, std::move(ring), options.batch, options.ahead);
   }
 

@@ -27,12 +27,14 @@ struct memory_holdings {
 
   /// The holdings as a table for people: a line for each space and each label, with the bytes now, the peak
   /// and the number of live allocations.
+  template <class...>  // compiled only where it is called
   [[nodiscard]] std::string text() const;
 };
 
 namespace detail {
 
-inline std::string bytes_text(std::size_t bytes) {
+template <class...>
+std::string bytes_text(std::size_t bytes) {
   constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);
   std::size_t unit = 0;
@@ -42,8 +44,9 @@ inline std::string bytes_text(std::size_t bytes) {
   return text;
 }
 
-inline void append_holding(std::string& to, std::string_view name, std::size_t width, std::size_t current,
-                           std::size_t peak, std::size_t count) {
+template <class...>
+void append_holding(std::string& to, std::string_view name, std::size_t width, std::size_t current,
+                    std::size_t peak, std::size_t count) {
   to.append(name).append(width - std::min(width, name.size()), ' ');
   char text[96];
   std::snprintf(text, sizeof text, "%12s%12s%8zu\n", bytes_text(current).c_str(), bytes_text(peak).c_str(),
@@ -53,7 +56,8 @@ inline void append_holding(std::string& to, std::string_view name, std::size_t w
 
 }  // namespace detail
 
-inline std::string memory_holdings::text() const {
+template <class...>
+std::string memory_holdings::text() const {
   std::size_t width = 24;
   for (const space& each : spaces)
     for (const auto& of_label : each.labels) width = std::max(width, of_label.label.size() + 2);
@@ -81,10 +85,12 @@ template <class...>  // compiled only where it is called
 [[nodiscard]] memory_holdings memory_report() {
   const auto registry = detail::memory_registry::get();
   memory_holdings made;
-  for (const auto& [name, books] : registry->spaces()) {
+  for (const detail::ledger* books : registry->spaces()) {
     const auto all = books->counts();
     memory_holdings::space one{
-        name, {all.current, all.peak, all.count, all.total_count, books->idle_bytes(), books->budget()}, {}};
+        std::string(books->space()),
+        {all.current, all.peak, all.count, all.total_count, books->idle_bytes(), books->budget()},
+        {}};
     for (const auto& [label, counts] : books->accounts())
       if (counts.total_count != 0) one.labels.push_back({label, counts.current, counts.peak, counts.count});
     if (all.total_count == 0) continue;

@@ -124,7 +124,8 @@ class profile_holder {
   };
 };
 
-inline void require_usable(const machine_profile& profile) {
+template <class...>
+void require_usable(const machine_profile& profile) {
   for (const auto& field : profile_fields)
     if (!is_usable(field, profile.*field.member))
       throw invalid_argument("ferry::use_profile: " + std::string(field.name) + " is " +

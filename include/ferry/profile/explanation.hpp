@@ -36,14 +36,14 @@ struct explanation {
 
 namespace detail {
 
-FERRY_INLINE std::string in_words(double value, int digits, const char* unit);
+FERRY_LAZY std::string in_words(double value, int digits, const char* unit);
 
 /// What limits a prediction, with its numbers.
-FERRY_INLINE std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
-                                        const prediction& made);
+FERRY_LAZY std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
+                                      const prediction& made);
 
-FERRY_INLINE explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                        path_set candidates);
+FERRY_LAZY explanation explain_choice(const machine_profile& profile, const move_facts& facts,
+                                      path_set candidates);
 
 }  // namespace detail
 #ifdef FERRY_RUNTIME_BODIES
@@ -61,14 +61,14 @@ FERRY_INLINE std::string explanation::to_string() const {
 
 namespace detail {
 
-FERRY_INLINE std::string in_words(double value, int digits, const char* unit) {
+FERRY_LAZY std::string in_words(double value, int digits, const char* unit) {
   char text[48];
   std::snprintf(text, sizeof text, "%.*f %s", digits, value, unit);
   return text;
 }
 
-FERRY_INLINE std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
-                                        const prediction& made) {
+FERRY_LAZY std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
+                                      const prediction& made) {
   const double moving = std::max(made.seconds - made.start_seconds, 1e-12);
   const auto rows = static_cast<double>(facts.positions);
   const std::string rate = in_words(rows / moving * 1e-6, 0, "Mrow/s");
@@ -96,8 +96,8 @@ FERRY_INLINE std::string limit_in_words(const machine_profile& profile, const mo
   }
 }
 
-FERRY_INLINE explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                        path_set candidates) {
+FERRY_LAZY explanation explain_choice(const machine_profile& profile, const move_facts& facts,
+                                      path_set candidates) {
   explanation made;
   made.picked = choose_route(profile, facts, candidates);
   const prediction best = predict(profile, facts, made.picked);
@@ -121,9 +121,13 @@ FERRY_INLINE explanation explain_choice(const machine_profile& profile, const mo
     made.candidates.push_back(std::move(line));
   }
   // The picked one first, then the fastest.
-  std::stable_sort(made.candidates.begin(), made.candidates.end(), [](const auto& a, const auto& b) {
-    return a.picked != b.picked ? a.picked : a.seconds < b.seconds;
-  });
+  for (std::size_t next = 1; next < made.candidates.size(); ++next)
+    for (std::size_t at = next; at != 0; --at) {
+      auto& after = made.candidates[at];
+      auto& before = made.candidates[at - 1];
+      if (after.picked != before.picked ? !after.picked : after.seconds >= before.seconds) break;
+      std::swap(before, after);
+    }
   return made;
 }
 

@@ -5,6 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
@@ -75,10 +76,10 @@ class tensor {
   tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
       : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
-        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
-                                                            where.id)),
+        memory_(detail::share<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
+                                                         where.id)),
         data_(static_cast<T*>(memory_->data())),
-        accesses_(std::make_shared<detail::access_tracker>(memory_->device())) {}
+        accesses_(detail::share<detail::access_tracker>(memory_->device())) {}
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
@@ -87,7 +88,7 @@ class tensor {
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
-        accesses_(std::make_shared<detail::access_tracker>()) {}
+        accesses_(detail::share<detail::access_tracker>()) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;

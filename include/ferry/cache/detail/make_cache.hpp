@@ -7,6 +7,8 @@
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
@@ -22,7 +24,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -32,8 +33,8 @@
 namespace ferry::detail {
 
 /// The slots for `kept`: row + 1 for each slot, 0 for none.
-inline std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept,
-                                           const cache_memory& memory) {
+template <class...>
+std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept, const cache_memory& memory) {
   std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
   if (memory.sets == 0) {
     for (std::size_t i = 0; i < kept.size() && i < slots.size(); ++i) slots[i] = kept[i] + 1;
@@ -108,8 +109,7 @@ bool is_staged(const array_ref<T, Space>& table) {
 /// The cache of a table, with its first rows.
 template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
           class Policy>
-std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
-                                      const Policy& policy) {
+owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes, const Policy& policy) {
   const std::string label(table.label);
   if (table.accesses == nullptr)
     throw invalid_argument("ferry::cached_table: " + table.describe() +
@@ -118,7 +118,7 @@ std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int
   const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto kept = policy.rows_from_start(table.rows());
-  auto made = std::make_unique<row_cache>();
+  auto made = make_owned<row_cache>();
   made->label = label;
   made->rows = table.rows();
   if (staged) made->stage = &stage_rows<Exec>;
@@ -195,7 +195,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
   const std::int64_t most = policy.most_rows(cache.rows);
   const auto kept = policy.rows_from_start(cache.rows);
   cache_memory memory = memory_for<Directory>(table, most);
-  std::vector<cached_array> arrays;
+  dynamic_array<cached_array> arrays;
   for (const cached_array& each : cache.arrays) {
     cached_array made;
     made.cold = each.cold;

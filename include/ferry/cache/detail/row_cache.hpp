@@ -4,6 +4,7 @@
 #include <ferry/cache/detail/row_directory.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -19,7 +20,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -164,7 +164,7 @@ struct row_cache {
   std::int64_t rows = 0;
   cache_memory memory;
   tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
-  std::vector<cached_array> arrays;            ///< of the table, then of states
+  dynamic_array<cached_array> arrays;          ///< of the table, then of states
   bool changed = false;                        ///< whether slots may be newer than host memory
   bool captured = false;                       ///< whether a graph may write to slots at any time
 
@@ -248,10 +248,12 @@ struct row_cache {
   /// Drops the arrays of states that were destroyed.
   void drop_lost() {
     const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
-    if (std::none_of(arrays.begin() + 1, arrays.end(), lost)) return;
+    bool any = false;
+    for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
+    if (!any) return;
     accesses()->wait_for_all();  // their memory may still be in use
     if (exchange.done != nullptr) exchange.done->wait();
-    arrays.erase(std::remove_if(arrays.begin() + 1, arrays.end(), lost), arrays.end());
+    arrays.erase_if([&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
   }
 };
 

@@ -72,9 +72,9 @@ struct machine_mark {
 
   static machine_mark here() {
     machine_mark made;
-    if (std::FILE* const file = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
-      if (std::fgets(made.boot.data(), static_cast<int>(made.boot.size()), file) == nullptr) made.boot = {};
-      std::fclose(file);
+    if (std::FILE* const stream = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+      if (std::fgets(made.boot.data(), static_cast<int>(made.boot.size()), stream) == nullptr) made.boot = {};
+      std::fclose(stream);
     }
     struct stat found {};
     if (::stat("/proc/self/ns/net", &found) == 0) made.network = static_cast<std::uint64_t>(found.st_ino);

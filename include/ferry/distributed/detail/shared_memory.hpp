@@ -40,14 +40,14 @@ class owned_descriptor {
 
 /// A number after `name` in a text file, in bytes times `unit`; -1 where there is none ("max").
 inline std::int64_t number_in(const char* path, const char* name, std::int64_t unit) {
-  std::FILE* const file = std::fopen(path, "re");
-  if (file == nullptr) return -1;
+  std::FILE* const stream = std::fopen(path, "re");
+  if (stream == nullptr) return -1;
   char line[160];
   long long found = -1;
-  while (found < 0 && std::fgets(line, sizeof line, file) != nullptr)
+  while (found < 0 && std::fgets(line, sizeof line, stream) != nullptr)
     if (std::strncmp(line, name, std::strlen(name)) == 0)
       if (std::sscanf(line + std::strlen(name), " %lld", &found) != 1) break;
-  std::fclose(file);
+  std::fclose(stream);
   return found < 0 ? -1 : found * unit;
 }
 
@@ -75,10 +75,10 @@ inline void lower_to_groups(std::int64_t& most, const std::string& root, std::st
 /// pages.
 inline std::int64_t available_bytes() {
   std::int64_t most = number_in("/proc/meminfo", "MemAvailable:", 1024);
-  std::FILE* const file = std::fopen("/proc/self/cgroup", "re");
-  if (file == nullptr) return most;
+  std::FILE* const stream = std::fopen("/proc/self/cgroup", "re");
+  if (stream == nullptr) return most;
   char line[4096];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
+  while (std::fgets(line, sizeof line, stream) != nullptr) {
     line[std::strcspn(line, "\n")] = '\0';
     char* const controllers = std::strchr(line, ':');
     char* const own = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
@@ -90,7 +90,7 @@ inline std::int64_t available_bytes() {
       lower_to_groups(most, "/sys/fs/cgroup/memory", own + 1, "memory.limit_in_bytes",
                       "memory.usage_in_bytes", "total_inactive_file ");
   }
-  std::fclose(file);
+  std::fclose(stream);
   return most;
 }
 

@@ -16,7 +16,8 @@
 namespace ferry::detail {
 
 /// The path at the end of a chain of symbolic links, which need not exist.
-inline std::string behind_links(const std::string& verb, const std::string& path) {
+template <class...>
+std::string behind_links(const std::string& verb, const std::string& path) {
   std::string at = path;
   for (int links = 0; links < 40; ++links) {
     struct stat found {};
@@ -38,10 +39,11 @@ inline std::string behind_links(const std::string& verb, const std::string& path
 ///
 /// A symbolic link is followed: the file that it names is replaced, and the link stays. The new file has the
 /// permissions of the old one, or those that the umask gives.
-class atomic_file {
+template <class Dependent>
+class basic_atomic_file {
  public:
   /// Throws io_error where the path names a folder, device or pipe, or where its folder takes no new file.
-  atomic_file(const std::string& verb, const std::string& path) : final_(behind_links(verb, path)) {
+  basic_atomic_file(const std::string& verb, const std::string& path) : final_(behind_links(verb, path)) {
     struct stat old {};
     const bool exists = ::stat(final_.c_str(), &old) == 0;
     if (exists && !S_ISREG(old.st_mode))
@@ -68,9 +70,9 @@ class atomic_file {
     content_ = file(descriptor, verb, path);
     if (exists) static_cast<void>(::fchmod(descriptor, old.st_mode & 07777u));
   }
-  atomic_file(const atomic_file&) = delete;
-  atomic_file& operator=(const atomic_file&) = delete;
-  ~atomic_file() {
+  basic_atomic_file(const basic_atomic_file&) = delete;
+  basic_atomic_file& operator=(const basic_atomic_file&) = delete;
+  ~basic_atomic_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
   }
 
@@ -96,5 +98,6 @@ class atomic_file {
   std::string temporary_;  ///< empty once there is none
   file content_;
 };
+using atomic_file = basic_atomic_file<void>;
 
 }  // namespace ferry::detail

@@ -4,6 +4,7 @@
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
@@ -26,7 +27,7 @@ template <class Dependent>
 class basic_background_save final : public event {
  public:
   /// Chunks from `first` on have been copied; `snapshot` is the memory of the copies.
-  basic_background_save(std::unique_ptr<checkpoint_save>&& save, std::size_t first, int threads,
+  basic_background_save(owned<checkpoint_save>&& save, std::size_t first, int threads,
                         std::shared_ptr<tensor<std::byte, pageable_space>> snapshot)
       : save_(std::move(save)), snapshot_(std::move(snapshot)) {
     const signals_elsewhere quiet;
@@ -66,7 +67,7 @@ class basic_background_save final : public event {
   [[nodiscard]] manifest& made() { return made_; }
 
  private:
-  std::unique_ptr<checkpoint_save> save_;
+  owned<checkpoint_save> save_;
   manifest made_;
   std::shared_ptr<tensor<std::byte, pageable_space>> snapshot_;
   std::mutex guard_;
@@ -78,8 +79,8 @@ class basic_background_save final : public event {
 using background_save = basic_background_save<void>;
 
 /// A ticket of a save: wait() throws its error.
-inline ticket ticket_of(const std::shared_ptr<background_save>& save,
-                        std::weak_ptr<ticket_state_keeper> keeper) {
+template <class...>
+ticket ticket_of(const std::shared_ptr<background_save>& save, std::weak_ptr<ticket_state_keeper> keeper) {
   ticket_state_handle state(new ticket_state);
   state->done = save;
   state->resources.push_back(save);

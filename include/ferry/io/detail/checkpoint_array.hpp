@@ -44,7 +44,8 @@ constexpr std::string_view dtype_name() {
 }
 
 /// Whether a file's elements can be converted on load: floating-point numbers into each other.
-inline std::size_t floating_dtype_bytes(std::string_view dtype) {
+template <class...>
+std::size_t floating_dtype_bytes(std::string_view dtype) {
   return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
 }
 
@@ -162,14 +163,16 @@ struct checkpoint_array {
 };
 
 /// The rows of such an array.
-inline rows_in_memory memory_of_rows(const checkpoint_array& array) {
+template <class...>
+rows_in_memory memory_of_rows(const checkpoint_array& array) {
   const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
   return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
           static_cast<std::int64_t>(array.row_stride)};
 }
 
 /// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
-inline void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
+template <class...>
+void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
   constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
                           usual_unit = std::uint64_t{1} << 12;
   std::uint64_t unit = row_bytes;

@@ -10,6 +10,7 @@
 #include <ferry/io/detail/tracked_arrays.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -59,7 +60,7 @@ class basic_checkpoint_core {
       if (each->name() == name)
         throw invalid_argument("ferry::io::checkpoint: two objects are added as '" + name + "'");
   }
-  void add(std::unique_ptr<checkpoint_entry> entry) {
+  void add(owned<checkpoint_entry> entry) {
     require_name(entry->name());
     const std::lock_guard lock(guard_);
     entries_.push_back(std::move(entry));
@@ -152,7 +153,7 @@ class basic_checkpoint_core {
     if (!tracked_.tracks(name))
       throw invalid_argument("ferry::io::checkpoint::" + what + ": '" + name + "' is not tracked");
   }
-  std::unique_ptr<checkpoint_save> begin(const io::save_options& options) {
+  owned<checkpoint_save> begin(const io::save_options& options) {
     checkpoint_content content;
     for (const auto& each : entries_) {
       manifest_entry& to = content.entries.emplace_back();
@@ -169,7 +170,7 @@ class basic_checkpoint_core {
     for (const auto& entry : content.entries)
       for (std::size_t i = 0; i < entry.arrays.size(); ++i)
         tracked_.take(entry.name, content.arrays[array++]);
-    return std::make_unique<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
+    return make_owned<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
   }
 
   std::string path_;

@@ -6,6 +6,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/owned.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +30,12 @@ namespace ferry::detail {
 inline constexpr std::string_view data_magic = "ferrydat";
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 
-inline std::string manifest_path(const std::string& folder) { return folder + "/manifest"; }
-inline std::string data_path(const std::string& folder, std::uint64_t number) {
+template <class...>
+std::string manifest_path(const std::string& folder) {
+  return folder + "/manifest";
+}
+template <class...>
+std::string data_path(const std::string& folder, std::uint64_t number) {
   return folder + "/data-" + std::to_string(number);
 }
 
@@ -42,14 +46,15 @@ std::vector<std::string> names_in(const std::string& folder) {
     void operator()(DIR* open) const { closedir(open); }
   };
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, closer> open(opendir(folder.c_str()));
+  const owned<DIR, closer> open(opendir(folder.c_str()));
   if (open == nullptr) return names;
   while (const dirent* each = readdir(open.get())) names.emplace_back(each->d_name);
   return names;
 }
 
 /// The number of a data file's name; 0 for other names.
-inline std::uint64_t data_number(const std::string& name) {
+template <class...>
+std::uint64_t data_number(const std::string& name) {
   if (name.rfind("data-", 0) != 0 || name.size() < 6 || name.size() > 24) return 0;
   if (name.find_first_not_of("0123456789", 5) != std::string::npos) return 0;
   errno = 0;

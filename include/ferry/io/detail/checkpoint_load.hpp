@@ -7,11 +7,11 @@
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,12 +19,12 @@
 namespace ferry::detail {
 
 /// The entries of a checkpoint, in the order in which they were added.
-using checkpoint_entries = std::vector<std::unique_ptr<checkpoint_entry>>;
+using checkpoint_entries = std::vector<owned<checkpoint_entry>>;
 
 /// A manifest with its open files.
 struct opened_checkpoint {
   manifest says;
-  std::unique_ptr<checkpoint_files> files;
+  owned<checkpoint_files> files;
 };
 
 /// Opens the current checkpoint. A save by another process may remove files between the two looks; then the
@@ -35,7 +35,7 @@ opened_checkpoint open_checkpoint(const std::string& folder) {
   for (int tries = 0; tries < 8; ++tries) {
     bool gone = false;
     made.says = read_manifest(folder);
-    made.files = std::make_unique<checkpoint_files>(folder, made.says, tries < 7 ? &gone : nullptr);
+    made.files = make_owned<checkpoint_files>(folder, made.says, tries < 7 ? &gone : nullptr);
     if (!gone) break;
   }
   return made;

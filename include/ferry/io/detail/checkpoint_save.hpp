@@ -8,6 +8,7 @@
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
+#include <ferry/memory/detail/owned.hpp>
 
 #include <unistd.h>
 
@@ -16,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,9 +49,9 @@ class basic_checkpoint_save {
     // The new file comes after all old ones; old ones that are no longer needed are dropped by finish().
     if (changes) {
       made_.files = old_.files;
-      before_ = std::make_unique<checkpoint_files>(folder, old_);
+      before_ = make_owned<checkpoint_files>(folder, old_);
     }
-    data_ = std::make_unique<new_data_file>(folder, made_.number);
+    data_ = make_owned<new_data_file>(folder, made_.number);
     const bool by_rows = changes && base != nullptr && old_ == *base;
     std::size_t array = 0;
     for (auto& entry : content_.entries) {
@@ -276,8 +276,8 @@ class basic_checkpoint_save {
   std::optional<folder_lock> lock_;
   manifest old_;
   manifest made_;
-  std::unique_ptr<checkpoint_files> before_;
-  std::unique_ptr<new_data_file> data_;
+  owned<checkpoint_files> before_;
+  owned<new_data_file> data_;
   std::vector<save_job> jobs_;
   std::atomic<std::uint64_t> end_{data_header_bytes};
 };

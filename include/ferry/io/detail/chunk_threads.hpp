@@ -18,7 +18,8 @@
 namespace ferry::detail {
 
 /// Number of threads for the chunks of a checkpoint.
-inline int chunk_threads() {
+template <class...>
+int chunk_threads() {
   constexpr int most = 16;
   const int all = Kokkos::is_initialized()
                       ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())

@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// crc_tables[k][b]: the remainder of byte b followed by k zero bytes, for the polynomial of CRC-32C in
+/// crc_tables<>[k][b]: the remainder of byte b followed by k zero bytes, for the polynomial of CRC-32C in
 /// reflected form.
 using crc_table_set = std::array<std::array<std::uint32_t, 256>, 8>;
 
@@ -24,12 +24,14 @@ constexpr crc_table_set make_crc_tables() {
       made[k][byte] = (made[k - 1][byte] >> 8) ^ made[0][made[k - 1][byte] & 0xFFu];
   return made;
 }
+template <class...>
 inline constexpr crc_table_set crc_tables = make_crc_tables();
 
 /// Continues a checksum by 8 bytes at a time (Kounavis and Berry 2005), three times as fast as a loop over
 /// bytes.
-inline std::uint32_t crc32c_by_tables(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
-  const auto& t = crc_tables;
+template <class...>
+std::uint32_t crc32c_by_tables(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
+  const auto& t = crc_tables<>;
   for (; bytes >= 8; bytes -= 8, at += 8) {
     std::uint64_t next = 0;
     std::memcpy(&next, at, 8);
@@ -44,9 +46,10 @@ inline std::uint32_t crc32c_by_tables(std::uint32_t sum, const unsigned char* at
 #if defined(__x86_64__) && defined(__GNUC__)
 /// The same by the processor's instruction. Compiled whatever the compiler's flags allow, called where the
 /// processor has it.
-__attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_processor(std::uint32_t sum,
-                                                                           const unsigned char* at,
-                                                                           std::size_t bytes) {
+template <class...>
+__attribute__((target("sse4.2"))) std::uint32_t crc32c_by_processor(std::uint32_t sum,
+                                                                    const unsigned char* at,
+                                                                    std::size_t bytes) {
   std::uint64_t wide = sum;
   for (; bytes >= 8; bytes -= 8, at += 8) {
     unsigned long long next = 0;
@@ -55,18 +58,26 @@ __attribute__((target("sse4.2"))) inline std::uint32_t crc32c_by_processor(std::
   }
   return crc32c_by_tables(static_cast<std::uint32_t>(wide), at, bytes);
 }
-inline bool processor_has_crc32c() { return __builtin_cpu_supports("sse4.2") != 0; }
+template <class...>
+bool processor_has_crc32c() {
+  return __builtin_cpu_supports("sse4.2") != 0;
+}
 #else
-inline std::uint32_t crc32c_by_processor(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
+template <class...>
+std::uint32_t crc32c_by_processor(std::uint32_t sum, const unsigned char* at, std::size_t bytes) {
   return crc32c_by_tables(sum, at, bytes);
 }
-inline bool processor_has_crc32c() { return false; }
+template <class...>
+bool processor_has_crc32c() {
+  return false;
+}
 #endif
 
 /// CRC-32C (Castagnoli polynomial, reflected, initial and final value of all ones), as in iSCSI and ext4. The
 /// checksum of "123456789" is 0xe3069283. `before` is the checksum of bytes that come before these. The tests
 /// compare it with Boost.CRC.
-inline std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0) {
+template <class...>
+std::uint32_t crc32c(const void* data, std::size_t bytes, std::uint32_t before = 0) {
   const auto* at = static_cast<const unsigned char*>(data);
   return ~(processor_has_crc32c() ? crc32c_by_processor(~before, at, bytes)
                                   : crc32c_by_tables(~before, at, bytes));

@@ -35,19 +35,20 @@ namespace ferry::detail {
 /// An open regular file. Reads and writes name their place, so several threads may use one file. Errors are
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
 /// inherit the file.
-class file {
+template <class Dependent>
+class basic_file {
  public:
-  file() = default;
+  basic_file() = default;
   /// Takes over an open descriptor.
-  file(int descriptor, std::string verb, std::string path)
+  basic_file(int descriptor, std::string verb, std::string path)
       : descriptor_(descriptor), verb_(std::move(verb)), path_(std::move(path)) {}
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
-  file(file&& other) noexcept
+  basic_file(const basic_file&) = delete;
+  basic_file& operator=(const basic_file&) = delete;
+  basic_file(basic_file&& other) noexcept
       : descriptor_(std::exchange(other.descriptor_, -1)),
         verb_(std::move(other.verb_)),
         path_(std::move(other.path_)) {}
-  file& operator=(file&& other) noexcept {
+  basic_file& operator=(basic_file&& other) noexcept {
     if (this != &other) {
       drop();
       descriptor_ = std::exchange(other.descriptor_, -1);
@@ -56,13 +57,13 @@ class file {
     }
     return *this;
   }
-  ~file() { drop(); }
+  ~basic_file() { drop(); }
 
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
   /// check a header against.
-  static file open_to_read(const std::string& verb, const std::string& path) {
+  static basic_file open_to_read(const std::string& verb, const std::string& path) {
     // Without O_NONBLOCK, opening a pipe would wait for a writer.
-    file made(open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), verb, path);
+    basic_file made(open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), verb, path);
     if (!made.is_open()) throw_errno(verb, path, "open");
     const struct stat found = made.status();
     if (!S_ISREG(found.st_mode))
@@ -184,21 +185,25 @@ class file {
   std::string verb_;
   std::string path_;
 };
+using file = basic_file<void>;
 
 /// The folder part of a path: "." for "w.npy", "/" for "/w.npy".
-inline std::string folder_of(const std::string& path) {
+template <class...>
+std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
 /// The path of an entry of a folder.
-inline std::string path_in(std::string folder, const std::string& name) {
+template <class...>
+std::string path_in(std::string folder, const std::string& name) {
   if (folder.back() != '/') folder.push_back('/');
   return folder.append(name);
 }
 
 /// Returns when the entries of a folder, new names say, are on the disk.
-inline void sync_folder(const std::string& verb, const std::string& folder) {
+template <class...>
+void sync_folder(const std::string& verb, const std::string& folder) {
   file opened(file::open_again(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), verb, folder);
   if (!opened.is_open()) throw_errno(verb, folder, "open the folder");
   int result = 0;

@@ -14,7 +14,8 @@ namespace ferry::detail {
 
 /// The place of the first byte that is not part of valid UTF-8; the size of the text where all is. Overlong
 /// forms, surrogates and code points above 10FFFF are invalid.
-inline std::size_t valid_utf8(std::string_view text) {
+template <class...>
+std::size_t valid_utf8(std::string_view text) {
   std::size_t i = 0;
   while (i < text.size()) {
     const auto lead = static_cast<unsigned char>(text[i]);
@@ -35,7 +36,8 @@ inline std::size_t valid_utf8(std::string_view text) {
   return i;
 }
 
-inline void append_utf8(std::string& to, std::uint32_t code) {
+template <class...>
+void append_utf8(std::string& to, std::uint32_t code) {
   const auto tail = [&](unsigned shift) { to += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
   if (code < 0x80) {
     to += static_cast<char>(code);
@@ -55,7 +57,8 @@ inline void append_utf8(std::string& to, std::uint32_t code) {
 }
 
 /// The four hexadecimal digits of \uXXXX.
-inline bool json_code_unit(text_cursor& at, std::uint32_t& into) {
+template <class...>
+bool json_code_unit(text_cursor& at, std::uint32_t& into) {
   into = 0;
   for (int i = 0; i < 4; ++i, at.advance()) {
     const char c = at.peek();
@@ -70,7 +73,8 @@ inline bool json_code_unit(text_cursor& at, std::uint32_t& into) {
 }
 
 /// What follows a backslash.
-inline bool json_escape(text_cursor& at, std::string& into) {
+template <class...>
+bool json_escape(text_cursor& at, std::string& into) {
   const char c = at.peek();
   at.advance();
   switch (c) {
@@ -115,7 +119,8 @@ inline bool json_escape(text_cursor& at, std::string& into) {
 }
 
 /// A string of a text that is valid UTF-8.
-inline bool json_string(text_cursor& at, std::string& into) {
+template <class...>
+bool json_string(text_cursor& at, std::string& into) {
   if (!at.expect('"')) return false;
   into.clear();
   while (!at.at_end() && at.peek() != '"') {
@@ -131,7 +136,8 @@ inline bool json_string(text_cursor& at, std::string& into) {
 }
 
 /// A string as JSON.
-inline std::string json_quoted(std::string_view text) {
+template <class...>
+std::string json_quoted(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string made = "\"";
   for (const char c : text) {

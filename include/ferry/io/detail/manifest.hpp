@@ -27,6 +27,7 @@ struct manifest_fact {
 
   [[nodiscard]] bool operator==(const manifest_fact&) const = default;
   /// "0.001", "(0.9, 0.999)" or "'adam'", for messages.
+  template <class...>
   [[nodiscard]] std::string describe() const;
 };
 
@@ -78,6 +79,7 @@ struct manifest_array {
   }
   [[nodiscard]] std::uint64_t chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
   /// "f32 [1000 x 128]"
+  template <class...>
   [[nodiscard]] std::string describe() const {
     std::string made =
         dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
@@ -130,7 +132,8 @@ struct manifest {
   }
 };
 
-inline std::string manifest_fact::describe() const {
+template <class...>
+std::string manifest_fact::describe() const {
   if (kind == text) return "'" + words + "'";
   std::string made;
   for (const auto bits : numbers) {

@@ -200,11 +200,11 @@ class basic_manifest_reader {
   void require_within(const manifest& whole, const manifest_piece& of, std::uint64_t bytes) const {
     if (of.file >= whole.files.size())
       fail("a piece lies in file " + std::to_string(of.file) + " of its list");
-    const manifest_file& file = whole.files[of.file];
-    if (of.offset < data_header_bytes || of.offset > file.bytes || bytes > file.bytes - of.offset)
+    const manifest_file& in = whole.files[of.file];
+    if (of.offset < data_header_bytes || of.offset > in.bytes || bytes > in.bytes - of.offset)
       fail(std::to_string(bytes) + " bytes at byte " + std::to_string(of.offset) +
-           " do not lie in data file " + std::to_string(file.number) + ", which has " +
-           std::to_string(file.bytes) + " bytes");
+           " do not lie in data file " + std::to_string(in.number) + ", which has " +
+           std::to_string(in.bytes) + " bytes");
   }
 
   static constexpr std::uint64_t most_bytes = std::numeric_limits<std::int64_t>::max();

@@ -55,9 +55,9 @@ std::string encode(const manifest& of) {
   to.put(of.number);
   to.put(std::uint64_t{0});  // bytes of the body, set below
   to.put_count(of.files.size());
-  for (const auto& file : of.files) {
-    to.put(file.number);
-    to.put(file.bytes);
+  for (const auto& one : of.files) {
+    to.put(one.number);
+    to.put(one.bytes);
   }
   to.put_count(of.entries.size());
   for (const auto& entry : of.entries) {

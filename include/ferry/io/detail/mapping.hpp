@@ -16,9 +16,10 @@ namespace ferry::detail {
 
 /// The pages of a whole file, read-only. They are brought to memory when they are read, and are the page
 /// cache's: the system may drop them at any time. The file may be closed and removed meanwhile.
-class mapping {
+template <class Dependent>
+class basic_mapping {
  public:
-  explicit mapping(const file& of) : bytes_(static_cast<std::size_t>(of.size())) {
+  explicit basic_mapping(const file& of) : bytes_(static_cast<std::size_t>(of.size())) {
     if (bytes_ == 0) return;
     data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, of.descriptor(), 0);
     if (data_ == MAP_FAILED) {
@@ -26,9 +27,9 @@ class mapping {
       of.fail_by_errno("map " + std::to_string(bytes_) + " bytes");
     }
   }
-  mapping(const mapping&) = delete;
-  mapping& operator=(const mapping&) = delete;
-  ~mapping() {
+  basic_mapping(const basic_mapping&) = delete;
+  basic_mapping& operator=(const basic_mapping&) = delete;
+  ~basic_mapping() {
     if (data_ != nullptr) ::munmap(data_, bytes_);
   }
 
@@ -51,5 +52,6 @@ class mapping {
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };
+using mapping = basic_mapping<void>;
 
 }  // namespace ferry::detail

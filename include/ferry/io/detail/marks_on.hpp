@@ -3,6 +3,7 @@
 
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
@@ -13,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -107,15 +107,15 @@ class marks_on final : public device_marks {
   tensor<unsigned char, device_space> taken_;
 };
 
-using make_device_marks = std::unique_ptr<device_marks> (*)(std::int64_t rows);
+using make_device_marks = owned<device_marks> (*)(std::int64_t rows);
 
 /// Marks that kernels of Kokkos' default execution space set; null where that runs on the host.
 template <class Exec>
-std::unique_ptr<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {
+owned<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {
   if constexpr (is_host_exec<Exec>)
     return nullptr;
   else
-    return std::make_unique<marks_on<Exec>>(rows);
+    return make_owned<marks_on<Exec>>(rows);
 }
 
 }  // namespace ferry::detail

@@ -14,7 +14,8 @@
 namespace ferry::detail {
 
 /// "<f4". bfloat16 is "<V2", as NumPy writes the dtype of ml_dtypes; a struct is "|V12".
-inline std::string npy_descr(const dtype& type) {
+template <class...>
+std::string npy_descr(const dtype& type) {
   const std::string bytes = std::to_string(type.bytes);
   const char* order = type.bytes == 1 ? "|" : "<";
   switch (type.kind) {
@@ -37,7 +38,8 @@ inline std::string npy_descr(const dtype& type) {
 }
 
 /// A string of a Python literal, without the meaning of its escapes.
-inline bool python_string(text_cursor& at, std::string& into) {
+template <class...>
+bool python_string(text_cursor& at, std::string& into) {
   at.skip_space();
   const char quote = at.peek();
   if (quote != '\'' && quote != '"') return at.fail("a string is missing");
@@ -72,7 +74,8 @@ bool python_tuple(text_cursor& at, const Each& each) {
 }
 
 /// The type of one string, "<f4" say.
-inline bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
+template <class...>
+bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
   const auto refuse = [&](const char* why) { return at.fail("the element type '" + text + "' " + why); };
   if (text.size() < 2) return refuse("is unknown");
   const char order = text[0];
@@ -127,7 +130,8 @@ inline bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
 
 /// An element type: a string, or a list of fields ('name', type) or ('name', type, (extents)), whose bytes
 /// are those of a record.
-inline bool npy_type(text_cursor& at, dtype& into, int depth = 0) {
+template <class...>
+bool npy_type(text_cursor& at, dtype& into, int depth = 0) {
   at.skip_space();
   if (at.peek() != '[') {
     std::string text;

@@ -25,7 +25,8 @@ inline constexpr std::string_view npy_magic = "\x93NUMPY";
 inline constexpr std::size_t longest_npy_dictionary = std::size_t{1} << 20;
 
 /// The header of a row-major array.
-inline std::string npy_header(const dtype& type, std::span<const std::int64_t> extents) {
+template <class...>
+std::string npy_header(const dtype& type, std::span<const std::int64_t> extents) {
   std::string dictionary = "{'descr': '" + npy_descr(type) + "', 'fortran_order': False, 'shape': (";
   for (std::size_t i = 0; i < extents.size(); ++i)
     dictionary +=
@@ -45,7 +46,8 @@ inline std::string npy_header(const dtype& type, std::span<const std::int64_t> e
 }
 
 /// Reads the dictionary. Returns an empty string, or why it can't be used.
-inline std::string parse_npy_dictionary(std::string_view text, stored_array& into) {
+template <class...>
+std::string parse_npy_dictionary(std::string_view text, stored_array& into) {
   text_cursor at(text);
   bool has_type = false;
   bool has_order = false;
@@ -86,7 +88,8 @@ inline std::string parse_npy_dictionary(std::string_view text, stored_array& int
 }
 
 /// Reads and checks the header of a file: the file's size must be what the header says. Throws io_error.
-inline stored_array read_npy_header(const file& from) {
+template <class...>
+stored_array read_npy_header(const file& from) {
   const std::uint64_t size = from.size();
   unsigned char start[12] = {};
   const auto fixed = static_cast<std::size_t>(std::min<std::uint64_t>(size, sizeof start));

@@ -58,19 +58,20 @@ void set_optimizer(Optimizer& of, const std::vector<manifest_fact>& facts) {
 }
 
 /// Whether a fact of an entry is about its rule and transforms.
-inline bool is_optimizer_fact(const manifest_fact& of) {
+template <class...>
+bool is_optimizer_fact(const manifest_fact& of) {
   return of.name == "rule" || of.name.rfind("option.", 0) == 0 || of.name.rfind("transform.", 0) == 0;
 }
 
 /// Why the facts of the file are not those of the optimizer; empty where they are. Numbers are compared where
 /// `values` is set; their types and names always are.
 template <class Dependent = void>
-std::string optimizer_difference(const std::vector<manifest_fact>& file,
+std::string optimizer_difference(const std::vector<manifest_fact>& saved,
                                  const std::vector<manifest_fact>& here, bool values) {
   std::size_t place = 0;
   const auto next = [&]() -> const manifest_fact* {
-    while (place < file.size() && !is_optimizer_fact(file[place])) ++place;
-    return place < file.size() ? &file[place++] : nullptr;
+    while (place < saved.size() && !is_optimizer_fact(saved[place])) ++place;
+    return place < saved.size() ? &saved[place++] : nullptr;
   };
   for (const auto& each : here) {
     const manifest_fact* const there = next();

@@ -20,7 +20,8 @@ namespace ferry::detail {
 /// Whether the system should read only the pages that rows lie on. By default it reads 128 KiB with each
 /// missing page. That warms up a file that fits into memory, and wastes most of the disk's rate and of the
 /// page cache for single rows of a file that does not.
-inline bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes) {
+template <class...>
+bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes) {
   constexpr std::size_t with_each_page = std::size_t{128} << 10;
   const auto pages = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
   const auto page = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_PAGESIZE)));

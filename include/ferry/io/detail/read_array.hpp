@@ -29,7 +29,8 @@ namespace ferry::detail {
 
 /// Whether elements of type `wanted` have these bytes in the file. A record of two bytes may hold a bfloat16,
 /// and the other way round, because .npy has no name for it.
-inline bool is_stored_as(const dtype& stored, const dtype& wanted) {
+template <class...>
+bool is_stored_as(const dtype& stored, const dtype& wanted) {
   const auto may_be_either = [](const dtype& type) {
     return type.bytes == 2 && (type.kind == dtype_kind::brain || type.kind == dtype_kind::record);
   };

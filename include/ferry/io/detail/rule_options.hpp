@@ -19,7 +19,10 @@ namespace ferry::detail {
 /// The names of a rule's or a transform's options, in the order of its members, separated by spaces. Empty
 /// for a type that ferry does not know; its options are then numbered.
 inline constexpr std::string_view option_names(std::string_view rule) {
-  constexpr std::pair<std::string_view, std::string_view> known[] = {
+  struct known_rule {
+    std::string_view name, options;
+  };
+  constexpr known_rule known[] = {
       {"adadelta", "lr rho eps weight_decay maximize"},
       {"adagrad", "lr lr_decay weight_decay initial_accumulator_value eps maximize"},
       {"adam", "lr betas eps weight_decay amsgrad maximize"},

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,7 +40,8 @@ struct safetensors_header {
 inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 
 /// Whether the elements of an entry's shape take the bytes between its offsets.
-inline bool has_bytes(const safetensors_entry& entry) {
+template <class...>
+bool has_bytes(const safetensors_entry& entry) {
   std::uint64_t bits = safetensors_dtypes[entry.type].bits;
   bool is_empty = false;
   for (const std::size_t extent : entry.shape) {
@@ -53,7 +53,8 @@ inline bool has_bytes(const safetensors_entry& entry) {
 }
 
 /// The object that describes a tensor.
-inline bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
+template <class...>
+bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
   bool has_type = false;
   bool has_shape = false;
   bool has_offsets = false;
@@ -89,7 +90,8 @@ inline bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
 
 /// Reads the JSON text. Returns an empty string, or why it can't be used. `bytes` is the size of what
 /// follows the header.
-inline std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into) {
+template <class...>
+std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into) {
   text_cursor at(text);
   if (const std::size_t valid = valid_utf8(text); valid != text.size())
     return "byte " + std::to_string(valid) + " of the header is not UTF-8";
@@ -139,7 +141,8 @@ inline std::string parse_safetensors(std::string_view text, std::uint64_t bytes,
 }
 
 /// Reads and checks the header of a file. Throws io_error.
-inline safetensors_header read_safetensors_header(const file& from) {
+template <class...>
+safetensors_header read_safetensors_header(const file& from) {
   const std::uint64_t size = from.size();
   if (size < 8) from.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
   unsigned char start[8] = {};
@@ -160,8 +163,9 @@ inline safetensors_header read_safetensors_header(const file& from) {
 }
 
 /// The text of a header, with its length. The entries are in the order of the file.
-inline std::string make_safetensors_header(std::span<const safetensors_entry> entries,
-                                           const safetensors_metadata& metadata) {
+template <class...>
+std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,
+                                    const safetensors_metadata& metadata) {
   std::string text = "{";
   const auto next = [&text] { text += text.size() > 1 ? "," : ""; };
   if (!metadata.empty()) {

@@ -31,12 +31,13 @@ class basic_bounce_buffer {
 using bounce_buffer = basic_bounce_buffer<void>;
 
 /// Bytes of a patch with so many units.
-inline std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
+template <class...>
+std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
   return units * (sizeof(std::uint32_t) + of.unit_bytes);
 }
 /// Whether the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
-inline bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk,
-                     std::size_t units) {
+template <class...>
+bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk, std::size_t units) {
   std::size_t all = patch_bytes(of, units);
   for (const auto& each : chunk.patches) all += patch_bytes(of, each.units);
   return 2 * all > of.bytes_of_chunk(place);

@@ -7,6 +7,7 @@
 #include <ferry/io/detail/history_bytes.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/optimizer_facts.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
@@ -119,7 +120,7 @@ class state_entry final : public checkpoint_entry {
 
   /// What commit() sets.
   struct next_state {
-    std::unique_ptr<std::remove_const_t<Optimizer>> optimizer;
+    owned<std::remove_const_t<Optimizer>> optimizer;
     std::int64_t steps = 0;
     std::int64_t skipped = 0;
     std::uint64_t seed = 0;
@@ -168,7 +169,7 @@ class state_entry final : public checkpoint_entry {
   }
 
   void prepare_options(const load_source& from, const manifest_entry& stored) {
-    next_.optimizer = std::make_unique<std::remove_const_t<Optimizer>>(*optimizer_);
+    next_.optimizer = make_owned<std::remove_const_t<Optimizer>>(*optimizer_);
     std::vector<manifest_fact> facts;
     for (const auto& each : stored.facts)
       if (is_optimizer_fact(each)) facts.push_back(each);

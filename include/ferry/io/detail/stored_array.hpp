@@ -33,7 +33,8 @@ struct stored_array {
 
 /// Multiplies `bytes` by an extent. Returns false where a later product of extents other than zero does not
 /// fit the address space.
-inline bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
+template <class...>
+bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
   if (extent == 0) return true;
   if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / extent) return false;
   bytes *= extent;

@@ -10,9 +10,10 @@
 namespace ferry::detail {
 
 /// A position in the text of a file's header. The first failure is kept; all functions return false after it.
-class text_cursor {
+template <class Dependent>
+class basic_text_cursor {
  public:
-  explicit text_cursor(std::string_view text) : text_(text) {}
+  explicit basic_text_cursor(std::string_view text) : text_(text) {}
 
   [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
@@ -67,5 +68,6 @@ class text_cursor {
   std::size_t at_ = 0;
   std::string why_;
 };
+using text_cursor = basic_text_cursor<void>;
 
 }  // namespace ferry::detail

@@ -17,9 +17,11 @@ namespace ferry::detail {
 /// takes its part of a step. So all ranks have equally many batches, which keeps collectives together, and no
 /// sample is served twice in an epoch. A last step with fewer samples is shared evenly, so a rank may get an
 /// empty batch of it.
-class batch_order {
+template <class Dependent>
+class basic_batch_order {
  public:
-  batch_order(std::int64_t samples, const prefetch_options& options) : samples_(samples), options_(options) {
+  basic_batch_order(std::int64_t samples, const prefetch_options& options)
+      : samples_(samples), options_(options) {
     const auto complain = [](const char* option, std::int64_t value, const std::string& range) {
       throw invalid_argument(std::string("ferry::prefetcher: ") + option + " is " + std::to_string(value) +
                              ", must be " + range);
@@ -80,5 +82,6 @@ class batch_order {
   std::int64_t step_ = 1;
   std::int64_t batches_ = 0;
 };
+using batch_order = basic_batch_order<void>;
 
 }  // namespace ferry::detail

@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/hazards.hpp>
 #include <ferry/loader/detail/job_thread.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -110,7 +111,7 @@ class early_rows_of_host {
   using room = row_room<T, pinned_space>;
 
   early_rows_of_host(const Exec&, const array_ref<const T, TableSpace>& table)
-      : table_(table), accesses_(table.accesses), thread_(std::make_unique<job_thread<job>>()) {
+      : table_(table), accesses_(table.accesses), thread_(make_owned<job_thread<job>>()) {
     table_.accesses = nullptr;
   }
 
@@ -155,7 +156,7 @@ class early_rows_of_host {
 
   array_ref<const T, TableSpace> table_;  ///< without the record of accesses
   std::shared_ptr<access_tracker> accesses_;
-  std::unique_ptr<job_thread<job>> thread_;
+  owned<job_thread<job>> thread_;
 };
 
 template <class Exec, class T, class TableSpace>

@@ -18,9 +18,11 @@ namespace ferry::detail {
 
 /// The thread of a prefetcher whose batches travel: it enqueues the transfers in order and watches for the
 /// ends of transfers and of the user's work. It polls, because a thread that blocks on a device spins.
-class mover {
+template <class Dependent>
+class basic_mover {
  public:
-  mover(slot_ring& ring, lane& way, const slot_layout& layout) : ring_(ring), lane_(way), layout_(layout) {}
+  basic_mover(slot_ring& ring, lane& way, const slot_layout& layout)
+      : ring_(ring), lane_(way), layout_(layout) {}
 
   void run() noexcept {
     std::unique_lock lock(ring_.guard);
@@ -121,5 +123,6 @@ class mover {
   std::int64_t landed_ = 0;  ///< batches whose transfer has ended
   slot::clock::time_point last_landed_{};
 };
+using batch_mover = basic_mover<void>;
 
 }  // namespace ferry::detail

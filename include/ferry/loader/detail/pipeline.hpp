@@ -12,6 +12,7 @@
 #include <ferry/loader/detail/stage_trace.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
@@ -21,7 +22,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -48,12 +48,12 @@ enum class pulled {
 };
 
 /// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
-class pipeline final : public closable {
+template <class Dependent>
+class basic_pipeline final : public closable {
  public:
   /// `held`: how many batches the user has at a time.
-  pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
-           const batch_order& order, const prefetch_options& options, std::size_t depth,
-           std::int64_t held = 1)
+  basic_pipeline(owned<lane> way, owned<batch_maker> maker, slot_layout layout, const batch_order& order,
+                 const prefetch_options& options, std::size_t depth, std::int64_t held = 1)
       : layout_(std::move(layout)),
         options_(options),
         held_(held),
@@ -64,19 +64,19 @@ class pipeline final : public closable {
         bar_(options.progress),
         where_(processor_set::of_process()) {
     for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
-    for (int i = 0; i < options.workers; ++i) threads_.push_back(std::make_unique<worker_thread>(where_));
-    if (lane_->travels()) threads_.push_back(std::make_unique<worker_thread>(where_));
+    for (int i = 0; i < options.workers; ++i) threads_.push_back(make_owned<worker_thread>(where_));
+    if (lane_->travels()) threads_.push_back(make_owned<worker_thread>(where_));
     // Nothing throws from here on.
     for (int i = 0; i < options.workers; ++i)
       threads_[static_cast<std::size_t>(i)]->begin(
-          [](void* self, int worker) noexcept { static_cast<pipeline*>(self)->work(worker); }, this, i);
+          [](void* self, int worker) noexcept { static_cast<basic_pipeline*>(self)->work(worker); }, this, i);
     if (lane_->travels())
-      threads_.back()->begin([](void* self, int) noexcept { static_cast<pipeline*>(self)->mover_.run(); },
-                             this, 0);
+      threads_.back()->begin(
+          [](void* self, int) noexcept { static_cast<basic_pipeline*>(self)->mover_.run(); }, this, 0);
   }
-  pipeline(const pipeline&) = delete;
-  pipeline& operator=(const pipeline&) = delete;
-  ~pipeline() override { close(); }
+  basic_pipeline(const basic_pipeline&) = delete;
+  basic_pipeline& operator=(const basic_pipeline&) = delete;
+  ~basic_pipeline() override { close(); }
 
   /// The next batch in `got`. Gives the oldest one back where the user has `held` of them. The work of no
   /// instance is ordered after the batch's transfer yet.
@@ -263,15 +263,16 @@ class pipeline final : public closable {
   slot_layout layout_;
   prefetch_options options_;
   std::int64_t held_;
-  std::unique_ptr<batch_maker> maker_;
-  std::unique_ptr<lane> lane_;
+  owned<batch_maker> maker_;
+  owned<lane> lane_;
   slot_ring ring_;
-  mover mover_;
+  batch_mover mover_;
   progress_bar bar_;
   std::int64_t told_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
   processor_set where_;
-  std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover
+  std::vector<owned<worker_thread>> threads_;  ///< the workers, then the mover
 };
+using pipeline = basic_pipeline<void>;
 
 }  // namespace ferry::detail

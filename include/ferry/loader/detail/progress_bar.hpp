@@ -15,7 +15,8 @@
 namespace ferry::detail {
 
 /// "epoch 3 [#######........] 120/256  48.2 batches/s  12 % waiting"
-inline std::string progress_line(const epoch_times& times, std::int64_t batches) {
+template <class...>
+std::string progress_line(const epoch_times& times, std::int64_t batches) {
   constexpr std::int64_t cells = 32;
   const std::int64_t full = batches > 0 ? times.batches * cells / batches : cells;
   std::string bar(static_cast<std::size_t>(std::clamp<std::int64_t>(full, 0, cells)), '#');
@@ -30,9 +31,10 @@ inline std::string progress_line(const epoch_times& times, std::int64_t batches)
 }
 
 /// Draws progress_line on stderr, ten times a second at most, where that is a terminal.
-class progress_bar {
+template <class Dependent>
+class basic_progress_bar {
  public:
-  explicit progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+  explicit basic_progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
 
   void show(const epoch_times& times, std::int64_t batches) {
     if (!wanted_) return;
@@ -53,5 +55,6 @@ class progress_bar {
   bool open_ = false;
   std::chrono::steady_clock::time_point due_{};
 };
+using progress_bar = basic_progress_bar<void>;
 
 }  // namespace ferry::detail

@@ -5,6 +5,7 @@
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 
@@ -33,12 +34,13 @@ struct slot_layout {
   std::vector<slot_field> fields;
   std::size_t bytes = 0;
 
+  template <class...>
   void add(const batch_shape& of, std::size_t element_bytes, std::int64_t batch) {
     std::vector<std::size_t> sizes{static_cast<std::size_t>(batch)};
     sizes.insert(sizes.end(), of.extents.begin(), of.extents.end());
     slot_field made;
     made.label = of.label;
-    made.extents = shape<dynamic_rank>::make(sizes, of.label, element_bytes);
+    made.extents = shape<dynamic_rank>::make({sizes.data(), sizes.size()}, of.label, element_bytes);
     made.offset = bytes;
     made.row_bytes = made.extents.width() * element_bytes;
     fields.push_back(made);
@@ -73,8 +75,8 @@ struct slot {
   event_handle arrived;   ///< the end of its transfer
   event_handle released;  ///< the end of the user's work on it
   clock::time_point sent, served;
-  std::shared_ptr<access_tracker> host_accesses = std::make_shared<access_tracker>();
-  std::shared_ptr<access_tracker> device_accesses = std::make_shared<access_tracker>();
+  std::shared_ptr<access_tracker> host_accesses = share<access_tracker>();
+  std::shared_ptr<access_tracker> device_accesses = share<access_tracker>();
 };
 
 }  // namespace ferry::detail

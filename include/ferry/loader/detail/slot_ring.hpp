@@ -28,7 +28,8 @@ namespace ferry::detail {
 ///
 /// A worker claims only below retired + depth: that is the back-pressure. All members are guarded by `guard`,
 /// except the contents of a slot, which belong to the thread whose turn it is.
-struct slot_ring {
+template <class Dependent>
+struct basic_slot_ring {
   using clock = slot::clock;
 
   struct epoch_clock {
@@ -36,7 +37,7 @@ struct slot_ring {
     clock::time_point begin;
   };
 
-  slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
+  basic_slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
       : order(of), first_epoch(first), all(of.all_batches()), slots(depth) {}
 
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
@@ -87,5 +88,6 @@ struct slot_ring {
   std::vector<epoch_clock> clocks;
   clock::time_point last_retired{};
 };
+using slot_ring = basic_slot_ring<void>;
 
 }  // namespace ferry::detail

@@ -16,7 +16,8 @@ namespace ferry::detail {
 inline constexpr const char* loader_category = "loader";
 
 /// What the event of a stage says about its batch.
-inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& of) {
+template <class...>
+void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& of) {
   if (!event.is_heard()) return;
   event.note("epoch", epoch);
   event.note("batch", batch);

@@ -26,7 +26,7 @@ class allocation {
 
   /// On `device`, or on the host near it; -1 means Kokkos' device. Throws invalid_argument for a device that
   /// there is none of. Delegates, so the destructor runs where the rest throws.
-  allocation(std::string label, std::size_t bytes, int device = -1) : allocation() {
+  [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1) : allocation() {
     static_assert(
         requires { sizeof(device_backend<Space>); },
         "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
@@ -74,7 +74,7 @@ class allocation {
   }
 
  private:
-  memory_block obtain(std::size_t bytes, int device) {
+  [[gnu::cold]] memory_block obtain(std::size_t bytes, int device) {
     for (;;) {
       try {
         if constexpr (requires { device_backend<Space>::allocate(Space{}, bytes, label_, device); })
@@ -89,7 +89,7 @@ class allocation {
     }
   }
 
-  void release() noexcept {
+  [[gnu::cold]] void release() noexcept {
     if (block_.data == nullptr) return;
     detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
     // Others may get the addresses at once, and the budget only after the memory is free.

@@ -8,6 +8,7 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/detail/share.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -23,8 +24,6 @@ namespace ferry::detail {
 /// space is short. Thread-safe.
 template <MemorySpace Space>
 class block_cache {
-  using shelf = detail::block_shelf<Space>;
-
  public:
   using lease = std::shared_ptr<void>;
 
@@ -33,10 +32,10 @@ class block_cache {
   static constexpr std::size_t in_flight_limit = 8;
 
   /// Of memory on `device`; -1 means Kokkos' device.
-  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
-                       int device = -1)
+  [[gnu::cold]] explicit block_cache(std::shared_ptr<detail::node_pool> nodes = share<detail::node_pool>(),
+                                     int device = -1)
       : nodes_(std::move(nodes)),
-        shelf_(std::make_shared<shelf>()),
+        shelf_(share<block_shelf>()),
         registry_(detail::memory_registry::get()),
         device_(device) {
     registry_->of(detail::account_of<Space>(device)).add_pool(shelf_);
@@ -45,7 +44,7 @@ class block_cache {
   block_cache& operator=(const block_cache&) = delete;
 
   /// Waits for the work that uses idle blocks. Leases that live longer free their memory themselves.
-  ~block_cache() { shelf_->close(); }
+  [[gnu::cold]] ~block_cache() { shelf_->close(); }
 
   /// At least `bytes` bytes that no work uses, so the host may write to them. Waits only where
   /// in_flight_limit blocks of this size are in flight.
@@ -78,60 +77,21 @@ class block_cache {
   }
 
  private:
-  class loan final : public detail::block_loan {
-   public:
-    loan(std::shared_ptr<shelf> home, typename shelf::node block, const instance_id* who)
-        : home_(std::move(home)), block_(std::move(block)) {
-      inherited.swap(block_.mapped().uses);
-      uses.swap(block_.mapped().spare);
-      ordered = who != nullptr;
-      if (ordered) taker = *who;
-    }
-    loan(const loan&) = delete;
-    loan& operator=(const loan&) = delete;
-    ~loan() override {
-      inherited.insert(inherited.end(), uses.begin(), uses.end());
-      uses.clear();
-      inherited.swap(block_.mapped().uses);
-      uses.swap(block_.mapped().spare);
-      home_->put(std::move(block_));
-    }
-    [[nodiscard]] void* data() const { return block_.mapped().memory.data(); }
-
-    template <class OrderAfter>
-    void order_after_inherited(const instance_id* who, OrderAfter&& order_after) const {
-      for (const auto& use : inherited)
-        if (who == nullptr || use.who != *who) order_after(*use.done);
-    }
-
-   private:
-    std::shared_ptr<shelf> home_;
-    typename shelf::node block_;
-  };
-
   template <class OrderAfter>
   lease hand_out(std::size_t bytes, const instance_id* who, OrderAfter&& order_after) {
     const std::size_t size = block_bytes(bytes);
     auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
-    if (found.empty())
-      found = shelf::node_of(allocation<Space>("scratch::" + std::string(Space::name), size, device_));
-    const auto out = lend(std::move(found), who);
+    if (found == nullptr)
+      found = shelf_->add(make_owned<block_of<Space>>(
+          allocation<Space>("scratch::" + std::string(Space::name), size, device_)));
+    const auto out = block_shelf::lend(shelf_, std::move(found), who, nodes_);
     lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
     out->order_after_inherited(who, order_after);
     return made;
   }
 
-  std::shared_ptr<loan> lend(typename shelf::node block, const instance_id* who) {
-    try {
-      return std::allocate_shared<loan>(detail::node_allocator<loan>(nodes_), shelf_, std::move(block), who);
-    } catch (...) {  // no memory for the loan: work in flight may still use the block
-      shelf_->put(std::move(block));
-      throw;
-    }
-  }
-
   std::shared_ptr<detail::node_pool> nodes_;
-  std::shared_ptr<shelf> shelf_;
+  std::shared_ptr<block_shelf> shelf_;
   std::shared_ptr<detail::memory_registry> registry_;
   int device_;
 };

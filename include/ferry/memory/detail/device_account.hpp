@@ -4,6 +4,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/joined.hpp>
 
 #include <string>
 #include <string_view>
@@ -25,6 +26,12 @@ consteval bool lies_on_device() {
   return !Space::is_host_accessible && tells_devices<Space>();
 }
 
+template <class...>
+[[noreturn, gnu::cold]] void refuse_device(const std::string& label, int wanted, int count) {
+  throw invalid_argument(joined({"ferry: memory for '", label, "' was requested on device ", wanted, ", but ",
+                                 count == 1 ? "the only device is " : "the devices are 0 to ", count - 1}));
+}
+
 /// The device that memory of the space gets where `wanted` is asked for, -1 for host memory. Throws
 /// invalid_argument for a device that there is none of.
 template <MemorySpace Space>
@@ -32,10 +39,7 @@ int device_of_memory(const std::string& label, int wanted) {
   if (wanted != -1) {
     int count = 1;
     if constexpr (tells_devices<Space>()) count = device_backend<Space>::device_count();
-    if (wanted < 0 || wanted >= count)
-      throw invalid_argument(
-          "ferry: memory for '" + label + "' was requested on device " + std::to_string(wanted) + ", but " +
-          (count == 1 ? "the only device is 0" : "the devices are 0 to " + std::to_string(count - 1)));
+    if (wanted < 0 || wanted >= count) refuse_device(label, wanted, count);
   }
   if constexpr (lies_on_device<Space>())
     return wanted != -1 ? wanted : device_backend<Space>::default_device();

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
+#include <ferry/memory/detail/joined.hpp>
+#include <ferry/memory/detail/owned.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +15,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -44,67 +46,89 @@ struct memory_counts {
 /// block while it holds its lock.
 class ledger {
  public:
-  using account = std::pair<const std::string, memory_counts>;
+  struct account {
+    std::string label;
+    memory_counts counts;
+  };
 
   /// Most labels without live allocations that are kept for their peaks.
   static constexpr std::size_t idle_labels = 256;
 
   explicit ledger(std::string_view space) : space_(space) {}
+  ledger(const ledger&) = delete;
+  ledger& operator=(const ledger&) = delete;
+  ~ledger();
+
+  [[nodiscard]] std::string_view space() const noexcept { return space_; }
 
   /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded where that is not
   /// enough.
-  account& claim(const std::string& label, std::size_t bytes);
-  void confirm(account& of, std::size_t bytes) noexcept;
-  void cancel(account& of, std::size_t bytes) noexcept;
-  void close(account& of, std::size_t bytes) noexcept;
+  FERRY_LAZY [[gnu::cold]] account& claim(const std::string& label, std::size_t bytes);
+  FERRY_LAZY [[gnu::cold]] void confirm(account& of, std::size_t bytes) noexcept;
+  FERRY_LAZY [[gnu::cold]] void cancel(account& of, std::size_t bytes) noexcept;
+  FERRY_LAZY [[gnu::cold]] void close(account& of, std::size_t bytes) noexcept;
 
-  void add_pool(std::weak_ptr<idle_memory> pool);
-  [[nodiscard]] std::size_t idle_bytes() const;
-  std::size_t trim(std::size_t enough, in_flight effort);
+  FERRY_LAZY [[gnu::cold]] void add_pool(std::weak_ptr<idle_memory> pool);
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] std::size_t idle_bytes() const;
+  FERRY_LAZY [[gnu::cold]] std::size_t trim(std::size_t enough, in_flight effort);
   /// Frees idle blocks. Waits for blocks in flight only where there are no others. Returns whether any were
   /// freed.
-  bool make_room(std::size_t bytes);
+  FERRY_LAZY [[gnu::cold]] bool make_room(std::size_t bytes);
 
-  void set_budget(std::size_t bytes);
-  [[nodiscard]] std::size_t budget() const;
-  [[nodiscard]] memory_counts counts() const;
-  [[nodiscard]] std::vector<account> accounts() const;
-  void reset_peak();
+  FERRY_LAZY [[gnu::cold]] void set_budget(std::size_t bytes);
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] std::size_t budget() const;
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] memory_counts counts() const;
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] dynamic_array<account> accounts() const;
+  FERRY_LAZY [[gnu::cold]] void reset_peak();
 
   /// The bytes held, for error messages.
-  [[nodiscard]] std::string holdings() const;
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] std::string holdings() const;
 
  private:
-  [[noreturn]] void refuse(const std::string& label, std::size_t bytes) const;
+  FERRY_LAZY [[noreturn]] void refuse(const std::string& label, std::size_t bytes) const;
 
-  [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const;
+  FERRY_LAZY [[gnu::cold]] [[nodiscard]] dynamic_array<std::shared_ptr<idle_memory>> pools() const;
 
+  /// Adds an account where the label has none.
+  FERRY_LAZY [[gnu::cold]] account& account_of_label(const std::string& label);
   /// Drops an account without allocations, or keeps it for its peak.
-  void rest(account& of) noexcept;
-  void forget_idle() noexcept;
+  FERRY_LAZY [[gnu::cold]] void rest(account& of) noexcept;
+  FERRY_LAZY [[gnu::cold]] void forget_idle() noexcept;
 
   const std::string space_;
   mutable std::mutex guard_;
   memory_counts all_;
   std::size_t claimed_ = 0;
   std::size_t budget_ = 0;
-  std::map<std::string, memory_counts> accounts_;
+  std::map<std::string, void*> accounts_;  // a type that each program has, of accounts by label
   std::size_t idle_accounts_ = 0;
-  std::vector<std::weak_ptr<idle_memory>> pools_;
+  dynamic_array<std::weak_ptr<idle_memory>> pools_;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
+FERRY_INLINE ledger::~ledger() {
+  for (const auto& each : accounts_) delete static_cast<const account*>(each.second);
+}
+
+FERRY_LAZY ledger::account& ledger::account_of_label(const std::string& label) {
+  const auto found = accounts_.find(label);
+  if (found != accounts_.end()) return *static_cast<account*>(found->second);
+  owned<account> made(new account{label, {}});
+  accounts_[label] = made.get();
+  return *made.release();
+}
+
+FERRY_LAZY ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
   for (;;) {
     std::size_t missing = 0;
     {
       const std::lock_guard lock(guard_);
       const std::size_t used = all_.current + claimed_;
       if (budget_ == 0 || (used <= budget_ && bytes <= budget_ - used)) {
-        account& of = *accounts_.try_emplace(label).first;
-        if (of.second.is_idle() && of.second.total_count != 0) --idle_accounts_;
-        ++of.second.claims;
+        account& of = account_of_label(label);
+        if (of.counts.is_idle() && of.counts.total_count != 0) --idle_accounts_;
+        ++of.counts.claims;
         claimed_ += bytes;
         return of;
       }
@@ -114,106 +138,122 @@ FERRY_INLINE ledger::account& ledger::claim(const std::string& label, std::size_
   }
 }
 
-FERRY_INLINE void ledger::confirm(account& of, std::size_t bytes) noexcept {
+FERRY_LAZY void ledger::confirm(account& of, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
   claimed_ -= bytes;
-  --of.second.claims;
-  of.second.add(bytes);
+  --of.counts.claims;
+  of.counts.add(bytes);
   all_.add(bytes);
 }
 
-FERRY_INLINE void ledger::cancel(account& of, std::size_t bytes) noexcept {
+FERRY_LAZY void ledger::cancel(account& of, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
   claimed_ -= bytes;
-  --of.second.claims;
+  --of.counts.claims;
   rest(of);
 }
 
-FERRY_INLINE void ledger::close(account& of, std::size_t bytes) noexcept {
+FERRY_LAZY void ledger::close(account& of, std::size_t bytes) noexcept {
   const std::lock_guard lock(guard_);
-  of.second.remove(bytes);
+  of.counts.remove(bytes);
   all_.remove(bytes);
   rest(of);
 }
 
-FERRY_INLINE void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
+FERRY_LAZY void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
   const std::lock_guard lock(guard_);
-  std::erase_if(pools_, [](const auto& gone) { return gone.expired(); });
+  pools_.erase_if([](const auto& gone) { return gone.expired(); });
   pools_.push_back(std::move(pool));
 }
 
-FERRY_INLINE std::size_t ledger::idle_bytes() const {
+FERRY_LAZY std::size_t ledger::idle_bytes() const {
   std::size_t sum = 0;
   for (const auto& pool : pools()) sum += pool->idle_bytes();
   return sum;
 }
 
-FERRY_INLINE std::size_t ledger::trim(std::size_t enough, in_flight effort) {
+FERRY_LAZY std::size_t ledger::trim(std::size_t enough, in_flight effort) {
   std::size_t freed = 0;
   for (const auto& pool : pools())
     if (freed < enough) freed += pool->trim(enough - freed, effort);
   return freed;
 }
 
-FERRY_INLINE bool ledger::make_room(std::size_t bytes) {
+FERRY_LAZY bool ledger::make_room(std::size_t bytes) {
   return trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0;
 }
 
-FERRY_INLINE void ledger::set_budget(std::size_t bytes) {
+FERRY_LAZY void ledger::set_budget(std::size_t bytes) {
   const std::lock_guard lock(guard_);
   budget_ = bytes;
 }
 
-FERRY_INLINE std::size_t ledger::budget() const {
+FERRY_LAZY std::size_t ledger::budget() const {
   const std::lock_guard lock(guard_);
   return budget_;
 }
 
-FERRY_INLINE memory_counts ledger::counts() const {
+FERRY_LAZY memory_counts ledger::counts() const {
   const std::lock_guard lock(guard_);
   return all_;
 }
 
-FERRY_INLINE std::vector<ledger::account> ledger::accounts() const {
+FERRY_LAZY dynamic_array<ledger::account> ledger::accounts() const {
+  dynamic_array<account> all;
   const std::lock_guard lock(guard_);
-  return {accounts_.begin(), accounts_.end()};
+  all.reserve(accounts_.size());
+  for (const auto& each : accounts_) all.push_back(*static_cast<const account*>(each.second));
+  return all;
 }
 
-FERRY_INLINE void ledger::reset_peak() {
+FERRY_LAZY void ledger::reset_peak() {
   const std::lock_guard lock(guard_);
   forget_idle();
   all_.peak = all_.current;
-  for (auto& [label, counts] : accounts_) counts.peak = counts.current;
+  for (const auto& each : accounts_) {
+    memory_counts& counts = static_cast<account*>(each.second)->counts;
+    counts.peak = counts.current;
+  }
 }
 
-FERRY_INLINE std::string ledger::holdings() const {
-  return std::to_string(counts().current) + " bytes of " + space_ + " are held, " +
-         std::to_string(idle_bytes()) + " of them idle in pools";
+FERRY_LAZY std::string ledger::holdings() const {
+  return joined(
+      {counts().current, " bytes of ", space_, " are held, ", idle_bytes(), " of them idle in pools"});
 }
 
-FERRY_INLINE void ledger::refuse(const std::string& label, std::size_t bytes) const {
-  throw budget_exceeded("ferry: " + std::to_string(bytes) + " bytes in " + space_ + " for '" + label +
-                        "' would pass the budget of " + std::to_string(budget()) + " bytes: " + holdings());
+FERRY_LAZY void ledger::refuse(const std::string& label, std::size_t bytes) const {
+  throw budget_exceeded(joined({"ferry: ", bytes, " bytes in ", space_, " for '", label,
+                                "' would pass the budget of ", budget(), " bytes: ", holdings()}));
 }
 
-FERRY_INLINE std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {
-  std::vector<std::shared_ptr<idle_memory>> alive;
+FERRY_LAZY dynamic_array<std::shared_ptr<idle_memory>> ledger::pools() const {
+  dynamic_array<std::shared_ptr<idle_memory>> alive;
   const std::lock_guard lock(guard_);
   for (const auto& pool : pools_)
     if (auto found = pool.lock()) alive.push_back(std::move(found));
   return alive;
 }
 
-FERRY_INLINE void ledger::rest(account& of) noexcept {
-  if (!of.second.is_idle()) return;
-  if (of.second.total_count == 0)
-    accounts_.erase(accounts_.find(of.first));  // a claim without an allocation
-  else if (++idle_accounts_ > idle_labels)
+FERRY_LAZY void ledger::rest(account& of) noexcept {
+  if (!of.counts.is_idle()) return;
+  if (of.counts.total_count == 0) {  // a claim without an allocation
+    accounts_.erase(accounts_.find(of.label));
+    delete &of;
+  } else if (++idle_accounts_ > idle_labels) {
     forget_idle();
+  }
 }
 
-FERRY_INLINE void ledger::forget_idle() noexcept {
-  std::erase_if(accounts_, [](const auto& of) { return of.second.is_idle(); });
+FERRY_LAZY void ledger::forget_idle() noexcept {
+  for (auto at = accounts_.begin(); at != accounts_.end();) {
+    const account* const of = static_cast<const account*>(at->second);
+    if (of->counts.is_idle()) {
+      at = accounts_.erase(at);
+      delete of;
+    } else {
+      ++at;
+    }
+  }
   idle_accounts_ = 0;
 }
 

@@ -20,9 +20,9 @@ class node_pool {
   node_pool& operator=(const node_pool&) = delete;
   ~node_pool();
 
-  [[nodiscard]] void* take(std::size_t bytes);
+  FERRY_LAZY [[nodiscard]] void* take(std::size_t bytes);
 
-  void give_back(void* node, std::size_t bytes) noexcept;
+  FERRY_LAZY void give_back(void* node, std::size_t bytes) noexcept;
 
  private:
   struct free_node {
@@ -70,7 +70,7 @@ FERRY_INLINE node_pool::~node_pool() {
     while (first != nullptr) ::operator delete(std::exchange(first, first->next));
 }
 
-FERRY_INLINE void* node_pool::take(std::size_t bytes) {
+FERRY_LAZY void* node_pool::take(std::size_t bytes) {
   if (bytes > largest) return ::operator new(bytes);
   {
     const std::lock_guard lock(guard_);
@@ -80,7 +80,7 @@ FERRY_INLINE void* node_pool::take(std::size_t bytes) {
   return ::operator new((size_class(bytes) + 1) * granule);
 }
 
-FERRY_INLINE void node_pool::give_back(void* node, std::size_t bytes) noexcept {
+FERRY_LAZY void node_pool::give_back(void* node, std::size_t bytes) noexcept {
   if (bytes > largest) return ::operator delete(node);
   const std::lock_guard lock(guard_);
   free_node*& first = free_[size_class(bytes)];

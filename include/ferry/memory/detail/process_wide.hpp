@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/version.hpp>
 
 #include <map>
@@ -25,18 +26,24 @@ FERRY_SHARED inline process_objects& objects_of_process() {
   return one;
 }
 
+/// The object of a type's name and this version of ferry.
+template <class...>
+[[gnu::cold]] void* object_of_process(const char* type, void* (*make)()) {
+  const std::string name =
+      joined({type, ".", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH});
+  process_objects& all = objects_of_process();
+  const std::lock_guard lock(all.guard);
+  void*& found = all.made[name];
+  if (found == nullptr) found = make();
+  return found;
+}
+
 /// The only T of the process, made at its first use and never destroyed. Libraries with another version of
 /// ferry have another one. Thread-safe. Keep the reference, because each call looks the name up.
 template <class T>
 T& process_wide() {
-  std::string name = typeid(T).name();
-  for (const int part : {FERRY_VERSION_MAJOR, FERRY_VERSION_MINOR, FERRY_VERSION_PATCH})
-    name.append(1, '.').append(std::to_string(part));
-  process_objects& all = objects_of_process();
-  const std::lock_guard lock(all.guard);
-  void*& found = all.made[name];
-  if (found == nullptr) found = new T;
-  return *static_cast<T*>(found);
+  void* (*const make)() = []() -> void* { return new T; };
+  return *static_cast<T*>(object_of_process(typeid(T).name(), make));
 }
 
 }  // namespace ferry::detail

@@ -3,19 +3,18 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/ledger.hpp>
 #include <ferry/memory/detail/page_ranges.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -23,28 +22,32 @@ namespace ferry::detail {
 /// still closes its own account.
 class memory_registry {
  public:
-  static std::shared_ptr<memory_registry> get();
+  memory_registry() = default;
+  memory_registry(const memory_registry&) = delete;
+  memory_registry& operator=(const memory_registry&) = delete;
+  ~memory_registry() {
+    for (const ledger* books : ledgers_) delete books;
+  }
+  FERRY_LAZY static std::shared_ptr<memory_registry> get();
 
   template <MemorySpace Space>
   ledger& of() {
     return of(Space::name);
   }
-  ledger& of(std::string_view space);
+  FERRY_LAZY [[gnu::cold]] ledger& of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
-  [[nodiscard]] std::vector<std::pair<std::string, const ledger*>> spaces() {
+  [[nodiscard]] dynamic_array<ledger*> spaces() {
     const std::lock_guard lock(guard_);
-    std::vector<std::pair<std::string, const ledger*>> all;
-    for (const auto& [space, books] : ledgers_) all.emplace_back(space, &books);
-    return all;
+    return ledgers_;
   }
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
   /// Frees idle blocks of all spaces, or of one on all devices.
-  std::size_t trim(in_flight effort, std::string_view space = {});
+  FERRY_LAZY [[gnu::cold]] std::size_t trim(in_flight effort, std::string_view space = {});
 
  private:
   std::mutex guard_;
-  std::map<std::string, ledger> ledgers_;
+  dynamic_array<ledger*> ledgers_;  // by name
   page_ranges pages_;
 };
 
@@ -68,12 +71,12 @@ class memory_charge {
   ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
-  void confirm() noexcept;
+  FERRY_LAZY [[gnu::cold]] void confirm() noexcept;
   /// The accounts of the space.
   [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
 
  private:
-  void end() noexcept;
+  FERRY_LAZY [[gnu::cold]] void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
   ledger* ledger_ = nullptr;
@@ -102,33 +105,35 @@ class page_lock_note {
   ~page_lock_note() { end(); }
 
  private:
-  void end() noexcept;
+  FERRY_LAZY [[gnu::cold]] void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
-  page_ranges::entry at_;
+  page_ranges::entry at_ = nullptr;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::shared_ptr<memory_registry> memory_registry::get() {
+FERRY_LAZY std::shared_ptr<memory_registry> memory_registry::get() {
   return until_finalize<memory_registry>();
 }
 
-FERRY_INLINE ledger& memory_registry::of(std::string_view space) {
+FERRY_LAZY ledger& memory_registry::of(std::string_view space) {
   const std::lock_guard lock(guard_);
-  return ledgers_.try_emplace(std::string(space), space).first->second;
+  std::size_t place = 0;
+  while (place < ledgers_.size() && ledgers_[place]->space() < space) ++place;
+  if (place < ledgers_.size() && ledgers_[place]->space() == space) return *ledgers_[place];
+  ledgers_.reserve(ledgers_.size() + 1);
+  ledgers_.push_back(new ledger(space));
+  for (std::size_t at = ledgers_.size() - 1; at > place; --at) std::swap(ledgers_[at], ledgers_[at - 1]);
+  return *ledgers_[place];
 }
 
-FERRY_INLINE std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
-  std::vector<ledger*> all;
-  {
-    const std::lock_guard lock(guard_);
-    const std::string on_devices = std::string(space).append(" of device ");
-    for (auto& [account, books] : ledgers_)
-      if (space.empty() || account == space || account.starts_with(on_devices)) all.push_back(&books);
-  }
+FERRY_LAZY std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
+  const std::string on_devices = std::string(space).append(" of device ");
   std::size_t freed = 0;
-  for (ledger* books : all) freed += books->trim(~std::size_t{0}, effort);
+  for (ledger* books : spaces())
+    if (space.empty() || books->space() == space || books->space().starts_with(on_devices))
+      freed += books->trim(~std::size_t{0}, effort);
   return freed;
 }
 
@@ -145,12 +150,12 @@ FERRY_INLINE memory_charge::memory_charge(memory_charge&& other) noexcept
       bytes_(other.bytes_),
       confirmed_(other.confirmed_) {}
 
-FERRY_INLINE void memory_charge::confirm() noexcept {
+FERRY_LAZY void memory_charge::confirm() noexcept {
   ledger_->confirm(*account_, bytes_);
   confirmed_ = true;
 }
 
-FERRY_INLINE void memory_charge::end() noexcept {
+FERRY_LAZY void memory_charge::end() noexcept {
   if (account_ == nullptr) return;
   if (confirmed_)
     ledger_->close(*account_, bytes_);
@@ -169,7 +174,7 @@ FERRY_INLINE page_lock_note::page_lock_note(adopted, const std::string& label, c
 FERRY_INLINE page_lock_note::page_lock_note(page_lock_note&& other) noexcept
     : registry_(std::move(other.registry_)), at_(other.at_) {}
 
-FERRY_INLINE void page_lock_note::end() noexcept {
+FERRY_LAZY void page_lock_note::end() noexcept {
   if (registry_ == nullptr) return;
   registry_->pages().remove(at_);
   registry_ = nullptr;

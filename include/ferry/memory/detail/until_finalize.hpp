@@ -2,14 +2,15 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
+#include <ferry/memory/detail/share.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -17,16 +18,16 @@ namespace ferry::detail {
 /// lock its list of hooks, so ferry pushes no other. Thread-safe.
 class finalize_list {
  public:
-  static finalize_list& get();
+  FERRY_LAZY [[gnu::cold]] static finalize_list& get();
 
   /// Calls leave() at Kokkos::finalize. Only while Kokkos is initialized.
-  void add(void (*leave)());
+  FERRY_LAZY [[gnu::cold]] void add(void (*leave)());
 
  private:
-  void run();
+  FERRY_LAZY [[gnu::cold]] void run();
 
   std::mutex guard_;
-  std::vector<void (*)()> leaving_;
+  dynamic_array<void (*)()> leaving_;
   bool hooked_ = false;
   bool has_run_ = false;
 };
@@ -59,7 +60,7 @@ template <class T>
 std::shared_ptr<T> until_finalize() {
   residence<T>& home = residence<T>::get();
   const std::lock_guard lock(home.guard);
-  if (home.instance == nullptr) home.instance = std::make_shared<T>();
+  if (home.instance == nullptr) home.instance = share<T>();
   if (!home.listed && Kokkos::is_initialized()) {
     finalize_list::get().add(&residence<T>::leave);
     home.listed = true;
@@ -69,12 +70,12 @@ std::shared_ptr<T> until_finalize() {
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE finalize_list& finalize_list::get() {
+FERRY_LAZY finalize_list& finalize_list::get() {
   static finalize_list& one = process_wide<finalize_list>();
   return one;
 }
 
-FERRY_INLINE void finalize_list::add(void (*leave)()) {
+FERRY_LAZY void finalize_list::add(void (*leave)()) {
   const std::lock_guard lock(guard_);
   // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
   if (has_run_) return;
@@ -85,7 +86,7 @@ FERRY_INLINE void finalize_list::add(void (*leave)()) {
   leaving_.push_back(leave);
 }
 
-FERRY_INLINE void finalize_list::run() {
+FERRY_LAZY void finalize_list::run() {
   for (;;) {
     void (*leave)() = nullptr;
     {

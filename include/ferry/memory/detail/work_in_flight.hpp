@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -17,20 +17,20 @@ namespace ferry::detail {
 class work_in_flight {
  public:
   /// Adds the work of instance `who` until `done`; null: the work has ended.
-  void add(event_handle done, instance_id who);
+  FERRY_LAZY void add(event_handle done, instance_id who);
 
   /// Reserves memory for a point before its work is enqueued, so that add_promised() can't fail. withdraw()
   /// cancels the reservation.
-  void promise();
+  FERRY_LAZY void promise();
   void withdraw() noexcept { --promised_; }
-  void add_promised(event_handle done, instance_id who) noexcept;
+  FERRY_LAZY void add_promised(event_handle done, instance_id who) noexcept;
 
   /// Appends the points of other instances than `who`.
-  void others(instance_id who, std::vector<event_handle>& to) const;
+  FERRY_LAZY void others(instance_id who, dynamic_array<event_handle>& to) const;
   /// Appends all points.
-  void all(std::vector<event_handle>& to) const;
+  FERRY_LAZY void all(dynamic_array<event_handle>& to) const;
   /// Drops points that were waited for.
-  void drop(const std::vector<event_handle>& waited) noexcept;
+  FERRY_LAZY void drop(const dynamic_array<event_handle>& waited) noexcept;
 
  private:
   struct point {
@@ -38,41 +38,40 @@ class work_in_flight {
     instance_id who;
   };
 
-  std::vector<point> points_;
+  dynamic_array<point> points_;
   std::size_t promised_ = 0;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE void work_in_flight::add(event_handle done, instance_id who) {
+FERRY_LAZY void work_in_flight::add(event_handle done, instance_id who) {
   promise();
   add_promised(std::move(done), who);
 }
 
-FERRY_INLINE void work_in_flight::promise() {
+FERRY_LAZY void work_in_flight::promise() {
   points_.reserve(points_.size() + promised_ + 1);
   ++promised_;
 }
 
-FERRY_INLINE void work_in_flight::add_promised(event_handle done, instance_id who) noexcept {
+FERRY_LAZY void work_in_flight::add_promised(event_handle done, instance_id who) noexcept {
   --promised_;
   if (done == nullptr) return;
-  std::erase_if(points_,
-                [who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
+  points_.erase_if([who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
   points_.push_back({std::move(done), who});
 }
 
-FERRY_INLINE void work_in_flight::others(instance_id who, std::vector<event_handle>& to) const {
+FERRY_LAZY void work_in_flight::others(instance_id who, dynamic_array<event_handle>& to) const {
   for (const auto& each : points_)
     if (each.who != who) to.push_back(each.done);
 }
 
-FERRY_INLINE void work_in_flight::all(std::vector<event_handle>& to) const {
+FERRY_LAZY void work_in_flight::all(dynamic_array<event_handle>& to) const {
   for (const auto& each : points_) to.push_back(each.done);
 }
 
-FERRY_INLINE void work_in_flight::drop(const std::vector<event_handle>& waited) noexcept {
-  std::erase_if(points_, [&waited](const point& each) {
+FERRY_LAZY void work_in_flight::drop(const dynamic_array<event_handle>& waited) noexcept {
+  points_.erase_if([&waited](const point& each) {
     return std::find(waited.begin(), waited.end(), each.done) != waited.end();
   });
 }

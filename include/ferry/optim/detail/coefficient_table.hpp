@@ -56,14 +56,14 @@ class coefficient_table {
   }
 
   /// Keeps the first `count` entries.
-  void truncate(std::int64_t count);
+  FERRY_LAZY void truncate(std::int64_t count);
 
   /// Frees the memory, except a small device allocation, since allocating it again would make the device
   /// wait. Returns the rest of the device's memory, which the caller must release without holding its lock: a
   /// user's allocation callback may need that lock.
-  [[nodiscard]] std::shared_ptr<void> clear();
+  FERRY_LAZY [[nodiscard]] std::shared_ptr<void> clear();
 
-  [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
+  FERRY_LAZY [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
 
  private:
   static constexpr std::size_t kept_on_device = 65536;
@@ -71,8 +71,8 @@ class coefficient_table {
   [[nodiscard]] std::size_t bytes_of(std::int64_t count) const {
     return static_cast<std::size_t>(count) * entry_bytes_;
   }
-  [[nodiscard]] bool is_viewed() const;
-  void grow(std::size_t used, std::size_t entry);
+  FERRY_LAZY [[nodiscard]] bool is_viewed() const;
+  FERRY_LAZY void grow(std::size_t used, std::size_t entry);
 
   std::shared_ptr<std::byte[]> entries_;
   std::size_t capacity_ = 0;
@@ -84,7 +84,7 @@ class coefficient_table {
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE void coefficient_table::truncate(std::int64_t count) {
+FERRY_LAZY void coefficient_table::truncate(std::int64_t count) {
   count = std::max<std::int64_t>(0, count);
   if (size_ <= count) return;
   size_ = count;
@@ -94,7 +94,7 @@ FERRY_INLINE void coefficient_table::truncate(std::int64_t count) {
   on_device_->sent = std::min(on_device_->sent, bytes_of(count));
 }
 
-FERRY_INLINE std::shared_ptr<void> coefficient_table::clear() {
+FERRY_LAZY std::shared_ptr<void> coefficient_table::clear() {
   truncate(0);
   entries_ = nullptr;
   capacity_ = 0;
@@ -104,18 +104,18 @@ FERRY_INLINE std::shared_ptr<void> coefficient_table::clear() {
   return std::exchange(on_device_->memory, nullptr);
 }
 
-FERRY_INLINE table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
+FERRY_LAZY table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
   if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
   return {entries_, on_device_, bytes_of(count), first, count};
 }
 
-FERRY_INLINE bool coefficient_table::is_viewed() const {
+FERRY_LAZY bool coefficient_table::is_viewed() const {
   if (entries_.use_count() > 1) return true;
   std::atomic_thread_fence(std::memory_order_acquire);  // the last view's owner has finished its reads
   return false;
 }
 
-FERRY_INLINE void coefficient_table::grow(std::size_t used, std::size_t entry) {
+FERRY_LAZY void coefficient_table::grow(std::size_t used, std::size_t entry) {
   const std::size_t capacity = std::max(used + used / 2, 16 * entry);
   std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
   if (used != 0) std::memcpy(longer.get(), entries_.get(), used);

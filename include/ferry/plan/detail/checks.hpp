@@ -5,6 +5,7 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/policy.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/plan/detail/refusals.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -147,30 +148,42 @@ inline bool overlap(const auto& a, const auto& b) {
   return shift < one.row || shift + other.row > one.step;
 }
 
+template <class...>
+[[noreturn, gnu::cold]] void refuse_positions(const char* verb, std::int64_t positions,
+                                              const array_note& batch) {
+  throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
+                                 batch.extents[0], " rows of ", batch.describe()}));
+}
+template <class...>
+[[noreturn, gnu::cold]] void refuse_widths(const char* verb, const array_note& table, std::int64_t width,
+                                           const array_note& batch, std::int64_t other) {
+  throw invalid_argument(joined({"ferry::", verb, ": rows of ", table.describe(), " have ", width,
+                                 " elements, rows of ", batch.describe(), " have ", other}));
+}
+template <class...>
+[[noreturn, gnu::cold]] void refuse_overlap(const char* verb, const array_note& table,
+                                            const array_note& batch) {
+  throw invalid_argument(
+      joined({"ferry::", verb, ": ", batch.describe(), " and ", table.describe(), " overlap in memory"}));
+}
+
 /// Checks the shapes of a verb on rows. An array of rank 1 has rows of one element.
 inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
   require_dense_rows(verb, table);
   require_dense_rows(verb, batch);
-  if (batch.rows() != positions)
-    throw invalid_argument(std::string("ferry::") + verb + ": " + std::to_string(positions) +
-                           " indices were given for the " + std::to_string(batch.rows()) + " rows of " +
-                           batch.describe());
+  if (batch.rows() != positions) refuse_positions(verb, positions, batch.note());
   if (batch.width() != table.width())
-    throw invalid_argument(std::string("ferry::") + verb + ": rows of " + table.describe() + " have " +
-                           std::to_string(table.width()) + " elements, rows of " + batch.describe() +
-                           " have " + std::to_string(batch.width()));
-  if (overlap(table, batch))
-    throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and " +
-                           table.describe() + " overlap in memory");
+    refuse_widths(verb, table.note(), table.width(), batch.note(), batch.width());
+  if (overlap(table, batch)) refuse_overlap(verb, table.note(), batch.note());
 }
 
 inline void require_rank_one(const char* verb, const auto& indices) {
   if (indices.rank != 1)
-    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
-                           " have rank " + std::to_string(indices.rank) + ", must be 1");
+    throw invalid_argument(joined(
+        {"ferry::", verb, ": the indices ", indices.describe(), " have rank ", indices.rank, ", must be 1"}));
   if (!indices.is_contiguous())
-    throw invalid_argument(std::string("ferry::") + verb + ": the indices " + indices.describe() +
-                           " are strided, must be contiguous");
+    throw invalid_argument(
+        joined({"ferry::", verb, ": the indices ", indices.describe(), " are strided, must be contiguous"}));
 }
 
 template <class Bounds>

@@ -45,9 +45,10 @@ struct row_cost {
   }
 };
 
-class cost_model {
+template <class Dependent>
+class basic_cost_model {
  public:
-  cost_model(const machine_profile& profile, const move_facts& facts)
+  basic_cost_model(const machine_profile& profile, const move_facts& facts)
       : p_(profile),
         f_(facts),
         bytes_(static_cast<double>(std::max<std::int64_t>(facts.row_bytes, 0))),
@@ -266,14 +267,17 @@ class cost_model {
   double bytes_, rows_, gib_;
   bool reads_, writes_;
 };
+using cost_model = basic_cost_model<void>;
 
-inline prediction predict(const machine_profile& profile, const move_facts& facts, path_kind by) {
+template <class...>
+prediction predict(const machine_profile& profile, const move_facts& facts, path_kind by) {
   return cost_model(profile, facts).predict(by);
 }
 
 /// The candidate with the shortest predicted time; direct for an empty set. A path that occupies the calling
 /// thread must be predicted to be faster by more than the error of the model.
-inline path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates) {
+template <class...>
+path_kind choose_route(const machine_profile& profile, const move_facts& facts, path_set candidates) {
   constexpr double clearly = 0.97;
   const cost_model model(profile, facts);
   path_kind best = path_kind::direct;

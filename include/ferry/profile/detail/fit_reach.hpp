@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <span>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -19,7 +19,8 @@ namespace ferry::detail {
 ///
 /// Where the largest table is as fast as the smallest, its size becomes the least reach, and the cost is
 /// unchanged.
-inline void fit_reach(std::span<const double> gib, std::span<const double> extra, machine_profile& into) {
+template <class...>
+void fit_reach(const std::vector<double>& gib, const std::vector<double>& extra, machine_profile& into) {
   if (gib.empty()) return;
   const machine_profile usual;
   if (*std::max_element(extra.begin(), extra.end()) < 0.5 * into.link_row_ns) {

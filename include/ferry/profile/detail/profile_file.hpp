@@ -34,13 +34,13 @@ struct machine_identity {
                       std::to_string(FERRY_VERSION_PATCH) + " model 2";
 };
 
-FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of);
+FERRY_LAZY std::string to_text(const machine_profile& profile, const machine_identity& of);
 
 /// Fills `into` from the text of a file. Returns an empty string, or why the file can't be used; `into` is
 /// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
 /// machine.
-FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
-                                   bool& malformed);
+FERRY_LAZY std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                 bool& malformed);
 
 /// $FERRY_PROFILE; null where it is unset or empty.
 inline const char* named_profile() {
@@ -50,27 +50,27 @@ inline const char* named_profile() {
 
 /// $FERRY_PROFILE, else ${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt; empty where none is
 /// set.
-FERRY_INLINE std::string profile_path(std::string_view backend);
+FERRY_LAZY std::string profile_path(std::string_view backend);
 
 /// The contents of the file. Sets `why` where it can't be read, and `missing` where it does not exist. A
 /// profile has about 2000 bytes.
-FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing);
+FERRY_LAZY std::string read_text(const std::string& path, std::string& why, bool& missing);
 
 /// Throws io_error where the path names something that a file must not replace: a device, a pipe, a socket, a
 /// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
-FERRY_INLINE void require_replaceable(const std::string& path);
+FERRY_LAZY void require_replaceable(const std::string& path);
 
 /// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
 /// process of the same number.
-FERRY_INLINE std::FILE* open_new(const std::string& path);
+FERRY_LAZY std::FILE* open_new(const std::string& path);
 
 /// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
 /// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
-FERRY_INLINE void write_text(const std::string& path, const std::string& text);
+FERRY_LAZY void write_text(const std::string& path, const std::string& text);
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_identity& of) {
+FERRY_LAZY std::string to_text(const machine_profile& profile, const machine_identity& of) {
   std::string made;
   add_line(made, "ferry", of.ferry);
   add_line(made, "device", of.device);
@@ -85,8 +85,8 @@ FERRY_INLINE std::string to_text(const machine_profile& profile, const machine_i
   return made;
 }
 
-FERRY_INLINE std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
-                                   bool& malformed) {
+FERRY_LAZY std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                 bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);
@@ -124,7 +124,7 @@ FERRY_INLINE std::string from_text(std::string_view text, const machine_identity
   return {};
 }
 
-FERRY_INLINE std::string profile_path(std::string_view backend) {
+FERRY_LAZY std::string profile_path(std::string_view backend) {
   if (const char* named = named_profile()) return named;
   std::string folder;
   const char* cache = std::getenv("XDG_CACHE_HOME");
@@ -138,7 +138,7 @@ FERRY_INLINE std::string profile_path(std::string_view backend) {
   return folder.append("/ferry/profile-").append(backend).append(".txt");
 }
 
-FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bool& missing) {
+FERRY_LAZY std::string read_text(const std::string& path, std::string& why, bool& missing) {
   constexpr std::size_t most = std::size_t{1} << 16;
   std::string text;
   missing = false;
@@ -153,24 +153,24 @@ FERRY_INLINE std::string read_text(const std::string& path, std::string& why, bo
     unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) {
+  std::FILE* stream = std::fopen(path.c_str(), "rb");
+  if (stream == nullptr) {
     unreadable(std::strerror(errno));
     return text;
   }
   text.resize(most + 1);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  if (std::ferror(file) != 0)
+  text.resize(std::fread(text.data(), 1, text.size(), stream));
+  if (std::ferror(stream) != 0)
     unreadable(std::strerror(errno));
   else if (text.empty())
     why = "is empty";
   else if (text.size() > most)
     why = "is too long for a profile";
-  std::fclose(file);
+  std::fclose(stream);
   return text;
 }
 
-FERRY_INLINE void require_replaceable(const std::string& path) {
+FERRY_LAZY void require_replaceable(const std::string& path) {
   struct stat found {};
   if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
   const char* what = S_ISDIR(found.st_mode)   ? "a folder"
@@ -179,22 +179,22 @@ FERRY_INLINE void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + what);
 }
 
-FERRY_INLINE std::FILE* open_new(const std::string& path) {
+FERRY_LAZY std::FILE* open_new(const std::string& path) {
   const auto create = [&path] {
     return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   };
-  int file = create();
-  if (file < 0 && errno == EEXIST) {
+  int descriptor = create();
+  if (descriptor < 0 && errno == EEXIST) {
     ::unlink(path.c_str());
-    file = create();
+    descriptor = create();
   }
-  if (file < 0) return nullptr;
-  std::FILE* made = ::fdopen(file, "wb");
-  if (made == nullptr) ::close(file);
+  if (descriptor < 0) return nullptr;
+  std::FILE* made = ::fdopen(descriptor, "wb");
+  if (made == nullptr) ::close(descriptor);
   return made;
 }
 
-FERRY_INLINE void write_text(const std::string& path, const std::string& text) {
+FERRY_LAZY void write_text(const std::string& path, const std::string& text) {
   const auto fail = [&path](const char* what) {
     throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
   };
@@ -202,10 +202,10 @@ FERRY_INLINE void write_text(const std::string& path, const std::string& text) {
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     ::mkdir(path.substr(0, at).c_str(), 0777);  // on failure, opening the file reports the reason
   const std::string fresh = path + "." + std::to_string(::getpid()) + ".part";
-  std::FILE* file = open_new(fresh);
-  if (file == nullptr) fail("can't be written");
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  const bool closed = std::fclose(file) == 0;
+  std::FILE* stream = open_new(fresh);
+  if (stream == nullptr) fail("can't be written");
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  const bool closed = std::fclose(stream) == 0;
   if (written && closed && std::rename(fresh.c_str(), path.c_str()) == 0) return;
   const int reason = errno;
   std::remove(fresh.c_str());

@@ -21,24 +21,27 @@ struct profile_line {
   std::string_view value;
 };
 
-inline std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
+template <class...>
+std::string in_quotes(std::string_view text) {
+  return std::string("\"").append(text).append("\"");
+}
 
 /// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
 /// returns the lines read so far. The lines point into `text`.
-FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::string& why);
+FERRY_LAZY std::vector<profile_line> read_lines(std::string_view text, std::string& why);
 
 /// Appends a line. Control characters of the value become blanks.
-FERRY_INLINE void add_line(std::string& to, std::string_view key, std::string_view value);
+FERRY_LAZY void add_line(std::string& to, std::string_view key, std::string_view value);
 
 /// The number that the whole text is; none for other text, infinities and NaN.
-FERRY_INLINE std::optional<double> number_of(std::string_view text);
+FERRY_LAZY std::optional<double> number_of(std::string_view text);
 
 /// The shortest text that reads back as the same number, independent of the locale.
-FERRY_INLINE std::string number_text(double value);
+FERRY_LAZY std::string number_text(double value);
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
+FERRY_LAZY std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> found;
   if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
     why = "is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file";
@@ -69,13 +72,13 @@ FERRY_INLINE std::vector<profile_line> read_lines(std::string_view text, std::st
   return found;
 }
 
-FERRY_INLINE void add_line(std::string& to, std::string_view key, std::string_view value) {
+FERRY_LAZY void add_line(std::string& to, std::string_view key, std::string_view value) {
   to.append(key).push_back(' ');
   for (const char c : value) to.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
   to.push_back('\n');
 }
 
-FERRY_INLINE std::optional<double> number_of(std::string_view text) {
+FERRY_LAZY std::optional<double> number_of(std::string_view text) {
   double number = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, number);
@@ -83,7 +86,7 @@ FERRY_INLINE std::optional<double> number_of(std::string_view text) {
   return number;
 }
 
-FERRY_INLINE std::string number_text(double value) {
+FERRY_LAZY std::string number_text(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};

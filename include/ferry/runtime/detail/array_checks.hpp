@@ -2,9 +2,11 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/array_traits.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 
 #include <string>
 #include <type_traits>
@@ -40,14 +42,20 @@ consteval void require_reach() {
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
 }
 
+template <class...>
+[[noreturn, gnu::cold]] void refuse_rows(const char* verb, const array_note& array, bool empty) {
+  if (!empty)
+    throw invalid_argument(joined({"ferry::", verb, ": the rows of ", array.describe(),
+                                   " are strided; use ferry::copy to make a dense array of them"}));
+  const char* const quote = array.label.empty() ? "" : "'";
+  throw invalid_argument(
+      joined({"ferry::", verb, ": ", quote, array.label.empty() ? "an array" : array.label.view(), quote,
+              " is an empty handle without extents: it was moved from, or never given any"}));
+}
+
 inline void require_dense_rows(const char* verb, const auto& array) {
-  if (array.rank == 0 && array.data == nullptr)
-    throw invalid_argument(std::string("ferry::") + verb + ": " +
-                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
-                           " is an empty handle without extents: it was moved from, or never given any");
-  if (!array.has_dense_rows())
-    throw invalid_argument(std::string("ferry::") + verb + ": the rows of " + array.describe() +
-                           " are strided; use ferry::copy to make a dense array of them");
+  if (array.rank == 0 && array.data == nullptr) refuse_rows(verb, array.note(), true);
+  if (!array.has_dense_rows()) refuse_rows(verb, array.note(), false);
 }
 
 }  // namespace ferry::detail

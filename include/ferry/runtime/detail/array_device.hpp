@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -11,12 +12,13 @@
 
 namespace ferry::detail {
 
-[[noreturn]] inline void refuse_array_device(std::string_view verb, const array_note& array, int device,
-                                             int instance) {
-  throw invalid_argument(std::string("ferry::").append(verb) + ": " + array.describe() + " lies on device " +
-                         std::to_string(device) + ", but the instance is of device " +
-                         std::to_string(instance) +
-                         "; give the verb an instance of that device, or copy the array with ferry::copy");
+template <class...>
+[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device,
+                                      int instance) {
+  throw invalid_argument(
+      joined({"ferry::", verb, ": ", array.describe(), " lies on device ", device,
+              ", but the instance is of device ", instance,
+              "; give the verb an instance of that device, or copy the array with ferry::copy"}));
 }
 
 /// Throws invalid_argument where the array is known to lie on another device than the instance.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
@@ -12,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -44,17 +45,18 @@ class captured_instance final : public kept_instance {
 /// Ends a captured verb. The graph owns what its kernels use for as long as it can be launched. It releases
 /// that in a thread that may not call the device's functions. The ticket shares the ownership.
 template <class Exec>
-void give_to_graph(const Exec& exec, const char* verb,
-                   const std::shared_ptr<engine<execution_backend<Exec>>>& home, ticket_state& state) {
-  auto instance = std::make_shared<captured_instance<Exec>>(exec);
+[[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb,
+                                 const std::shared_ptr<engine<execution_backend<Exec>>>& home,
+                                 ticket_state& state) {
+  auto instance = share<captured_instance<Exec>>(exec);
   home->watch(instance);
   state.mark = [home = std::weak_ptr(home), instance = std::move(instance), verb]() -> event_handle {
     const auto alive = home.lock();
     return alive == nullptr ? nullptr : instance->mark(*alive, verb);
   };
   if (state.resources.empty() && state.memory.empty()) return;
-  auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
-  kept->insert(kept->end(), state.memory.begin(), state.memory.end());
+  auto kept = share<dynamic_array<std::shared_ptr<void>>>(state.resources);
+  kept->append(state.memory.begin(), state.memory.end());
   const auto last = [box = home->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
   execution_backend<Exec>::retain(exec,
                                   std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));

@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -17,7 +18,6 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -143,7 +143,7 @@ class change_marks {
     writes_.clear();
   }
 
-  std::vector<write> writes_;
+  dynamic_array<write> writes_;
   listed_numbers rows_;
   const std::string* label_ = nullptr;
   bool only_ = false;

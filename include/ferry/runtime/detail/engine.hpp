@@ -3,8 +3,11 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/block_cache.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
@@ -17,7 +20,6 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -37,13 +39,13 @@ class graph_resources {
     } catch (...) {  // no memory for the list: leaked, because this thread must not free it
     }
   }
-  [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept {
-    std::vector<std::shared_ptr<void>> taken;
+  [[nodiscard]] dynamic_array<std::shared_ptr<void>> empty() noexcept {
+    dynamic_array<std::shared_ptr<void>> taken;
     const std::lock_guard lock(guard_);
     taken.swap(content_);
     return taken;
   }
-  [[nodiscard]] std::vector<std::shared_ptr<void>> close() noexcept {
+  [[nodiscard]] dynamic_array<std::shared_ptr<void>> close() noexcept {
     {
       const std::lock_guard lock(guard_);
       open_ = false;
@@ -53,7 +55,7 @@ class graph_resources {
 
  private:
   std::mutex guard_;
-  std::vector<std::shared_ptr<void>> content_;
+  dynamic_array<std::shared_ptr<void>> content_;
   bool open_ = true;
 };
 
@@ -86,8 +88,8 @@ class engine final : public detail::ticket_state_keeper {
   static std::shared_ptr<engine> get() { return get(Backend::default_device()); }
   /// @}
 
-  explicit engine(int device) : device_number_(device) { Backend::enter_device(device); }
-  ~engine() override {
+  [[gnu::cold]] explicit engine(int device) : device_number_(device) { Backend::enter_device(device); }
+  [[gnu::cold]] ~engine() override {
     for (const auto& each : detached_)
       for (auto* work = each.first; work != nullptr; work = work->next) wait_out(*work);
     drop_all([](detail::ticket_state&) { return true; });
@@ -108,7 +110,7 @@ class engine final : public detail::ticket_state_keeper {
   }
   [[nodiscard]] std::shared_ptr<void> pinned_scratch(std::size_t bytes) { return pinned_.take(bytes); }
   [[nodiscard]] typename report_pool<Backend>::lease report() { return reports_.take(); }
-  [[nodiscard]] detail::ticket_state_handle take_ticket_state() { return states_->take(); }
+  [[nodiscard]] detail::ticket_state_handle take_ticket_state() { return ticket_state_pool::take(states_); }
   /// Memory for the small objects of verbs.
   [[nodiscard]] const std::shared_ptr<detail::node_pool>& nodes() const { return nodes_; }
 
@@ -131,9 +133,9 @@ class engine final : public detail::ticket_state_keeper {
   [[nodiscard]] std::unique_lock<std::mutex> lock_order() { return std::unique_lock(order_guard_); }
 
   /// Drops `instance` when the engine is destroyed, if it still lives.
-  void watch(std::weak_ptr<detail::kept_instance> instance) {
+  [[gnu::cold]] void watch(std::weak_ptr<detail::kept_instance> instance) {
     const std::lock_guard lock(guard_);
-    std::erase_if(instances_, [](const auto& gone) { return gone.expired(); });
+    instances_.erase_if([](const auto& gone) { return gone.expired(); });
     instances_.push_back(std::move(instance));
   }
 
@@ -141,7 +143,7 @@ class engine final : public detail::ticket_state_keeper {
   template <class Exec>
   [[nodiscard]] Exec own_instance() {
     const std::lock_guard lock(instance_guard_);
-    if (own_ == nullptr) own_ = std::make_shared<Exec>(Backend::template instance_on<Exec>(device_number_));
+    if (own_ == nullptr) own_ = share<Exec>(Backend::template instance_on<Exec>(device_number_));
     return *static_cast<const Exec*>(own_.get());
   }
 
@@ -209,7 +211,7 @@ class engine final : public detail::ticket_state_keeper {
           work->next = std::exchange(ended, work);
         }
       if (detached_.size() > many)
-        std::erase_if(detached_, [](const detached_tickets& each) { return each.first == nullptr; });
+        detached_.erase_if([](const detached_tickets& each) { return each.first == nullptr; });
     }
     while (ended != nullptr) detail::ticket_state_return{}(std::exchange(ended, ended->next));
   }
@@ -217,16 +219,16 @@ class engine final : public detail::ticket_state_keeper {
   const int device_number_;
   std::mutex order_guard_;
   std::mutex guard_;
-  std::shared_ptr<detail::node_pool> nodes_ = std::make_shared<detail::node_pool>();
-  std::shared_ptr<detail::ticket_state_pool> states_ = std::make_shared<detail::ticket_state_pool>();
-  std::shared_ptr<detail::graph_resources> drop_box_ = std::make_shared<detail::graph_resources>();
+  std::shared_ptr<detail::node_pool> nodes_ = share<detail::node_pool>();
+  std::shared_ptr<detail::ticket_state_pool> states_ = share<detail::ticket_state_pool>();
+  std::shared_ptr<detail::graph_resources> drop_box_ = share<detail::graph_resources>();
   event_pool<typename Backend::native_event> events_{nodes_};
   block_cache<typename Backend::scratch_space> device_{nodes_, device_number_};
   block_cache<pinned_space> pinned_{nodes_, device_number_};
   report_pool<Backend> reports_{nodes_, device_number_};
   side_stream_pool side_streams_{nodes_};
-  std::vector<detached_tickets> detached_;
-  std::vector<std::weak_ptr<detail::kept_instance>> instances_;
+  dynamic_array<detached_tickets> detached_;
+  dynamic_array<std::weak_ptr<detail::kept_instance>> instances_;
   std::mutex instance_guard_;
   std::shared_ptr<void> own_;  // a backend has one execution space with several devices
 };
@@ -245,13 +247,13 @@ class engine_set {
     const std::lock_guard lock(guard_);
     for (const auto& each : others_)
       if (each->device() == device) return *each;
-    return *others_.emplace_back(std::make_unique<engine<Backend>>(device));
+    return *others_.push_back(make_owned<engine<Backend>>(device));
   }
 
  private:
   engine<Backend> first_;
   std::mutex guard_;
-  std::vector<std::unique_ptr<engine<Backend>>> others_;
+  dynamic_array<owned<engine<Backend>>> others_;
 };
 
 }  // namespace ferry::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -19,45 +20,42 @@ struct host_findings {
 
 /// The error of a report. `of` is the table, with rows of `width` elements. `batch` are the rows of the
 /// batch, where the verb scanned them.
-FERRY_INLINE std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                            const array_note& of, const array_note& batch, std::int64_t width,
-                                            std::int64_t positions, bool signed_indices);
+FERRY_LAZY [[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                                        const array_note& of, const array_note& batch,
+                                                        std::int64_t width, std::int64_t positions,
+                                                        bool signed_indices);
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                            const array_note& of, const array_note& batch, std::int64_t width,
-                                            std::int64_t positions, bool signed_indices) {
+FERRY_LAZY std::exception_ptr found_error(const index_report& found, const std::string& verb,
+                                          const array_note& of, const array_note& batch, std::int64_t width,
+                                          std::int64_t positions, bool signed_indices) {
   const std::string table = of.describe();
   if (found.bad_bags != 0)
     return std::make_exception_ptr(out_of_range(
-        "ferry::" + verb + ": the offsets of " + std::to_string(found.bad_bags) +
-        " bags decrease, are negative or leave the " + std::to_string(positions) + " positions for rows of " +
-        table + (verb == "step_bags" ? ", or leave positions without a bag" : "") + "; the first is offset " +
-        std::to_string(static_cast<std::int64_t>(found.first_offset_number)) + " at place " +
-        std::to_string(found.first_offset)));
+        joined({"ferry::", verb, ": the offsets of ", found.bad_bags,
+                " bags decrease, are negative or leave the ", positions, " positions for rows of ", table,
+                verb == "step_bags" ? ", or leave positions without a bag" : "", "; the first is offset ",
+                static_cast<std::int64_t>(found.first_offset_number), " at place ", found.first_offset})));
   if (found.out_of_range != 0) {
-    const std::string index = signed_indices ? std::to_string(static_cast<std::int64_t>(found.first_index))
-                                             : std::to_string(found.first_index);
+    const text_piece index = signed_indices ? text_piece(static_cast<std::int64_t>(found.first_index))
+                                            : text_piece(found.first_index);
     return std::make_exception_ptr(out_of_range(
-        "ferry::" + verb + ": " + std::to_string(found.out_of_range) + " of " + std::to_string(positions) +
-        " indices are outside of " + table + "; the first is index " + index + " at position " +
-        std::to_string(found.first_position)));
+        joined({"ferry::", verb, ": ", found.out_of_range, " of ", positions, " indices are outside of ",
+                table, "; the first is index ", index, " at position ", found.first_position})));
   }
   if (found.duplicates == 0 && found.nonfinite != 0) {
     const auto wide = static_cast<std::uint64_t>(width < 1 ? 1 : width);
     const auto place = found.first_value / nonfinite_value::kinds;
-    return std::make_exception_ptr(
-        invalid_argument("ferry::" + verb + ": " + std::to_string(found.nonfinite) + " of the elements of " +
-                         batch.describe() + " for rows of " + table +
-                         " are infinite or not a number, which nonfinite::reject forbids; the first is " +
-                         nonfinite_value::names[found.first_value % nonfinite_value::kinds] + " in column " +
-                         std::to_string(place % wide) + " at position " + std::to_string(place / wide)));
+    return std::make_exception_ptr(invalid_argument(joined(
+        {"ferry::", verb, ": ", found.nonfinite, " of the elements of ", batch.describe(), " for rows of ",
+         table, " are infinite or not a number, which nonfinite::reject forbids; the first is ",
+         nonfinite_value::names[found.first_value % nonfinite_value::kinds], " in column ", place % wide,
+         " at position ", place / wide})));
   }
-  return std::make_exception_ptr(
-      invalid_argument("ferry::" + verb + ": " + std::to_string(found.duplicates) + " rows of " + table +
-                       " are named more than once, which duplicates::reject forbids; the lowest is row " +
-                       std::to_string(found.first_row)));
+  return std::make_exception_ptr(invalid_argument(joined(
+      {"ferry::", verb, ": ", found.duplicates, " rows of ", table,
+       " are named more than once, which duplicates::reject forbids; the lowest is row ", found.first_row})));
 }
 
 #endif

@@ -61,7 +61,7 @@ class launch_context {
     if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
     try {
       if (capturing_) {
-        give_to_graph(exec_, verb_, engine_, *state_);  // captured work runs with every launch
+        hand_to_graph();  // captured work runs with every launch
       } else {
         static const std::string label = "ferry::abandoned";
         backend::fence(exec_, label);
@@ -237,7 +237,7 @@ class launch_context {
   ticket finish() {
     if constexpr (!is_host_exec<Exec>) changes_.mark(exec_);
     if (capturing_) {
-      give_to_graph(exec_, verb_, engine_, *state_);
+      hand_to_graph();
     } else {
       if constexpr (is_host_exec<Exec>) {
         done_ = engine_->record(exec_);  // blocks, and notes nothing
@@ -265,6 +265,10 @@ class launch_context {
     return engine_->take_ticket_state();
   }
 
+  /// Host instances are never captured.
+  void hand_to_graph() {
+    if constexpr (!is_host_exec<Exec>) give_to_graph(exec_, verb_, engine_, *state_);
+  }
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
     if (capturing_ || accesses == nullptr) return;
     if constexpr (is_host_exec<Exec>) {

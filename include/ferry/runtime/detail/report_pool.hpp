@@ -2,7 +2,10 @@
 #pragma once
 
 #include <ferry/memory/detail/allocation.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -11,26 +14,33 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
 /// A pool of clean index reports for the verbs. A raised report is cleaned when its lease returns.
 template <class Backend>
 class report_pool {
+  /// More reports than a device's queue holds kernels (about a thousand), so a host that runs ahead of the
+  /// device makes the pool grow once at most.
+  static constexpr std::size_t at_once = 1024;
+  struct batch {
+    allocation<typename Backend::scratch_space> findings;
+    allocation<pinned_space> raised;
+    report_writer slots[at_once];
+    owned<batch> before;
+  };
   struct state {
     std::mutex guard;
-    std::vector<report_writer*> free;  // has room for all reports
-    std::vector<std::unique_ptr<report_writer[]>> slots;
-    std::vector<std::pair<allocation<typename Backend::scratch_space>, allocation<pinned_space>>> memory;
+    dynamic_array<report_writer*> free;  // has room for all reports
+    owned<batch> last;                   // of the batches made
+    std::size_t made = 0;
   };
 
  public:
   using lease = std::shared_ptr<report_writer>;
 
   /// For kernels of `device`; -1 means Kokkos' device.
-  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
-                       int device = -1)
+  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = share<detail::node_pool>(), int device = -1)
       : nodes_(std::move(nodes)), device_(device) {}
 
   [[nodiscard]] lease take() {
@@ -80,32 +90,32 @@ class report_pool {
     return slot;
   }
 
-  /// Adds more reports than a device's queue holds kernels (about a thousand), so a host that runs ahead of
-  /// the device makes the pool grow once at most. All or nothing. Allocates without the lock, because a
-  /// user's allocation observer may call verbs.
-  void grow() {
-    constexpr std::size_t batch = 1024;
-    allocation<typename Backend::scratch_space> findings("reports", batch * sizeof(index_report), device_);
-    allocation<pinned_space> raised("reports::raised", batch * sizeof(unsigned int));
-    const std::vector<index_report> clean(batch);
-    auto slots = std::make_unique<report_writer[]>(batch);
-    Backend::write(findings.data(), clean.data(), batch * sizeof(index_report));
-    auto* flags = static_cast<unsigned int*>(raised.data());
-    std::fill_n(flags, batch, 0u);
-    for (std::size_t i = 0; i < batch; ++i)
-      slots[i] = {static_cast<index_report*>(findings.data()) + i, flags + i};
+  /// Adds a batch of reports. All or nothing. Allocates without the lock, because a user's allocation
+  /// observer may call verbs.
+  [[gnu::cold]] void grow() {
+    owned<batch> made(new batch);
+    made->findings = {"reports", at_once * sizeof(index_report), device_};
+    made->raised = {"reports::raised", at_once * sizeof(unsigned int)};
+    {
+      const dynamic_array<index_report> clean(at_once);
+      Backend::write(made->findings.data(), clean.data(), at_once * sizeof(index_report));
+    }
+    auto* flags = static_cast<unsigned int*>(made->raised.data());
+    for (std::size_t i = 0; i < at_once; ++i) {
+      flags[i] = 0u;
+      made->slots[i] = {static_cast<index_report*>(made->findings.data()) + i, flags + i};
+    }
     const std::lock_guard lock(state_->guard);
-    state_->free.reserve((state_->slots.size() + 1) * batch);
-    state_->slots.reserve(state_->slots.size() + 1);
-    state_->memory.reserve(state_->memory.size() + 1);
-    for (std::size_t i = 0; i < batch; ++i) state_->free.push_back(&slots[i]);
-    state_->slots.push_back(std::move(slots));
-    state_->memory.emplace_back(std::move(findings), std::move(raised));
+    state_->free.reserve((state_->made + 1) * at_once);
+    ++state_->made;
+    for (report_writer& each : made->slots) state_->free.push_back(&each);
+    made->before = std::move(state_->last);
+    state_->last = std::move(made);
   }
 
   std::shared_ptr<detail::node_pool> nodes_;
   int device_;
-  std::shared_ptr<state> state_ = std::make_shared<state>();
+  std::shared_ptr<state> state_ = share<state>();
 };
 
 }  // namespace ferry::detail

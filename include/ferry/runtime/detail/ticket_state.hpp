@@ -4,7 +4,9 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -14,7 +16,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -23,7 +24,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -34,7 +34,7 @@ class ticket_state_pool;
 struct ticket_state_return {
   void operator()(ticket_state* ended) const noexcept;
 };
-using ticket_state_handle = std::unique_ptr<ticket_state, ticket_state_return>;
+using ticket_state_handle = owned<ticket_state, ticket_state_return>;
 
 /// Keeps the states of detached tickets until their work has ended.
 class ticket_state_keeper {
@@ -74,9 +74,9 @@ struct finding_sources {
 struct ticket_state {
   event_handle done;
   /// Resources kept until the work has ended.
-  std::vector<std::shared_ptr<void>> resources;
+  dynamic_array<std::shared_ptr<void>> resources;
   /// Memory that records the work in flight itself, so it may be released earlier.
-  std::vector<std::shared_ptr<void>> memory;
+  dynamic_array<std::shared_ptr<void>> memory;
   /// Makes the error from the findings, once the work has ended; null where nothing is checked.
   std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
   finding_sources sources;
@@ -93,51 +93,53 @@ struct ticket_state {
     std::shared_ptr<access_tracker> accesses;
     bool writes;
   };
-  std::vector<touch> touched;
-  std::vector<event_handle> earlier;
-  std::deque<std::string> labels;
+  dynamic_array<touch> touched;
+  dynamic_array<event_handle> earlier;
+  dynamic_array<owned<std::string>> labels;
   std::size_t labels_used = 0;
 
   ticket_state* next = nullptr;  ///< in the list of its keeper
   std::shared_ptr<ticket_state_pool> pool;
 
   /// Joins the non-empty parts with "::". The text lives until clear().
-  const std::string& label(std::initializer_list<std::string_view> parts);
+  FERRY_LAZY const std::string& label(std::initializer_list<std::string_view> parts);
 
   /// The events that work of instance `by` must come after; valid until the next call.
-  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
+  FERRY_LAZY const dynamic_array<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
+                                                             instance_id by);
   /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
-  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
+  FERRY_LAZY void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
   /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
-  void keep_block(const std::shared_ptr<void>& lease, bool noted);
-  void note_end(const event_handle& end, instance_id by) noexcept;
-  void withdraw() noexcept;
+  FERRY_LAZY void keep_block(const std::shared_ptr<void>& lease, bool noted);
+  FERRY_LAZY void note_end(const event_handle& end, instance_id by) noexcept;
+  FERRY_LAZY void withdraw() noexcept;
 
   /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
   /// initialized while finalize runs its hooks; then work may still be in flight.
-  [[nodiscard]] bool has_outlived_kokkos() const;
+  FERRY_LAZY [[nodiscard]] bool has_outlived_kokkos() const;
 
   /// Resets the object. Lists keep their capacity.
-  void clear() noexcept;
+  FERRY_LAZY void clear() noexcept;
 };
 
 /// A pool of states. Thread-safe.
-class ticket_state_pool : public std::enable_shared_from_this<ticket_state_pool> {
+class ticket_state_pool {
  public:
-  [[nodiscard]] ticket_state_handle take();
-  void put(std::unique_ptr<ticket_state> ended) noexcept;
+  /// A state of the pool, which lives as long as its states are in use.
+  FERRY_LAZY [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
+  FERRY_LAZY void put(owned<ticket_state> ended) noexcept;
 
  private:
   std::mutex guard_;
-  std::vector<std::unique_ptr<ticket_state>> free_;  // has capacity for all that were made
+  dynamic_array<owned<ticket_state>> free_;  // has capacity for all that were made
   std::size_t made_ = 0;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
-  if (labels_used == labels.size()) labels.emplace_back();
-  std::string& made = labels[labels_used];
+FERRY_LAZY const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
+  if (labels_used == labels.size()) labels.push_back(make_owned<std::string>());
+  std::string& made = *labels[labels_used];
   made.clear();
   for (const std::string_view part : parts) {
     if (part.empty()) continue;
@@ -148,7 +150,7 @@ FERRY_INLINE const std::string& ticket_state::label(std::initializer_list<std::s
   return made;
 }
 
-FERRY_INLINE const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
+FERRY_LAZY const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
                                                                          bool writes, instance_id by) {
   earlier.clear();
   if (writes)
@@ -158,19 +160,19 @@ FERRY_INLINE const std::vector<event_handle>& ticket_state::earlier_work(const a
   return earlier;
 }
 
-FERRY_INLINE void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+FERRY_LAZY void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
   touched.push_back({nullptr, writes});
   accesses->promise(writes);
   touched.back().accesses = accesses;
 }
 
-FERRY_INLINE void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
+FERRY_LAZY void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
   memory.push_back(nullptr);
   if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
   memory.back() = lease;
 }
 
-FERRY_INLINE void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
+FERRY_LAZY void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
   for (const auto& each : touched) each.accesses->note(each.writes, end, by);
   touched.clear();
   earlier.clear();
@@ -178,18 +180,18 @@ FERRY_INLINE void ticket_state::note_end(const event_handle& end, instance_id by
     if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
 }
 
-FERRY_INLINE void ticket_state::withdraw() noexcept {
+FERRY_LAZY void ticket_state::withdraw() noexcept {
   for (const auto& each : touched)
     if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
   for (const auto& each : memory)
     if (block_loan* const loan = loan_of(each)) loan->withdraw();
 }
 
-FERRY_INLINE bool ticket_state::has_outlived_kokkos() const {
+FERRY_LAZY bool ticket_state::has_outlived_kokkos() const {
   return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
 }
 
-FERRY_INLINE void ticket_state::clear() noexcept {
+FERRY_LAZY void ticket_state::clear() noexcept {
   done = nullptr;
   resources.clear();
   memory.clear();
@@ -205,29 +207,30 @@ FERRY_INLINE void ticket_state::clear() noexcept {
   next = nullptr;
 }
 
-FERRY_INLINE ticket_state_handle ticket_state_pool::take() {
+FERRY_LAZY ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_pool>& from) {
   ticket_state_handle taken;
   {
-    const std::lock_guard lock(guard_);
-    if (free_.empty()) {
-      free_.reserve(++made_);
+    const std::lock_guard lock(from->guard_);
+    auto& free = from->free_;
+    if (free.empty()) {
+      free.reserve(++from->made_);
       taken.reset(new ticket_state);
     } else {
-      taken.reset(free_.back().release());
-      free_.pop_back();
+      taken.reset(free.back().release());
+      free.pop_back();
     }
   }
-  taken->pool = shared_from_this();
+  taken->pool = from;
   return taken;
 }
 
-FERRY_INLINE void ticket_state_pool::put(std::unique_ptr<ticket_state> ended) noexcept {
+FERRY_LAZY void ticket_state_pool::put(owned<ticket_state> ended) noexcept {
   const std::lock_guard lock(guard_);
   free_.push_back(std::move(ended));
 }
 
 FERRY_INLINE void ticket_state_return::operator()(ticket_state* ended) const noexcept {
-  std::unique_ptr<ticket_state> back(ended);
+  owned<ticket_state> back(ended);
   back->clear();
   if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
@@ -11,7 +13,6 @@
 #include <mutex>
 #include <new>
 #include <system_error>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -24,7 +25,7 @@ namespace ferry::detail {
 /// first verb, as CUDA requires too.
 class worker_pool {
  public:
-  static std::shared_ptr<worker_pool> get();
+  FERRY_LAZY static std::shared_ptr<worker_pool> get();
 
   worker_pool() = default;
   worker_pool(const worker_pool&) = delete;
@@ -33,26 +34,26 @@ class worker_pool {
 
   /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
-  [[nodiscard]] worker_thread* hire(int wanted, int most);
-  void give_back(worker_thread* hired);
+  FERRY_LAZY [[nodiscard]] worker_thread* hire(int wanted, int most);
+  FERRY_LAZY void give_back(worker_thread* hired);
 
   /// Number of threads made so far.
-  [[nodiscard]] std::size_t size() const;
+  FERRY_LAZY [[nodiscard]] std::size_t size() const;
 
  private:
-  worker_thread* make();
+  FERRY_LAZY worker_thread* make();
 
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
-  std::vector<std::unique_ptr<worker_thread>> all_;
+  dynamic_array<owned<worker_thread>> all_;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
-FERRY_INLINE std::shared_ptr<worker_pool> worker_pool::get() { return until_finalize<worker_pool>(); }
+FERRY_LAZY std::shared_ptr<worker_pool> worker_pool::get() { return until_finalize<worker_pool>(); }
 
-FERRY_INLINE worker_thread* worker_pool::hire(int wanted, int most) {
+FERRY_LAZY worker_thread* worker_pool::hire(int wanted, int most) {
   worker_thread* hired = nullptr;
   {
     const std::lock_guard lock(guard_);
@@ -71,7 +72,7 @@ FERRY_INLINE worker_thread* worker_pool::hire(int wanted, int most) {
   return hired;
 }
 
-FERRY_INLINE void worker_pool::give_back(worker_thread* hired) {
+FERRY_LAZY void worker_pool::give_back(worker_thread* hired) {
   const std::lock_guard lock(guard_);
   while (hired != nullptr) {
     worker_thread* const one = hired;
@@ -81,16 +82,16 @@ FERRY_INLINE void worker_pool::give_back(worker_thread* hired) {
   }
 }
 
-FERRY_INLINE std::size_t worker_pool::size() const {
+FERRY_LAZY std::size_t worker_pool::size() const {
   const std::lock_guard lock(guard_);
   return all_.size();
 }
 
-FERRY_INLINE worker_thread* worker_pool::make() {
+FERRY_LAZY worker_thread* worker_pool::make() {
   try {
     if (all_.empty()) where_ = processor_set::of_process();
     all_.reserve(all_.size() + 1);
-    all_.push_back(std::make_unique<worker_thread>(where_));
+    all_.push_back(make_owned<worker_thread>(where_));
     return all_.back().get();
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {

@@ -48,11 +48,11 @@ class worker_thread {
   ~worker_thread();
 
   /// Wakes the thread for work that comes soon.
-  void call();
+  FERRY_LAZY void call();
   /// Starts work(context, worker).
-  void begin(work what, void* context, int worker);
+  FERRY_LAZY void begin(work what, void* context, int worker);
   /// Waits until the work has ended.
-  void wait();
+  FERRY_LAZY void wait();
 
   worker_thread* next = nullptr;  ///< in the list of its owner
 
@@ -65,12 +65,12 @@ class worker_thread {
 
   [[nodiscard]] bool is_busy() const { return state_.load(std::memory_order_acquire) == state::busy; }
 
-  void become(state next_state);
+  FERRY_LAZY void become(state next_state);
 
-  void run();
+  FERRY_LAZY void run();
 
   /// Waits for the next piece of work. Returns true where the thread is to end.
-  bool next_is_to_leave();
+  FERRY_LAZY bool next_is_to_leave();
 
   const processor_set& where_;
   std::mutex guard_;
@@ -98,20 +98,20 @@ FERRY_INLINE worker_thread::~worker_thread() {
   thread_.join();
 }
 
-FERRY_INLINE void worker_thread::call() {
+FERRY_LAZY void worker_thread::call() {
   const std::lock_guard lock(guard_);
   ++calls_;
   if (asleep_) wake_.notify_one();
 }
 
-FERRY_INLINE void worker_thread::begin(work what, void* context, int worker) {
+FERRY_LAZY void worker_thread::begin(work what, void* context, int worker) {
   work_ = what;
   context_ = context;
   worker_ = worker;
   become(state::busy);
 }
 
-FERRY_INLINE void worker_thread::wait() {
+FERRY_LAZY void worker_thread::wait() {
   for (int looks = 0; looks < patience; ++looks) {
     if (!is_busy()) return;
     if (looks % spins == 0) std::this_thread::yield();
@@ -122,7 +122,7 @@ FERRY_INLINE void worker_thread::wait() {
   awaited_ = false;
 }
 
-FERRY_INLINE void worker_thread::become(state next_state) {
+FERRY_LAZY void worker_thread::become(state next_state) {
   const std::lock_guard lock(guard_);
   state_.store(next_state, std::memory_order_release);
   if (next_state == state::busy) heard_ = calls_;
@@ -133,7 +133,7 @@ FERRY_INLINE void worker_thread::become(state next_state) {
   }
 }
 
-FERRY_INLINE void worker_thread::run() {
+FERRY_LAZY void worker_thread::run() {
   where_.take();
   while (!next_is_to_leave()) {
     work_(context_, worker_);
@@ -141,7 +141,7 @@ FERRY_INLINE void worker_thread::run() {
   }
 }
 
-FERRY_INLINE bool worker_thread::next_is_to_leave() {
+FERRY_LAZY bool worker_thread::next_is_to_leave() {
   while (true) {
     const auto until = clock::now() + awake;
     for (int looks = 1; looks % spins != 0 || clock::now() < until; ++looks) {
