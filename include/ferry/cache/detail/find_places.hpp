@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/missed_items.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
+#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 
@@ -42,6 +43,12 @@ struct counted_positions {
   }
 };
 
+/// Whether several items may have the same row.
+template <class Source>
+inline constexpr bool names_rows_often = false;
+template <class Source>
+inline constexpr bool names_rows_often<counted_positions<Source>> = true;
+
 /// The segments of a plan: its rows with the number of positions of each.
 struct counted_segments {
   const std::int64_t* unique_rows;
@@ -57,16 +64,41 @@ struct counted_segments {
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t uses(std::int64_t i) const { return positions(i); }
 };
 
+/// Uses that a team has counted of rows, before it adds them to the counts: all teams of a batch use its most
+/// popular row, and additions to one address take turns.
+struct team_counts {
+  static constexpr int bits = 10, entries = 1 << bits;
+  static constexpr unsigned long long none = ~0ull;
+
+  unsigned long long row[entries];
+  std::uint32_t uses[entries];
+
+  KOKKOS_FORCEINLINE_FUNCTION void clear(int entry) {
+    row[entry] = none;
+    uses[entry] = 0;
+  }
+  /// False where another row has the entry.
+  KOKKOS_FORCEINLINE_FUNCTION bool add(std::int64_t which, std::int64_t more) {
+    const auto wanted = static_cast<unsigned long long>(which);
+    const auto entry = static_cast<int>(wanted * 0x9e3779b97f4a7c15u >> (64 - bits));
+    const auto held = Kokkos::atomic_compare_exchange(&row[entry], none, wanted);
+    if (held != none && held != wanted) return false;
+    Kokkos::atomic_add(&uses[entry], static_cast<std::uint32_t>(more));
+    return true;
+  }
+};
+
 /// Looks every item's row up in the directory and writes its place, -1 where it has no row. Counts the uses
 /// of rows, and hits and misses. A verb that writes marks the slots, and lists its misses where it is given
 /// lists.
 ///
 /// One thread takes a few items at equal distances, so neighbouring threads read neighbouring items, and the
-/// loads of a thread's items overlap. The counters are sums of integers: their values don't depend on the
-/// order of the threads.
+/// loads of a thread's items overlap. Teams do the same, and count in shared memory first. The counters are
+/// sums of integers: their values don't depend on the order of the threads.
 template <class Source, class Directory>
 struct find_places {
   static constexpr int each = 4;
+  static constexpr int team_size = 512;
 
   Source source;
   Directory directory;
@@ -81,6 +113,29 @@ struct find_places {
   missed_items missed;
 
   KOKKOS_FUNCTION void operator()(std::int64_t thread) const {
+    look(thread, [this](std::int64_t row, std::int64_t uses) { count(counts + row, uses); });
+  }
+
+  /// For teams of team_size threads, and counts that are not null.
+  template <class Team>
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    auto& counted = team.template shared<team_counts>();
+    const int rank = team.team_rank();
+    for (int e = rank; e < team_counts::entries; e += team_size) counted.clear(e);
+    team.team_barrier();
+    const std::int64_t thread = std::int64_t{team.league_rank()} * team_size + rank;
+    if (thread < threads)
+      look(thread, [&](std::int64_t row, std::int64_t uses) {
+        if (!counted.add(row, uses)) count(counts + row, uses);
+      });
+    team.team_barrier();
+    for (int e = rank; e < team_counts::entries; e += team_size)
+      if (counted.uses[e] != 0) count(counts + counted.row[e], counted.uses[e]);
+  }
+
+ private:
+  template <class Count>
+  KOKKOS_FORCEINLINE_FUNCTION void look(std::int64_t thread, const Count& count_row) const {
     std::int64_t row[each], slot[each];
     for (int k = 0; k < each; ++k) {
       const std::int64_t i = thread + k * threads;
@@ -100,14 +155,13 @@ struct find_places {
       (slot[k] >= 0 ? hits : misses) += positions;
       if (changed != nullptr) mark(i, slot[k]);
       if (counts == nullptr) continue;
-      if (const std::int64_t uses = source.uses(i); uses != 0) count(counts + row[k], uses);
+      if (const std::int64_t uses = source.uses(i); uses != 0) count_row(row[k], uses);
     }
     std::uint64_t* mine = tallies + (thread & (detail::tally_room - 1));
     if (hits != 0) Kokkos::atomic_add(mine, hits);
     if (misses != 0) Kokkos::atomic_add(mine + detail::tally_room, misses);
   }
 
- private:
   KOKKOS_FORCEINLINE_FUNCTION void mark(std::int64_t item, std::int64_t slot) const {
     if (slot >= 0) {
       changed[slot] = detail::changed_lately;
@@ -152,9 +206,27 @@ void find_places(launch_context<Exec>& of, row_cache& cache, const Source& sourc
   cache.with_directory([&](const auto& directory) {
     using kernel = kernels::find_places<Source, std::remove_cvref_t<decltype(directory)>>;
     const std::int64_t threads = (items + kernel::each - 1) / kernel::each;
-    launch(of.exec(), label, threads,
-           kernel{source, directory, rule, places, items, threads, counts ? cache.counts.data() : nullptr,
-                  writes ? book.changed : nullptr, book.stale, book.tallies, missed});
+    const kernel find{source,
+                      directory,
+                      rule,
+                      places,
+                      items,
+                      threads,
+                      counts ? cache.counts.data() : nullptr,
+                      writes ? book.changed : nullptr,
+                      book.stale,
+                      book.tallies,
+                      missed};
+    if constexpr (!is_host_exec<Exec> && kernels::names_rows_often<Source>) {
+      if (counts && items > kernel::team_size) {
+        const tool_kernel reported(of.exec(), label);
+        execution_backend<Exec>::launch_blocks(
+            of.exec(), label, static_cast<int>((threads + kernel::team_size - 1) / kernel::team_size),
+            kernel::team_size, find);
+        return;
+      }
+    }
+    launch(of.exec(), label, threads, find);
   });
 }
 
