@@ -6,7 +6,7 @@
     compare.py --self-test
 
 Ratios inside a report of ferry's divide rates by the device's clock. Against a peer, the times of one call and its wait
-decide: what a user sees; the ratio of the device's own times stands beside it. With --goals the exit status is 1 where
+decide: what a user sees; the ratio of the device's own times is printed next to it. With --goals the exit status is 1 where
 a required goal is missed, was not measured, was measured on a smaller table, or where a result was wrong.
 
 Goals that differ in table_gib alone are one goal for several sizes: a report is held against the largest that its table

@@ -17,7 +17,7 @@
 #include <vector>
 
 /// How good path::automatic's choices are: over a grid of spaces, sizes of tables, rows and batches, every path is
-/// timed beside it.
+/// timed next to it.
 namespace ferry_bench {
 namespace {
 

@@ -18,7 +18,7 @@ void check_counter(session& run) {
 }
 
 /// A loop that waits for nothing has to ask for nothing either: what `work(call)`, whose tickets are let go, allocates
-/// and waits for in each of 50 turns behind as many others. The times are those of measure().
+/// and waits for in each of 50 turns after 50 others. The times are those of measure().
 template <class Work>
 void count_turns(const session& run, figure& made, const Work& work) {
   constexpr int turns = 50;

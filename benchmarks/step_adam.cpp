@@ -17,7 +17,7 @@ void step_amsgrad(session& run) {
   time_rule(run, "step.amsgrad", largest, first);
 }
 
-/// A million rows in one call, so that starting the kernel is nothing beside it; of a table four times as large, or of
+/// A million rows in one call, so that the launch of the kernel does not count; of a table four times as large, or of
 /// what the device has room for.
 void step_large(session& run) {
   const auto n = std::min(std::int64_t{1} << 20, run.chosen().device_n);

@@ -48,7 +48,7 @@ void time_records(session& run, const std::string& name, std::int64_t rows, std:
   conclude(run, made, wrong);
 }
 
-/// Beside step.adam.mapped: a third of the bursts over the link. Of the bytes that a table and its state have there.
+/// Next to step.adam.mapped: a third of the bursts over the link. Of the bytes that a table and its state have there.
 void mapped(session& run) {
   const auto n = run.chosen().step_n;
   const auto width = run.chosen().width;

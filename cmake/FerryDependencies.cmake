@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ferry::ferry needs. The same list, as find_dependency calls, stands in ferryConfig.cmake.in.
+# What ferry::ferry needs. ferryConfig.cmake.in has the same list as find_dependency calls.
 
 # Imported targets end with the directory that finds them; a project that adds ferry as a subdirectory needs them as well.
 if(NOT PROJECT_IS_TOP_LEVEL)

@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(ferry_config_dir "${CMAKE_INSTALL_DATADIR}/cmake/ferry")
 
 install(TARGETS ferry EXPORT ferryTargets FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-# The umbrella header looks for the backends beside itself first, so the project root never is an include directory.
+# The umbrella header looks for the backends next to itself first, so the project root never is an include directory.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/backends/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/ferry/backends"
         FILES_MATCHING PATTERN "*.hpp")
 install(EXPORT ferryTargets NAMESPACE ferry:: DESTINATION "${ferry_config_dir}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads the version from the header, so that the number stands in one place.
+# Reads the version from the header, so that the number is in one place.
 function(ferry_read_version header result)
   file(STRINGS "${header}" lines REGEX "^#define FERRY_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
   foreach(part IN ITEMS MAJOR MINOR PATCH)

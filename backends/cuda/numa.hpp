@@ -28,7 +28,7 @@ inline int device_node(int device) {
 inline int advise(void* pages, std::size_t bytes, int device) {
   const auto& nodes = host::numa::nodes_with_memory();
   if (nodes.size() < 2) return 0;
-  return host::numa::advise(pages, bytes, host::numa::beside(device_node(device), nodes));
+  return host::numa::advise(pages, bytes, host::numa::near_device(device_node(device), nodes));
 }
 
 }  // namespace ferry::cuda::numa

@@ -39,7 +39,7 @@ FERRY_LAZY std::string first_line(const std::string& path);
 FERRY_LAZY const ferry::detail::dynamic_array<int>& nodes_with_memory();
 
 /// For memory that one device reads: the node of the device, where there are several nodes.
-FERRY_LAZY placement beside(int device_node, const ferry::detail::dynamic_array<int>& nodes);
+FERRY_LAZY placement near_device(int device_node, const ferry::detail::dynamic_array<int>& nodes);
 
 /// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
 /// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
@@ -107,7 +107,7 @@ FERRY_LAZY const ferry::detail::dynamic_array<int>& nodes_with_memory() {
   return nodes;
 }
 
-FERRY_LAZY placement beside(int device_node, const ferry::detail::dynamic_array<int>& nodes) {
+FERRY_LAZY placement near_device(int device_node, const ferry::detail::dynamic_array<int>& nodes) {
   if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
   return {placement::policy::preferred, {device_node}};
 }

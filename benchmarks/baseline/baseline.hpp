@@ -38,7 +38,7 @@ class two_way_copy {
   ~two_way_copy();
   two_way_copy(const two_way_copy&) = delete;
   two_way_copy& operator=(const two_way_copy&) = delete;
-  /// Both enqueued, `bytes` each way: what comes later on `exec` is behind them.
+  /// Both enqueued, `bytes` each way: later work on `exec` comes after them.
   void enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
                const void* from_device, std::size_t bytes) const;
 

@@ -11,7 +11,7 @@ namespace ferry_bench {
 
 namespace {
 
-/// What stands behind `key:` in a file of /proc, empty where it does not.
+/// The value after `key:` in a file of /proc; empty if there is none.
 std::string value_of(const char* path, const std::string& key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -80,7 +80,7 @@ struct first_sgd_step {
 };
 
 /// The first step of the rules that divide by a root of squares, or by a maximum: what undoes the start from zero leaves
-/// the gradient itself below. The cases ask for an eps that is large, because a step that were almost lr for any gradient
+/// the gradient itself below. The cases take a large eps, because a step that were almost lr for any gradient
 /// would hide a wrong one.
 struct first_normed_step {
   double lr, eps;

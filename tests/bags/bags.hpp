@@ -95,7 +95,7 @@ std::vector<std::int64_t> as_rows(const std::vector<Index>& indices) {
   return {indices.begin(), indices.end()};
 }
 
-/// Values that do not add up exactly, so that the order of additions shows.
+/// Values whose sums are rounded, so that the order of additions shows.
 template <class T>
 std::vector<T> uneven_values(std::mt19937_64& random, std::size_t count) {
   std::vector<T> made(count);

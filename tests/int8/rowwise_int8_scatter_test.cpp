@@ -68,7 +68,7 @@ inline constexpr auto every_duplicates =
          duplicates_by<ferry::duplicates::reject, named_by::plan>>;
 
 // Every policy with two types, every type with one policy that combines: what is quantised is then of one type or of
-// that in which it adds up.
+// that in which it sums.
 using int8_value_points = zipped<decltype(every_duplicates), decltype(floats), 0, 2>;
 TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables of every float type, with every policy for duplicates",
                         "[int8][scatter]", int8_value_points) {
@@ -81,7 +81,7 @@ TEMPLATE_LIST_TEST_CASE("scatter into 8-bit tables of every float type, with eve
     scatter_int8<value, device, device, duplicates, how>(random, 97, width, 90, ferry::path::direct{});
 }
 
-TEMPLATE_TEST_CASE("scatter into 8-bit tables beside the host's threads", "[int8][scatter]",
+TEMPLATE_TEST_CASE("scatter into 8-bit tables while the host's threads write", "[int8][scatter]",
                    ferry::duplicates::mean, ferry::duplicates::first, ferry::duplicates::assume_unique,
                    ferry::duplicates::reject) {
   using host = ferry::pageable_space;

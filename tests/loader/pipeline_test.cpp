@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-/// The ring of a prefetcher and its threads on a device whose queues lag behind by random times.
+/// The ring of a prefetcher and its threads on a device whose queues are late by random times.
 namespace ferry_test::pipeline_test {
 
 namespace {

@@ -40,8 +40,7 @@ TEST_CASE("a tracker without accesses does not wait", "[access_tracker]") {
   CHECK(tracker.before_write(2).empty());
 }
 
-TEST_CASE("readers come behind writes and writers behind both, those of other instances",
-          "[access_tracker]") {
+TEST_CASE("readers come after writes and writers after both, those of other instances", "[access_tracker]") {
   ferry::detail::access_tracker tracker;
   const auto write = std::make_shared<manual_event>();
   const auto read = std::make_shared<manual_event>();

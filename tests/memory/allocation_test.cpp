@@ -99,12 +99,12 @@ TEMPLATE_TEST_CASE("memory that can't be had is an error that names space, label
                        ferry::bad_alloc,
                        MessageMatches(ContainsSubstring(space) && ContainsSubstring("also too large") &&
                                       ContainsSubstring(std::to_string(impossible))));
-  // No page more fits behind these.
+  // No page more fits after these.
   for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - page, ~std::size_t{0} - huge})
     CHECK_THROWS_MATCHES(ferry::detail::allocation<TestType>("end", bytes), ferry::bad_alloc,
                          MessageMatches(ContainsSubstring(space) && ContainsSubstring("end") &&
                                         ContainsSubstring(std::to_string(bytes))));
-  // The failure left nothing behind.
+  // The failure left nothing allocated.
   const ferry::tensor<float, TestType> fits("fits", 1000);
   CHECK(fits.data() != nullptr);
 }

@@ -31,10 +31,10 @@ using space = heap_space<order_tag>;
 using cache = ferry::detail::block_cache<space>;
 constexpr std::size_t size = 10000;
 
-/// Notes what a taker was put behind.
+/// Notes what a taker was ordered after.
 struct order_log {
-  void operator()(ferry::detail::event& before) { behind.push_back(&before); }
-  std::vector<ferry::detail::event*> behind;
+  void operator()(ferry::detail::event& before) { after.push_back(&before); }
+  std::vector<ferry::detail::event*> after;
 };
 
 std::shared_ptr<manual_event> put_back(std::shared_ptr<void>& lease, ferry::detail::instance_id who) {
@@ -69,7 +69,7 @@ TEST_CASE("the same instance has its block back at once", "[block_order]") {
     CHECK(work->questions == 0);
     CHECK(work->waits == 0);
   }
-  CHECK(order.behind.empty());
+  CHECK(order.after.empty());
   work->end();  // the cache ends after it
 }
 
@@ -94,10 +94,10 @@ TEST_CASE("others get a block of their own while it is in ticket_state, and this
   CHECK(lease.get() == second);
   put_back(lease, 8)->end();
   CHECK(pool.take(size).get() == second);
-  CHECK(order.behind.empty());
+  CHECK(order.after.empty());
 }
 
-TEST_CASE("a block without an event behind it is anybody's", "[block_order]") {
+TEST_CASE("a block without an event is anybody's", "[block_order]") {
   cache pool;
   order_log order;
   auto lease = pool.take(size, 7, order);
@@ -109,20 +109,20 @@ TEST_CASE("a block without an event behind it is anybody's", "[block_order]") {
   CHECK(pool.take(size, 8, order).get() == block);
 }
 
-TEST_CASE("beyond a number of blocks in ticket_state a taker is put behind one of them", "[block_order]") {
+TEST_CASE("beyond a number of blocks in ticket_state a taker is ordered after one of them", "[block_order]") {
   cache pool;
   const auto work = fill(pool, cache::in_flight_limit, 1);
   const auto held = ferry::memory_statistics<space>().current;
   order_log order;
   auto lease = pool.take(size, 100, order);
-  REQUIRE(order.behind.size() == 1);
-  CHECK(order.behind[0] == work[0].get());
+  REQUIRE(order.after.size() == 1);
+  CHECK(order.after[0] == work[0].get());
   CHECK(ferry::memory_statistics<space>().current == held);
   // Back from there it needs only the last taker's order.
   void* const block = lease.get();
   const auto mine = put_back(lease, 100);
   CHECK(pool.take(size, 100, order).get() == block);
-  CHECK(order.behind.size() == 1);
+  CHECK(order.after.size() == 1);
   for (const auto& each : work) each->end();
   mine->end();
 }
@@ -166,7 +166,9 @@ TEST_CASE("earlier work stays with a block that was put back unused", "[block_or
   lease = pool.take(size, 7, order);
   REQUIRE(lease.get() == block);
   SECTION("dropped") { lease.reset(); }
-  SECTION("with another instance's event, which is not behind the first one's") { put_back(lease, 8)->end(); }
+  SECTION("with another instance's event, which does not come after the first one's") {
+    put_back(lease, 8)->end();
+  }
   CHECK(pool.take(size).get() != block);
   work->end();
   CHECK(pool.take(size).get() != nullptr);
@@ -194,7 +196,7 @@ TEST_CASE("a block that several instances used is free when all of them have end
   auto again = pool.take(size, 3, order);
   auto more = pool.take(size, 3, order);
   CHECK((again.get() == block || more.get() == block));
-  CHECK(order.behind.empty());
+  CHECK(order.after.empty());
 }
 
 TEST_CASE("a taker that can't be ordered leaves the block and its work in the cache", "[block_order]") {
@@ -228,7 +230,7 @@ TEST_CASE("a cache and its late leases end after the work on their blocks", "[bl
   CHECK(ferry::memory_statistics<space>().count == 0);
 }
 
-TEST_CASE("only leases can be released behind an event", "[block_order]") {
+TEST_CASE("only leases can be released after an event", "[block_order]") {
   std::shared_ptr<void> other = std::make_shared<int>(3);
   CHECK_FALSE(ferry::detail::release_behind(other, nullptr, 1));
   CHECK(other != nullptr);

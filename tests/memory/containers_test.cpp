@@ -117,7 +117,7 @@ TEST_CASE("a dynamic_array does what a vector does", "[memory]") {
   CHECK(counted::alive == 0);
 }
 
-TEST_CASE("a copy of a dynamic_array that throws leaves nothing behind", "[memory]") {
+TEST_CASE("a copy of a dynamic_array that throws leaks nothing", "[memory]") {
   {
     dynamic_array<counted> list;
     list.push_back(counted(1));

@@ -52,9 +52,9 @@ void check_ends(Table& table) {
         wrong += table.data()[static_cast<std::size_t>(places[p]) * width + j] != expected[p * width + j];
     CHECK(wrong == 0);
   }
-  const std::vector<Index> behind{static_cast<Index>(table.rows())};
+  const std::vector<Index> past{static_cast<Index>(table.rows())};
   ferry::tensor<T, ferry::device_space> one("one", 1, width);
-  CHECK_THROWS_AS(ferry::gather(exec, table, behind, one).wait(), ferry::out_of_range);
+  CHECK_THROWS_AS(ferry::gather(exec, table, past, one).wait(), ferry::out_of_range);
 }
 
 }  // namespace

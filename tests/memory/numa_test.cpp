@@ -45,14 +45,14 @@ TEST_CASE("a device's node is read as Linux writes it", "[numa]") {
   CHECK(numa::first_line("/there/is/no/such/file").empty());
 }
 
-TEST_CASE("memory is placed beside its device where there is a choice", "[numa]") {
-  const auto chosen = numa::beside(1, {0, 1});
+TEST_CASE("memory is placed near its device where there is a choice", "[numa]") {
+  const auto chosen = numa::near_device(1, {0, 1});
   CHECK(chosen.how == policy::preferred);
   CHECK(chosen.nodes == nodes{1});
-  CHECK(numa::beside(0, {0}).how == policy::unset);
-  CHECK(numa::beside(0, {}).how == policy::unset);
-  CHECK(numa::beside(-1, {0, 1}).how == policy::unset);
-  CHECK(numa::beside(2, {0, 1}).how == policy::unset);  // a node without memory
+  CHECK(numa::near_device(0, {0}).how == policy::unset);
+  CHECK(numa::near_device(0, {}).how == policy::unset);
+  CHECK(numa::near_device(-1, {0, 1}).how == policy::unset);
+  CHECK(numa::near_device(2, {0, 1}).how == policy::unset);  // a node without memory
 }
 
 TEST_CASE("tables of a host are spread over all nodes", "[numa]") {

@@ -63,7 +63,7 @@ TEST_CASE("memory can't be adopted twice at a time", "[adopt]") {
                                    ContainsSubstring(std::to_string(taken.size_bytes())) &&
                                    ContainsSubstring(std::to_string(other.size_bytes())));
   }
-  // A refusal leaves nothing behind; neighbours are no overlap; pageable memory is nobody's business.
+  // A refusal leaves nothing locked; neighbours are no overlap; pageable memory is nobody's business.
   CHECK(ferry::memory_statistics<pinned_space>().current == held.current);
   const auto below = ferry::adopt<pinned_space>(memory.part(0, 2), 2 * page_memory::floats);
   const auto above = ferry::adopt<pinned_space>(memory.part(6, 2), 2 * page_memory::floats);

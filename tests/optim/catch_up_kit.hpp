@@ -12,13 +12,13 @@
 #include <type_traits>
 #include <vector>
 
-/// Training under step_count::catch_up beside dense training by plain loops.
+/// Training under step_count::catch_up next to dense training by plain loops.
 namespace ferry_test {
 
 inline constexpr std::size_t catch_up_rows = 17;
 inline constexpr std::size_t catch_up_width = 37;
 
-/// Few rows a step, so that some are behind by many steps; lr changes on the way.
+/// Few rows a step, so that some lag by many steps; lr changes on the way.
 template <class T, class Space, class Rule, int Fields, class Path>
 void catching_up_is_dense_training(Rule rule, Path path, double tolerance, int steps = 60) {
   CAPTURE(Rule::name, Space::name, path.name);

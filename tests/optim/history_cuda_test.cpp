@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t rows = 40, width = 12;
 constexpr std::size_t streams = 2;
 
-/// Makes the instance lag behind the host.
+/// Makes the instance late.
 void delay(const exec_space& exec) {
   const auto status = cudaLaunchHostFunc(
       exec.cuda_stream(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }, nullptr);
@@ -32,7 +32,7 @@ std::vector<exec_space> instances() {
   return Kokkos::Experimental::partition_space(exec_space{}, std::vector<int>(streams, 1));
 }
 
-/// A table in training under catch_up, beside dense training by plain loops, whose bits it must have.
+/// A table in training under catch_up, next to dense training by plain loops, whose bits it must have.
 template <class Space>
 struct in_training {
   std::mt19937_64 random = generator(73);

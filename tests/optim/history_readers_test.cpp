@@ -58,7 +58,7 @@ constexpr std::size_t rows = 6, width = 5, readers = 4;
 const ferry::step_count::catch_up policy;
 using space = ferry::mapped_space;
 
-/// A table in training, beside dense training by plain loops. Each step names one row once and has a learning rate of its
+/// A table in training, next to dense training by plain loops. Each step names one row once and has a learning rate of its
 /// own, so the two must have the same bits.
 template <class Rule, int Fields>
 struct in_training {

@@ -124,7 +124,7 @@ TEST_CASE("a restored state goes on where it was", "[optim][step_count]") {
   }
 }
 
-TEST_CASE("counters fit their table, and a call that throws leaves none behind", "[optim][step_count]") {
+TEST_CASE("counters fit their table, and a call that throws keeps none", "[optim][step_count]") {
   const exec_space exec;
   const ferry::optim::sgd rule{.lr = 0.1};
   ferry::tensor<float, ferry::mapped_space> table("weights", rows, width), longer("longer", 1000, width);

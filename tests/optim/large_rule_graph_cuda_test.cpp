@@ -45,7 +45,7 @@ void replay(const Rule& rule, const Rule& other) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreate(&stream));
   {
-    const Kokkos::Cuda on(stream), beside;
+    const Kokkos::Cuda on(stream), other_stream;
     const auto start = values<double>(random, rows * width);
     const auto which = indices<std::int64_t>(random, n, rows);
     const auto grads = make<ferry::device_space>("grads", n, width, values<double>(random, n * width));
@@ -72,11 +72,11 @@ void replay(const Rule& rule, const Rule& other) {
     check(cudaGraphDestroy(captured));
     // Kernels of other options, at once and between.
     for (int launch = 0; launch < 2; ++launch)
-      ferry::step(beside, other, crowd, crowd_state, plan, grads, Path{}).detach();
+      ferry::step(other_stream, other, crowd, crowd_state, plan, grads, Path{}).detach();
     check(cudaGraphLaunch(graph, stream));
     ticket.wait();
     CHECK(same_bits(take(table), expected));
-    ferry::step(beside, other, crowd, crowd_state, plan, grads, Path{}).wait();
+    ferry::step(other_stream, other, crowd, crowd_state, plan, grads, Path{}).wait();
     check(cudaGraphExecDestroy(graph));
   }
   check(cudaStreamDestroy(stream));

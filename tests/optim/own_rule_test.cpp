@@ -42,7 +42,7 @@ double farthest(const std::vector<double>& left, const std::vector<double>& righ
   return worst;
 }
 
-/// Ten steps by ferry on a path, beside follow(weights, row, gradient).
+/// Ten steps by ferry on a path, next to follow(weights, row, gradient).
 template <class Space, class Rule, class Path, class Follow, class Look>
 void train(const Rule& rule, Path path, const Follow& follow, const Look& look) {
   CAPTURE(Space::name, path.name);

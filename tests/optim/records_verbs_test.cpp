@@ -139,7 +139,7 @@ TEMPLATE_TEST_CASE("verbs on the weights of records", "[optim][records]", ferry:
 
 namespace {
 
-/// Records beside a table in device_space and its state, under a policy that counts rows.
+/// Records next to a table in device_space and its state, under a policy that counts rows.
 template <class Space, class Count, class Path>
 void counting(Count count, Path path) {
   constexpr std::size_t width = 35;

@@ -142,7 +142,7 @@ TEMPLATE_TEST_CASE("random bits are the same where rows are seen as a whole, and
   using space = ferry::mapped_space;
   auto random = generator(1105);
   const exec_space exec;
-  // Clips nothing, but asks for the norm.
+  // Clips nothing, but needs the norm.
   const ferry::optim::chain rule{ferry::optim::sgd{.lr = 1e-2}, ferry::optim::clip_norm{1e9}};
   const std::size_t rows = 29;
   for (const std::size_t width : {1u, 6u, 64u, 131u}) {
@@ -202,7 +202,8 @@ TEMPLATE_TEST_CASE("the mean of rounded weights is the exact weight", "[optim][r
   }
 }
 
-TEMPLATE_TEST_CASE("small changes add up over steps", "[optim][rounding]", ferry::half_t, ferry::bhalf_t) {
+TEMPLATE_TEST_CASE("small changes accumulate over steps", "[optim][rounding]", ferry::half_t,
+                   ferry::bhalf_t) {
   // Each is a sixteenth of a unit, which rounding to the nearest loses.
   constexpr std::size_t rows = 100, width = 100;
   const double unit = std::is_same_v<TestType, ferry::half_t> ? 0x1p-10 : 0x1p-7;

@@ -251,7 +251,7 @@ TEST_CASE("tables without columns", "[optim][step]") {
   CHECK(records.steps() == 4);
 }
 
-TEST_CASE("max_norm comes last, wherever it stands", "[optim][transforms]") {
+TEST_CASE("max_norm comes last, wherever it is written", "[optim][transforms]") {
   const exec_space exec;
   const auto factors = make<space>("factors", std::vector<double>(rows, 0.5));
   const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::max_norm{3.0},

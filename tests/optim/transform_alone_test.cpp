@@ -106,7 +106,7 @@ TEST_CASE("gradients within the limits pass unchanged", "[optim][transforms]") {
                                     ferry::optim::max_norm{1e6}));
 }
 
-TEST_CASE("a NaN stays one behind clip_value", "[optim][transforms]") {
+TEST_CASE("a NaN stays one after clip_value", "[optim][transforms]") {
   const exec_space exec;
   const ferry::optim::chain chain{ferry::optim::sgd{.lr = 1.0}, ferry::optim::clip_value{2.0}};
   auto table = make<ferry::mapped_space>("weights", 3, 2, std::vector<float>(6, 1.0f));

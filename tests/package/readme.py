@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Runs the lines that README.md gives for an installation with Conan, as they are there, in an empty home and in a copy of
-the tree; then builds a program that requires the package, elsewhere. The copy must be as it was afterwards.
+the tree; then builds a program that requires the package, in another folder. The copy must be as it was afterwards.
 
     readme.py [--keep]    prints "N passed, M failed"; --keep leaves the folders for a look at them
 """

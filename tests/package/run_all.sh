@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Consumes ferry as a user would, with the program beside this script:
+# Consumes ferry as a user would, with the program next to this script:
 #   find_package      from an installation into a prefix
 #   add_subdirectory  from the sources
 #   conan             from the package that `conan create` makes (only where a Conan profile is given)

@@ -54,7 +54,7 @@ TEST_CASE("make_plan of batches that are all alike", "[plan]") {
     check_plan(std::vector<std::int32_t>(n, 7), 8);   // one row
     check_plan(std::vector<std::int32_t>(n, 0), 1);   // the only row
     check_plan(std::vector<std::int32_t>(n, -1), 8);  // all skipped
-    check_plan(std::vector<std::int64_t>(n, 8), 8);   // all behind the end
+    check_plan(std::vector<std::int64_t>(n, 8), 8);   // all past the end
     check_plan(std::vector<std::int64_t>(n, 8), 8, ferry::bounds::clamp{});
     check_plan(std::vector<std::int64_t>(n, -9), 8, ferry::bounds::check{});
     check_plan(std::vector<std::uint64_t>(n, std::numeric_limits<std::uint64_t>::max()), 8);
@@ -68,7 +68,7 @@ TEST_CASE("make_plan finds runs of neighbouring rows", "[plan]") {
     for (std::size_t p = 0; p < n; ++p) {
       upwards[p] = static_cast<std::int64_t>(p + 3);
       even[p] = static_cast<std::int64_t>(2 * p);
-      pieces[p] = static_cast<std::int64_t>(p + p / 37);  // a gap behind every 37 rows
+      pieces[p] = static_cast<std::int64_t>(p + p / 37);  // a gap after every 37 rows
     }
     for (auto* which : {&upwards, &even, &pieces}) {
       check_plan(*which, 2 * n + 3);

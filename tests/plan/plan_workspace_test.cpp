@@ -28,8 +28,7 @@ workspace_tensor filled_workspace(std::size_t bytes) {
 
 }  // namespace
 
-TEST_CASE("make_plan in a workspace: the same plan, and not a byte behind what was asked for",
-          "[plan][workspace]") {
+TEST_CASE("make_plan in a workspace: the same plan, and not a byte past its end", "[plan][workspace]") {
   auto random = generator(61);
   const exec_space exec;
   const std::size_t guard = 512;

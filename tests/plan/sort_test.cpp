@@ -32,7 +32,7 @@ void check_sort(const std::vector<std::uint64_t>& keys, int first_bit, int bits)
 
   const exec_space exec;
   const std::size_t bytes = backend::sort_bytes(n, first_bit, bits);
-  // A guard behind the workspace: a sort that needs more than it says is found here.
+  // A guard after the workspace: a sort that needs more than it says is found here.
   const std::size_t guard = 256;
   ferry::tensor<unsigned char, ferry::device_space> workspace("workspace", bytes + guard);
   put(workspace, std::vector<unsigned char>(bytes + guard, 0xA5));

@@ -8,13 +8,13 @@
 struct library_functions {
   void (*start)();                         ///< Kokkos::initialize, unless that has been done
   void (*finish)();                        ///< Kokkos::finalize
-  void (*hold)(const char*, std::size_t);  ///< a tensor of so many bytes in pageable memory, until release()
+  void (*hold)(const char*, std::size_t);  ///< a tensor of that size in pageable memory, until release()
   void (*release)();
   std::size_t (*bytes)();                ///< memory_statistics<pageable_space>().current
   std::size_t (*bytes_of)(const char*);  ///< of memory_by_label, by the tensor's name
   void (*set_budget)(std::size_t);
   std::size_t (*budget)();
-  bool (*fits)(std::size_t);  ///< whether so many bytes more are within the budget
+  bool (*fits)(std::size_t);  ///< whether that many bytes more are within the budget
   double (*call_us)();        ///< of current_profile
   void (*set_call_us)(double);
   const void* (*engine)();  ///< where the engine lies

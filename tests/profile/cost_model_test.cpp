@@ -37,7 +37,7 @@ move_facts gather_from(std::string_view space, double table_gib, std::int64_t ro
   return {verb::gather, space, device, gib(table_gib), row_bytes, n};
 }
 
-/// What was measured on an H200 behind PCIe 5 x16 with 16 cores, in GB/s of the rows: hand-written kernels, each
+/// What was measured on an H200 on PCIe 5 x16 with 16 cores, in GB/s of the rows: hand-written kernels, each
 /// kernel's own time, where nothing else is said. Where the same list of rows was used again and again and the batch fits the device's cache
 /// (131072 rows of up to 256 bytes), a reading is left out: it is too fast.
 struct reading {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes trajectories of torch.optim's rules for tests/optim/golden_test.cpp.
 
-    make_golden.py [DIRECTORY]      needs PyTorch; writes to golden/ beside this file unless told otherwise
+    make_golden.py [DIRECTORY]      needs PyTorch; writes to golden/ next to this file unless told otherwise
 
 Sparse training, by torch's own dense optimizers in double on the CPU: in each step some rows are touched, and after it
 the weights and the state of the others are put back to what they were. Step counts and what follows from them are one

@@ -89,7 +89,7 @@ std::vector<From> awkward_values(std::mt19937_64& random, std::size_t count) {
   return made;
 }
 
-/// A table of `rows` x `width` that begins `offset` elements behind its memory's begin.
+/// A table of `rows` x `width` that begins `offset` elements after its memory's begin.
 template <class T, class Space>
 auto view_at(ferry::tensor<T, Space>& memory, std::size_t offset, std::size_t rows, std::size_t width) {
   const auto extents =

@@ -48,7 +48,7 @@ TEMPLATE_LIST_TEST_CASE("gather makes a tensor in any space, by indices and by a
   });
 }
 
-TEST_CASE("a gathered tensor has the table's extents behind the first", "[gather_to]") {
+TEST_CASE("a gathered tensor has the table's extents after the first", "[gather_to]") {
   const exec_space exec;
   const std::vector<std::int64_t> which{2, 0};
   ferry::tensor<std::int32_t, ferry::device_space> cube("cube", 3, 2, 2);

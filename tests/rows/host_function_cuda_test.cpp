@@ -166,7 +166,7 @@ TEST_CASE("a cooperative scatter after a host function that computes", "[ring][h
 }
 
 TEST_CASE("other threads compute while a verb waits for its stream", "[ring][host_function]") {
-  const watchdog dog("host kernels beside a gather that waits");
+  const watchdog dog("host kernels next to a gather that waits");
   operands<ferry::pageable_space> of(95);
   const side_stream on;
   std::atomic<bool> word{false};
@@ -184,7 +184,7 @@ TEST_CASE("other threads compute while a verb waits for its stream", "[ring][hos
 // The driver may wait for the kernel of a ring, or of another stream, before it frees.
 TEMPLATE_TEST_CASE("memory is allocated and freed while verbs have their kernels wait for workers",
                    "[ring][host_function]", ferry::path::staged, ferry::path::cooperative) {
-  const watchdog dog("memory beside verbs", std::chrono::seconds(120));
+  const watchdog dog("memory next to verbs", std::chrono::seconds(120));
   operands<ferry::pinned_space> of(96);
   const side_stream on;
   std::atomic<bool> over{false};

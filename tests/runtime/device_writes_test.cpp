@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-/// Kernels of the host are not ordered behind a device's by themselves: a verb on a host execution space
+/// Kernels of the host are not ordered after a device's by themselves: a verb on a host execution space
 /// waits for the device's writes to its operands. A device is played by an event that ends its work when it
 /// is waited for.
 namespace ferry_test::device_writes_test {

@@ -14,7 +14,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   const auto engine = ferry::detail::engine<ferry::execution_backend<exec_space>>::get();
   engine->reap();
   ferry::trim();
-  const auto never = [](ferry::detail::event&) { FAIL("nothing to get behind"); };
+  const auto never = [](ferry::detail::event&) { FAIL("nothing to come after"); };
   const auto work = std::make_shared<manual_event>();
   const auto other = std::make_shared<int>(3);
   constexpr std::size_t size = 100000;

@@ -99,7 +99,7 @@ TEST_CASE("the result is freed after the work has ended", "[future]") {
   CHECK(future.get().work == other.work);
 }
 
-TEST_CASE("then orders an instance behind the work and leaves the result", "[future]") {
+TEST_CASE("then orders an instance after the work and leaves the result", "[future]") {
   scripted of;
   auto future = of.start();
   const auto result = future.then(Kokkos::DefaultHostExecutionSpace{}).get();

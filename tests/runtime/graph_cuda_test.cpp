@@ -161,7 +161,7 @@ TEST_CASE("a captured scatter writes, and adds, at each launch", "[graph]") {
   }
 }
 
-TEST_CASE("a bad index of one launch is thrown by the wait behind it, and the next launch starts anew",
+TEST_CASE("a bad index of one launch is thrown by the wait after it, and the next launch starts anew",
           "[graph]") {
   auto random = generator(83);
   const stream on;

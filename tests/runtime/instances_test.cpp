@@ -35,8 +35,8 @@ std::vector<exec_space> instances(std::size_t count) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("a reader comes behind other instances' writes, a writer behind their reads",
-                   "[instances]", ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
+TEMPLATE_TEST_CASE("a reader comes after other instances' writes, a writer after their reads", "[instances]",
+                   ferry::device_space, ferry::mapped_space, ferry::pinned_space) {
   const auto exec = instances(3);
   const ferry::path::direct direct;
   const ferry::duplicates::assume_unique unique;
@@ -81,7 +81,7 @@ TEST_CASE("a workspace goes from plan to plan, whatever their instances", "[inst
   }
 }
 
-TEST_CASE("indices may be overwritten by another instance behind the verbs that read them", "[instances]") {
+TEST_CASE("indices may be overwritten by another instance after the verbs that read them", "[instances]") {
   const auto exec = instances(2);
   std::vector<float> content(rows * width);
   for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<float>(i / width);
@@ -103,7 +103,7 @@ TEST_CASE("indices may be overwritten by another instance behind the verbs that 
   }
 }
 
-TEMPLATE_TEST_CASE("the staged path comes behind the direct path of another instance and before it",
+TEMPLATE_TEST_CASE("the staged path comes after the direct path of another instance and before it",
                    "[instances]", ferry::mapped_space, ferry::pinned_space) {
   const auto exec = instances(2);
   const ferry::path::direct direct;
@@ -115,7 +115,7 @@ TEMPLATE_TEST_CASE("the staged path comes behind the direct path of another inst
   ferry::tensor<float, ferry::device_space> first("first", rows, width), second("second", rows, width);
   for (int i = 0; i < 10; ++i) ferry::scatter_add(exec[0], table, which, ones, direct, unique).detach();
   ferry::gather(exec[0], table, which, first, direct).detach();
-  ferry::scatter_add(exec[1], table, which, ones, staged, unique).detach();  // on the host, behind the read
+  ferry::scatter_add(exec[1], table, which, ones, staged, unique).detach();  // on the host, after the read
   ferry::gather(exec[1], table, which, second, staged).detach();
   ferry::scatter_add(exec[0], table, which, second, direct, unique).detach();
   ferry::gather(exec[1], table, which, second, staged).wait();

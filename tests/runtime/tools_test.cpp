@@ -86,7 +86,7 @@ std::set<std::string> names_of(const std::vector<sighting>& all) {
   return names;
 }
 
-/// An instance beside the default one, where the backend has more than one.
+/// An instance next to the default one, where the backend has more than one.
 exec_space second_instance() { return Kokkos::Experimental::partition_space(exec_space{}, 1).at(0); }
 
 /// Every verb on one table.

@@ -258,14 +258,14 @@ TEST_CASE("host kernels run while a worker team works", "[pool]") {
   workers.run([&](int worker) {
     if (worker == 0) {
       int sum = 0;
-      std::thread elsewhere([&] {
+      std::thread other([&] {
         const Kokkos::DefaultHostExecutionSpace host;
         Kokkos::View<int*, Kokkos::HostSpace> ones("ones", 100);
         Kokkos::deep_copy(host, ones, 1);
         host.fence("ferry_test::pool");
         for (int i = 0; i < 100; ++i) sum += ones(i);
       });
-      elsewhere.join();
+      other.join();
       CHECK(sum == 100);
       computed = true;
     } else {

@@ -32,7 +32,7 @@ void count(const char* name) {
 
 using counts = std::map<std::string, int>;
 
-/// Makes the device lag behind the host.
+/// Makes the device late.
 void delay(const exec_space& exec) {
   const auto status = cudaLaunchHostFunc(
       exec.cuda_stream(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
@@ -40,7 +40,7 @@ void delay(const exec_space& exec) {
   REQUIRE(status == cudaSuccess);
 }
 
-/// Of 50 turns behind `warm` turns.
+/// Of 50 turns after `warm` turns.
 template <class Loop>
 counts counts_of(const Loop& loop, int warm = 5) {
   for (int i = 0; i < warm; ++i) loop();

@@ -95,11 +95,11 @@ def area_of(path, root):
 def target_of(path, quote, name, root):
     """The header of this project that an include line means, None where it means someone else's."""
     if quote == '"':
-        beside = (path.parent / name).resolve()
-        if beside.is_relative_to(root):
+        sibling = (path.parent / name).resolve()
+        if sibling.is_relative_to(root):
             # "backends/..." in the umbrella header is the installed place of the same file.
             installed = root / name
-            return installed if not beside.exists() and name.startswith("backends/") else beside
+            return installed if not sibling.exists() and name.startswith("backends/") else sibling
     if name.startswith("ferry/backends/"):
         return root / name[len("ferry/"):]
     return root / "include" / name if name.startswith("ferry/") else None

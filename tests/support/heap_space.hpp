@@ -12,7 +12,7 @@
 namespace ferry_test {
 
 /// A memory space of a test's own, so that its books hold nothing but the test's allocations. Its memory is the
-/// heap up to a limit, behind which there is none.
+/// heap up to a limit.
 template <class Tag, bool is_mapped = false>
 struct heap_space {
   using ferry_memory_space = heap_space;

@@ -54,14 +54,14 @@ using product = typename listed<std::decay_t<decltype(hana::cartesian_product(
 template <std::size_t I, class Point>
 using at = std::tuple_element_t<I, Point>;
 
-// Covering lists, for templates that ask for no more than two of their axes at a time: a product compiles what is the
+// Covering lists, for templates that use no more than two of their axes at a time: a product compiles what is the
 // same for them again and again.
 
 template <class Axis>
 using types_of = typename decltype(as_point{}(std::declval<std::decay_t<Axis>>()))::type;
 template <class Axis>
 inline constexpr std::size_t length = std::tuple_size_v<types_of<Axis>>;
-/// Behind its last element an axis starts over.
+/// After its last element an axis starts over.
 template <class Axis, std::size_t I>
 using nth = std::tuple_element_t<I % length<Axis>, types_of<Axis>>;
 

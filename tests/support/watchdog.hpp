@@ -10,7 +10,7 @@
 
 namespace ferry_test {
 
-/// Ends the program with a message where what runs beside it hangs, so that the tests after it are not waited
+/// Ends the program with a message where what it watches hangs, so that the tests after it are not waited
 /// for in vain.
 class watchdog {
  public:

@@ -80,7 +80,7 @@ TEMPLATE_TEST_CASE("floats are rounded to 16 bits as Eigen rounds them", "[half]
       wrong += made != format<TestType>::eigen_bits(value) || made != format<TestType>::once(value);
   };
   for (int i = 0; i < 1000000; ++i) check(std::bit_cast<float>(static_cast<std::uint32_t>(random())));
-  // Every tie, and the floats right beside it.
+  // Every tie, and the floats next to it.
   for (std::uint16_t bits = 0; bits < format<TestType>::infinity; ++bits) {
     const float low = positive<TestType>(bits);
     const auto above = static_cast<std::uint16_t>(bits + 1u);

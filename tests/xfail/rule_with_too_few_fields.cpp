@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Its update asks for more fields than it has.
+// Its update uses more fields than it has.
 // expected-error: min_fields of an optimizer rule must be from 0 to the number of fields that it has
 #include <ferry/ferry.hpp>
 

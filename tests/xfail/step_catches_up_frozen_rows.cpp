@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that a transform leaves out are not behind.
+// Rows that a transform leaves out have nothing to catch up with.
 // expected-error: step_count::catch_up can't make up for transforms that leave rows out or change weights
 #include <ferry/ferry.hpp>
 

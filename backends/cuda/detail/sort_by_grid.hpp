@@ -180,10 +180,10 @@ struct sort_by_grid {
   }
 
   /// The place of the block's first key of each digit: after all keys of lower digits, and those of its digit
-  /// in the blocks before. A scan over the digits; one thread `stands` for each.
-  __device__ void place_digits(shared& block, int own, bool stands, std::uint32_t of_all,
+  /// in the blocks before. A scan over the digits; one thread `has_digit` for each.
+  __device__ void place_digits(shared& block, int own, bool has_digit, std::uint32_t of_all,
                                std::uint32_t of_blocks_before) const {
-    std::uint32_t upto = stands ? of_all : 0;
+    std::uint32_t upto = has_digit ? of_all : 0;
     for (int step = 1; step < 32; step *= 2) {
       const std::uint32_t left = __shfl_up_sync(all_lanes, upto, step);
       if (lane() >= step) upto += left;
@@ -191,7 +191,7 @@ struct sort_by_grid {
     if (lane() == 31) block.lower[warp()] = upto;
     __syncthreads();
     for (int w = 0; w < warp(); ++w) upto += block.lower[w];
-    if (stands) block.first[own] = upto - of_all + of_blocks_before;
+    if (has_digit) block.first[own] = upto - of_all + of_blocks_before;
     __syncthreads();
   }
 

@@ -22,7 +22,7 @@ enum class part { training, held_out };
 /// and made when they are needed, from any place on and by several threads at once.
 class epoch_pairs {
  public:
-  /// `most`: stops counting where there are so many.
+  /// `most`: stops counting there.
   epoch_pairs(const corpus& text, const options& chosen, part which, std::uint64_t epoch,
               std::int64_t most = std::numeric_limits<std::int64_t>::max());
 

@@ -37,7 +37,7 @@ machine_identity identity_of(const Exec& exec) {
 /// The origin of the defaults, as the start of a sentence that says why they are in use.
 template <class Exec>
 std::string origin_of_defaults(const Exec& exec) {
-  constexpr const char* machine = "defaults (readings of one H200 behind PCIe 5 x16 with 16 cores, ";
+  constexpr const char* machine = "defaults (readings of one H200 on PCIe 5 x16 with 16 cores, ";
   if constexpr (is_host_exec<Exec>)
     return machine + ("taken for " + std::to_string(exec.concurrency())) +
            " host threads; not of this machine)";

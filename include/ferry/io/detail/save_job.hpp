@@ -30,7 +30,7 @@ class basic_bounce_buffer {
 };
 using bounce_buffer = basic_bounce_buffer<void>;
 
-/// Bytes of a patch with so many units.
+/// Bytes of a patch of `units` units.
 template <class...>
 std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
   return units * (sizeof(std::uint32_t) + of.unit_bytes);

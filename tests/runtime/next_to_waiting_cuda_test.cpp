@@ -19,7 +19,7 @@
 #include <vector>
 
 /// What must go on while kernels of others wait, and while streams of others are captured.
-namespace ferry_test::beside_waiting_cuda_test {
+namespace ferry_test::next_to_waiting_cuda_test {
 
 namespace {
 
@@ -81,8 +81,8 @@ TEST_CASE("plans of every size are made while others' kernels fill half of the m
   for (const auto& each : batches)
     CHECK(ferry::make_plan(exec, each.which, rows, workspace).unique_count() == each.distinct);
 
-  const own_stream elsewhere(cudaStreamNonBlocking);
-  const waiting_kernel other(elsewhere.handle(), multiprocessors() / 2);
+  const own_stream other_stream(cudaStreamNonBlocking);
+  const waiting_kernel other(other_stream.handle(), multiprocessors() / 2);
   for (const auto& each : batches) {
     CAPTURE(each.which.size());
     CHECK(ferry::make_plan(exec, each.which, rows, workspace).unique_count() == each.distinct);
@@ -101,7 +101,7 @@ TEST_CASE("what the host reads does not wait for the legacy default stream", "[w
 }
 
 TEST_CASE("a bad index is told while others' work fills the legacy default stream", "[waiting]") {
-  const own_stream on(cudaStreamNonBlocking);  // a blocking one would be behind the legacy stream by itself
+  const own_stream on(cudaStreamNonBlocking);  // a blocking one comes after the legacy stream by itself
   const exec_space exec(on.handle());
   const auto table = make<ferry::device_space>("table", 10, 1, std::vector<float>(10, 1.0f));
   ferry::tensor<float, ferry::device_space> out("out", 2, 1);
@@ -150,4 +150,4 @@ TEST_CASE("the thread's own stream can be captured, also while reports are made"
   CHECK(cudaGraphExecDestroy(made) == cudaSuccess);
 }
 
-}  // namespace ferry_test::beside_waiting_cuda_test
+}  // namespace ferry_test::next_to_waiting_cuda_test
