@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "second_device/two_devices.hpp"
 #include "support/oracle.hpp"
+#include "support/profile.hpp"
 #include "support/random.hpp"
 
 #include <array>
@@ -74,6 +75,20 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   CHECK(equal(fetch(batch), gathered(content, width, which, repeated(n * width, 0.0f))));
   cudaGraphExecDestroy(runs);
   cudaGraphDestroy(graph);
+}
+
+TEST_CASE("each device has its own profile", "[two_devices][profile]") {
+  if (!has_two_devices()) SKIP("needs two devices");
+  const user_stream stream(1);
+  const Kokkos::Cuda first, second = instance_over(stream);
+  const auto before = ferry::current_profile(first);
+  auto changed = ferry::current_profile(second);
+  changed.pinned_reach_gib += 1;
+  ferry::use_profile(second, changed);
+  CHECK(ferry::current_profile(second).pinned_reach_gib == changed.pinned_reach_gib);
+  CHECK(ferry::current_profile(first).pinned_reach_gib == before.pinned_reach_gib);
+  CHECK(ferry::profile_origin(first) != ferry::profile_origin(second));
+  ferry_test::profile_holder::forget();
 }
 
 }  // namespace ferry_test::two_devices_cuda_test

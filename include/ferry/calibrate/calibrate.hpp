@@ -34,8 +34,8 @@ inline std::size_t quarter_of_free_memory() {
 
 }  // namespace detail
 
-/// Measures the machine that `exec` runs on by calling the verbs. The result becomes current_profile and is
-/// written to the file that later programs read.
+/// Measures the machine and the device of `exec` by calling the verbs. The result becomes current_profile of
+/// that device and is written to the file that later programs read. Devices of one name share the file.
 ///
 /// Blocks for max_seconds or slightly longer. Nothing else should use the device, the link or the cores in
 /// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` tell
@@ -63,14 +63,14 @@ machine_profile calibrate(const Exec& exec, const calibration_options& options =
       found.origin += ", saved to " + path;
     } catch (const io_error& unwritten) {
       if (detail::named_profile() != nullptr) {
-        holder::set(std::move(found));
+        holder::set(exec, std::move(found));
         throw;
       }
       found.origin.append(", not saved: ").append(unwritten.what());
     }
   }
   const machine_profile made = found.profile;
-  holder::set(std::move(found));
+  holder::set(exec, std::move(found));
   return made;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/profile/detail/cost_model.hpp>
@@ -23,6 +24,7 @@ namespace detail {
 template <class Exec>
 machine_identity identity_of(const Exec& exec) {
   using backend = execution_backend<Exec>;
+  const typename backend::device_guard on(exec);
   machine_identity made;
   auto id = backend::device_identity();
   made.device = std::move(id.device);
@@ -93,34 +95,46 @@ known_profile load_profile(const Exec& exec) {
   return made;
 }
 
-/// The profile that the verbs of one backend use. The first call that needs it loads it; Kokkos::finalize
-/// ends it.
+/// The profiles that the verbs of one backend use, one for each device. The first call that needs one loads
+/// it; Kokkos::finalize ends them.
 template <class Exec>
 class profile_holder {
  public:
   static std::shared_ptr<const known_profile> get(const Exec& exec) {
     const auto home = until_finalize<residence>();
     const std::lock_guard lock(home->guard);
-    if (home->known == nullptr) home->known = std::make_shared<const known_profile>(load_profile(exec));
-    return home->known;
+    auto& known = home->of(execution_backend<Exec>::device_of(exec));
+    if (known == nullptr) known = std::make_shared<const known_profile>(load_profile(exec));
+    return known;
   }
-  static void set(known_profile known) {
+  static void set(const Exec& exec, known_profile known) {
     const auto home = until_finalize<residence>();
     auto made = std::make_shared<const known_profile>(std::move(known));
     const std::lock_guard lock(home->guard);
-    home->known = std::move(made);
+    home->of(execution_backend<Exec>::device_of(exec)) = std::move(made);
   }
-  /// Forgets the profile; the next use reads the file again.
+  /// Forgets the profiles; the next use reads the file again.
   static void forget() {
     const auto home = until_finalize<residence>();
     const std::lock_guard lock(home->guard);
-    home->known = nullptr;
+    home->known.clear();
   }
 
  private:
+  struct of_device {
+    int device;
+    std::shared_ptr<const known_profile> profile;
+  };
   struct residence {
     std::mutex guard;
-    std::shared_ptr<const known_profile> known;
+    dynamic_array<of_device> known;
+
+    std::shared_ptr<const known_profile>& of(int device) {
+      for (of_device& each : known)
+        if (each.device == device) return each.profile;
+      known.push_back({device, nullptr});
+      return known.back().profile;
+    }
   };
 };
 
@@ -143,11 +157,11 @@ path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candi
 
 }  // namespace detail
 
-/// The profile that path::automatic uses for the machine of `exec`: the one that ferry::calibrate measured in
-/// this program, else the one in the profile file, else default_profile(exec).
+/// The profile that path::automatic uses for the machine and the device of `exec`: the one that
+/// ferry::calibrate measured in this program, else the one in the profile file, else default_profile(exec).
 ///
 /// The profile file is `$FERRY_PROFILE`, else `${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt`.
-/// The first call that needs it reads it, once. A file of another device, driver, number of host threads or
+/// The first call that needs it reads it, once for each device. A file of another kind of device, driver, number of host threads or
 /// version of ferry is not used. Throws io_error where FERRY_PROFILE names a file that can't be read or is
 /// not a profile. A missing file is not an error. Thread-safe.
 template <class Exec>
@@ -162,12 +176,12 @@ template <class Exec>
   return detail::profile_holder<Exec>::get(exec)->origin;
 }
 
-/// Replaces the profile for all later verbs of this program. Throws invalid_argument, naming the number, for
+/// Replaces the profile for all later verbs of this program on the device of `exec`. Throws invalid_argument, naming the number, for
 /// one that is not finite, is negative, or is zero where it divides. Thread-safe.
 template <class Exec>
-void use_profile(const Exec&, const machine_profile& profile) {
+void use_profile(const Exec& exec, const machine_profile& profile) {
   detail::require_usable(profile);
-  detail::profile_holder<Exec>::set({profile, "set by ferry::use_profile"});
+  detail::profile_holder<Exec>::set(exec, {profile, "set by ferry::use_profile"});
 }
 
 }  // namespace ferry
