@@ -116,7 +116,7 @@ FERRY_LAZY void block_loan::make_room() {
 FERRY_LAZY void block_loan::note(event_handle done, instance_id who) noexcept {
   if (ordered && taker == who) inherited.clear();
   uses.erase_if([who](const block_use& use) { return use.who == who; });
-  if (done != nullptr) uses.push_back({std::move(done), who});
+  if (done != nullptr) uses.push_reserved({std::move(done), who});
 }
 
 #endif

@@ -76,6 +76,10 @@ class dynamic_array {
   /// The item may be an element of this array.
   T& push_back(T item) {
     if (size_ == capacity_) move_to(size_ == 0 ? 1 : 2 * size_);
+    return push_reserved(static_cast<T&&>(item));
+  }
+  /// For an array whose capacity() is greater than its size().
+  T& push_reserved(T item) noexcept {
     T* const added = new (static_cast<void*>(items_ + size_)) T(static_cast<T&&>(item));
     ++size_;
     return *added;

@@ -58,7 +58,7 @@ FERRY_LAZY void work_in_flight::add_promised(event_handle done, instance_id who)
   --promised_;
   if (done == nullptr) return;
   points_.erase_if([who](const point& each) { return each.who == who || detail::has_ended(*each.done); });
-  points_.push_back({std::move(done), who});
+  points_.push_reserved({std::move(done), who});
 }
 
 FERRY_LAZY void work_in_flight::others(instance_id who, dynamic_array<event_handle>& to) const {
