@@ -77,9 +77,11 @@ class block_shelf final : public idle_memory {
                                                                    block lent, const instance_id* who,
                                                                    const std::shared_ptr<node_pool>& nodes);
 
-  [[nodiscard, gnu::cold]] std::size_t idle_bytes() const override;
+  // FERRY_INLINE here, too: a first virtual function that becomes inline only later makes every source emit the
+  // table of virtual functions, and all that they call.
+  [[nodiscard, gnu::cold]] FERRY_INLINE std::size_t idle_bytes() const override;
   /// Frees the largest blocks first.
-  [[gnu::cold]] std::size_t trim(std::size_t enough, in_flight effort) override;
+  [[gnu::cold]] FERRY_INLINE std::size_t trim(std::size_t enough, in_flight effort) override;
 
  private:
   /// The first block of more than `bytes` bytes.
@@ -99,7 +101,7 @@ class shelf_loan final : public block_loan {
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
-  ~shelf_loan() override;
+  FERRY_INLINE ~shelf_loan() override;  // inline here, too, as in block_shelf
 
   [[nodiscard]] void* data() const { return block_->data; }
 
