@@ -4,11 +4,11 @@
 #include <ferry/loader/detail/batch_order.hpp>
 #include <ferry/loader/detail/slot.hpp>
 #include <ferry/loader/epoch_times.hpp>
+#include <ferry/memory/detail/thread_signal.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -77,9 +77,9 @@ struct basic_slot_ring {
   std::vector<slot> slots;
 
   mutable std::mutex guard;
-  std::condition_variable is_free;   ///< for the workers: a slot is free
-  std::condition_variable changed;   ///< for the mover: a batch was made or released
-  std::condition_variable is_ready;  ///< for the user: a batch is ready
+  thread_signal is_free;   ///< for the workers: a slot is free
+  thread_signal changed;   ///< for the mover: a batch was made or released
+  thread_signal is_ready;  ///< for the user: a batch is ready
   std::int64_t claimed = 0, ready = 0, served = 0, released = 0, retired = 0;
   bool failed = false;  ///< whether a source has thrown: no further batch is begun
   bool closed = false;

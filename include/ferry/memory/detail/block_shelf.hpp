@@ -77,8 +77,8 @@ class block_shelf final : public idle_memory {
                                                                    block lent, const instance_id* who,
                                                                    const std::shared_ptr<node_pool>& nodes);
 
-  // FERRY_INLINE here, too: a first virtual function that becomes inline only later makes every source emit the
-  // table of virtual functions, and all that they call.
+  // FERRY_INLINE here, too: a first virtual function that becomes inline only later makes every source emit
+  // the table of virtual functions, and all that they call.
   [[nodiscard, gnu::cold]] FERRY_INLINE std::size_t idle_bytes() const override;
   /// Frees the largest blocks first.
   [[gnu::cold]] FERRY_INLINE std::size_t trim(std::size_t enough, in_flight effort) override;
