@@ -23,7 +23,8 @@ class shelved_block {
   shelved_block(void* where, std::size_t size) noexcept : data(where), bytes(size) {}
   shelved_block(const shelved_block&) = delete;
   shelved_block& operator=(const shelved_block&) = delete;
-  virtual ~shelved_block() = default;
+  /// Blocks own each other in a list: inlined, each level would contain the next one.
+  [[gnu::noinline]] virtual ~shelved_block() = default;
 
   /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
   /// the uses that have ended.
@@ -70,7 +71,6 @@ class block_shelf final : public idle_memory {
                                       std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
   FERRY_LAZY void put(block back) noexcept;
-  FERRY_LAZY [[gnu::cold]] void close() noexcept;
 
   /// The loan of a block from `from` to the taker.
   FERRY_LAZY [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from,
@@ -82,6 +82,7 @@ class block_shelf final : public idle_memory {
   [[nodiscard, gnu::cold]] FERRY_INLINE std::size_t idle_bytes() const override;
   /// Frees the largest blocks first.
   [[gnu::cold]] FERRY_INLINE std::size_t trim(std::size_t enough, in_flight effort) override;
+  [[gnu::cold]] FERRY_INLINE void close() noexcept override;
 
  private:
   /// The first block of more than `bytes` bytes.
@@ -174,7 +175,7 @@ FERRY_LAZY void block_shelf::put(block back) noexcept {
   back->end();
 }
 
-FERRY_LAZY void block_shelf::close() noexcept {
+FERRY_INLINE void block_shelf::close() noexcept {
   dynamic_array<block> dying;
   {
     const std::lock_guard lock(guard_);
