@@ -5,6 +5,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/joined_thread.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/thread_signal.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -25,6 +26,9 @@ namespace ferry::detail {
 /// Writes the rest of a save in a thread of its own. Others may wait for its end.
 template <class Dependent>
 class basic_background_save final : public event {
+  using manifest = late<detail::manifest, Dependent>;
+  using checkpoint_save = basic_checkpoint_save<Dependent>;
+
  public:
   /// Chunks from `first` on have been copied; `snapshot` is the memory of the copies.
   basic_background_save(owned<checkpoint_save>&& save, std::size_t first, int threads,

@@ -5,6 +5,7 @@
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>
@@ -23,6 +24,15 @@ namespace ferry::detail {
 /// bytes that it was given.
 template <class Dependent>
 class basic_manifest_reader {
+  using manifest = late<detail::manifest, Dependent>;
+  using manifest_entry = late<detail::manifest_entry, Dependent>;
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
+  using manifest_patch = late<detail::manifest_patch, Dependent>;
+  using manifest_piece = late<detail::manifest_piece, Dependent>;
+  using manifest_file = late<detail::manifest_file, Dependent>;
+  using manifest_fact = late<detail::manifest_fact, Dependent>;
+
  public:
   /// `path` is for messages.
   basic_manifest_reader(std::string_view bytes, std::string path) : rest_(bytes), path_(std::move(path)) {}
