@@ -48,7 +48,8 @@ class basic_checkpoint_core {
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
     // A save in the background must not follow a later chdir.
     if (path_.front() != '/')
-      if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free);
+      if (const std::unique_ptr<late<char, Dependent>, void (*)(void*)> here(::getcwd(nullptr, 0),
+                                                                             &std::free);
           here != nullptr)
         path_ = path_in(here.get(), path_);
   }

@@ -43,7 +43,7 @@ class basic_checkpoint_save {
   using manifest_piece = late<detail::manifest_piece, Dependent>;
   using manifest_file = late<detail::manifest_file, Dependent>;
   using checkpoint_content = late<detail::checkpoint_content, Dependent>;
-  using save_job = late<detail::save_job, Dependent>;
+  using save_job = basic_save_job<Dependent>;
   using bounce_buffer = basic_bounce_buffer<Dependent>;
   using checkpoint_files = basic_checkpoint_files<Dependent>;
   using new_data_file = basic_new_data_file<Dependent>;

@@ -106,7 +106,7 @@ class basic_manifest_reader {
   }
   template <class Named>
   void require_unique(const std::vector<Named>& of, const char* what) const {
-    std::vector<std::string_view> names;
+    std::vector<late<std::string_view, Named>> names;
     names.reserve(of.size());
     for (const auto& each : of) names.push_back(each.name);
     std::sort(names.begin(), names.end());
@@ -142,7 +142,7 @@ class basic_manifest_reader {
     const auto kind = number<std::uint8_t>("the kind of a fact");
     if (kind < manifest_fact::text || kind > manifest_fact::natural)
       fail("fact '" + to.name + "' is of the unknown kind " + std::to_string(kind));
-    to.kind = static_cast<manifest_fact::kind_of>(kind);
+    to.kind = static_cast<typename manifest_fact::kind_of>(kind);
     if (to.kind == manifest_fact::text)
       to.words = text("a fact");
     else

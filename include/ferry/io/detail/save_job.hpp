@@ -46,7 +46,11 @@ bool outgrows(const late<manifest_array, Dependent>& of, std::size_t place,
 }
 
 /// A chunk of a save.
-struct save_job {
+template <class Dependent>
+struct basic_save_job {
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+
   manifest_array* to;
   const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
   const checkpoint_array* from;
@@ -57,18 +61,13 @@ struct save_job {
   std::optional<std::vector<std::uint32_t>> units{};
 
   [[nodiscard]] std::uint64_t offset() const { return place * to->chunk_bytes; }
-  template <class...>
   [[nodiscard]] std::size_t chunk_bytes() const {
     return static_cast<std::size_t>(to->bytes_of_chunk(place));
   }
   /// Bytes that the save needs of the array.
-  template <class...>
-  [[nodiscard]] std::size_t bytes() const {
-    return units ? units->size() * to->unit_bytes : chunk_bytes();
-  }
+  [[nodiscard]] std::size_t bytes() const { return units ? units->size() * to->unit_bytes : chunk_bytes(); }
 
   /// Takes the units of changed rows, one byte per row, instead of a comparison.
-  template <class Dependent = void>
   void use(const late<std::vector<unsigned char>, Dependent>& changed) {
     late<std::vector<std::uint32_t>, Dependent> found;
     const std::uint64_t row_bytes = from->row_bytes, begin = offset(), end = begin + chunk_bytes();
@@ -111,5 +110,6 @@ struct save_job {
     }
   }
 };
+using save_job = basic_save_job<void>;
 
 }  // namespace ferry::detail

@@ -4,6 +4,7 @@
 #include <ferry/loader/detail/batch_order.hpp>
 #include <ferry/loader/detail/slot.hpp>
 #include <ferry/loader/epoch_times.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/thread_signal.hpp>
 
 #include <algorithm>
@@ -30,11 +31,14 @@ namespace ferry::detail {
 /// except the contents of a slot, which belong to the thread whose turn it is.
 template <class Dependent>
 struct basic_slot_ring {
-  using clock = slot::clock;
+  using slot = late<detail::slot, Dependent>;
+  using batch_order = late<detail::batch_order, Dependent>;
+
+  using clock = typename slot::clock;
 
   struct epoch_clock {
     epoch_times times;
-    clock::time_point begin;
+    typename clock::time_point begin;
   };
 
   basic_slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
@@ -69,7 +73,7 @@ struct basic_slot_ring {
     is_free.notify_all();
   }
 
-  static double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
+  static double seconds(typename clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
   const batch_order order;
   const std::int64_t first_epoch;
@@ -86,7 +90,7 @@ struct basic_slot_ring {
   std::exception_ptr broken;  ///< why the mover has given up
   std::atomic<bool> stop{false};
   std::vector<epoch_clock> clocks;
-  clock::time_point last_retired{};
+  typename clock::time_point last_retired{};
 };
 using slot_ring = basic_slot_ring<void>;
 
