@@ -6,6 +6,8 @@
 
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/memory/spaces.hpp>
 
 #include <sys/mman.h>
@@ -19,8 +21,6 @@
 #include <cstring>
 #include <string>
 #include <system_error>
-#include <thread>
-#include <vector>
 
 /// Host memory in whole pages, huge ones for large sizes. The other backends use it for page-locked memory.
 namespace ferry::host {
@@ -63,8 +63,8 @@ inline void unmap_pages(void* data, std::size_t bytes) noexcept { ::munmap(data,
 /// Starts a thread for `work`.
 struct start_thread {
   template <class Work>
-  std::jthread operator()(const Work& work) const {
-    return std::jthread(work);
+  detail::joined_thread operator()(const Work& work) const {
+    return detail::joined_thread(work);
   }
 };
 
@@ -88,16 +88,15 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
     done.fetch_add(end - begin, std::memory_order_relaxed);
     return true;
   };
-  const std::size_t threads =
-      std::min<std::size_t>(std::max(1u, std::thread::hardware_concurrency()), (bytes + piece - 1) / piece);
-  std::vector<std::jthread> workers;
+  const std::size_t threads = std::min<std::size_t>(detail::processors_online(), (bytes + piece - 1) / piece);
+  const auto touch_all = [&]() noexcept {
+    while (touch_one()) {
+    }
+  };
+  detail::dynamic_array<detail::joined_thread> workers;
   workers.reserve(threads);
   try {
-    for (std::size_t t = 1; t < threads; ++t)
-      workers.push_back(start([&] {
-        while (touch_one()) {
-        }
-      }));
+    for (std::size_t t = 1; t < threads; ++t) workers.push_back(start(touch_all));
   } catch (const std::system_error&) {  // a limit on threads is not a lack of memory
   }
   try {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "detail/vector_instructions.hpp"
+
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/runtime/detail/pitched_block.hpp>
 
@@ -9,10 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace ferry::host {
 
@@ -44,13 +42,11 @@ inline void copy_past_caches(void* to, const void* from, std::size_t bytes) {
     here += before;
     bytes -= before;
     for (; bytes >= line; there += line, here += line, bytes -= line) {
-      __m128i held[line / unit];
-      for (std::size_t u = 0; u < line / unit; ++u)
-        held[u] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(here + u * unit));
-      for (std::size_t u = 0; u < line / unit; ++u)
-        _mm_stream_si128(reinterpret_cast<__m128i*>(there + u * unit), held[u]);
+      two_words held[line / unit];
+      for (std::size_t u = 0; u < line / unit; ++u) std::memcpy(&held[u], here + u * unit, unit);
+      for (std::size_t u = 0; u < line / unit; ++u) stream(there + u * unit, held[u]);
     }
-    _mm_sfence();
+    end_streams();
     to = there;
     from = here;
   }

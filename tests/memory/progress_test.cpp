@@ -34,7 +34,7 @@ struct report {
 struct refusing_system {
   int* asked;
   template <class Work>
-  std::jthread operator()(const Work&) const {
+  ferry::detail::joined_thread operator()(const Work&) const {
     ++*asked;
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   }

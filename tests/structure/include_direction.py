@@ -35,7 +35,7 @@ OPEN_TO = {
     "plan": {"memory", "tensor", "runtime"},
     "rows": {"memory", "tensor", "runtime", "profile", "plan"},
     "int8": {"tensor", "runtime", "plan", "rows"},
-    "calibrate": {"runtime", "profile", "plan"},
+    "calibrate": {"memory", "runtime", "profile", "plan"},
     "optim": {"tensor", "runtime", "plan", "rows", "int8"},
     "bags": {"tensor", "runtime", "plan", "rows", "int8", "optim"},
     "io": {"memory", "tensor", "runtime", "rows", "optim"},

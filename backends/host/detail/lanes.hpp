@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "vector_instructions.hpp"
+
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <type_traits>
@@ -8,10 +10,6 @@
 // Not with nvcc, which would parse the vectors for the device, too.
 #if defined(__GNUC__) && defined(__SSE2__) && !defined(__CUDACC__)
 #define FERRY_HOST_LANES 1
-#include <emmintrin.h>
-#if defined(__AVX__)
-#include <immintrin.h>  // takes a compiler most of a second
-#endif
 #else
 #define FERRY_HOST_LANES 0
 #endif
@@ -80,28 +78,10 @@ class lanes {
   }
   [[nodiscard, gnu::always_inline]] lanes square_root() const {
     lanes made;
-    if constexpr (std::is_same_v<T, float>) {
-      if constexpr (Count == 1) made.all_[0] = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(all_[0])));
-      if constexpr (Count == 4) made.all_ = _mm_sqrt_ps(all_);
-#ifdef __AVX__
-      if constexpr (Count == 8) made.all_ = _mm256_sqrt_ps(all_);
-#endif
-#ifdef __AVX512F__
-      if constexpr (Count == 16) made.all_ = _mm512_maskz_sqrt_ps(static_cast<__mmask16>(-1), all_);
-#endif
-    } else {
-      if constexpr (Count == 1) {
-        const __m128d one = _mm_set_sd(all_[0]);
-        made.all_[0] = _mm_cvtsd_f64(_mm_sqrt_sd(one, one));
-      }
-      if constexpr (Count == 2) made.all_ = _mm_sqrt_pd(all_);
-#ifdef __AVX__
-      if constexpr (Count == 4) made.all_ = _mm256_sqrt_pd(all_);
-#endif
-#ifdef __AVX512F__
-      if constexpr (Count == 8) made.all_ = _mm512_maskz_sqrt_pd(static_cast<__mmask8>(-1), all_);
-#endif
-    }
+    if constexpr (Count == 1)
+      made.all_[0] = square_roots(all_[0]);
+    else
+      made.all_ = square_roots(all_);
     return made;
   }
 

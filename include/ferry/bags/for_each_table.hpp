@@ -11,12 +11,18 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <ranges>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace ferry {
+
+namespace detail {
+/// Of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
+template <class Range>
+using element_of_range = std::iter_value_t<decltype(std::ranges::begin(std::declval<Range&>()))>;
+}  // namespace detail
 
 /// Tables of one element type and one memory space, of any numbers and widths of rows; made by
 /// for_each_table. The tables must outlive it and the work on it.
@@ -40,8 +46,8 @@ template <class First, class... More>
 }
 
 /// As above, of the tables of a range, for example a std::vector of tensors.
-template <std::ranges::input_range Tables>
-  requires(!detail::holds_elements<Tables>() && detail::AnArray<std::ranges::range_value_t<Tables>>)
+template <class Tables>
+  requires(!detail::holds_elements<Tables>() && detail::AnArray<detail::element_of_range<Tables>>)
 [[nodiscard]] auto for_each_table(const Tables& tables) {
   using reference = decltype(make_ref(*std::ranges::begin(tables)));
   table_list<typename reference::value_type, typename reference::memory_space> made;

@@ -5,6 +5,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/after.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -137,7 +138,7 @@ class row_plan {
 
   [[nodiscard]] std::shared_ptr<detail::access_tracker> accesses() const {
     if (storage_->accesses != nullptr) return storage_->accesses;
-    const auto made = std::make_shared<detail::plan_reads>();
+    const auto made = detail::share<detail::plan_reads>();
     made->plan = storage_;
     made->accesses.add_write(storage_->made, storage_->made_by);
     return {made, &made->accesses};

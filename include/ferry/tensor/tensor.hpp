@@ -74,7 +74,7 @@ class tensor {
       : tensor(label, where, detail::checked_extents(label, sizes...)) {}
   template <std::size_t N>
   tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
-      : label_(std::make_shared<const std::string>(std::move(label))),
+      : label_(detail::share<const std::string>(std::move(label))),
         shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
         memory_(detail::share<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
                                                          where.id)),
@@ -84,7 +84,7 @@ class tensor {
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
-      : label_(std::make_shared<const std::string>(std::move(label))),
+      : label_(detail::share<const std::string>(std::move(label))),
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),

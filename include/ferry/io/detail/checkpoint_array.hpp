@@ -6,6 +6,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -114,6 +115,7 @@ struct checkpoint_array {
     }
   }
   /// First byte and number of bytes of the memory that a range of the file's order spans.
+  template <class...>
   [[nodiscard]] std::pair<std::uint64_t, std::size_t> span_of(std::uint64_t offset, std::size_t bytes) const {
     const auto place = [this](std::uint64_t at) { return at / row_bytes * row_stride + at % row_bytes; };
     const std::uint64_t first = place(offset);
@@ -123,7 +125,9 @@ struct checkpoint_array {
   /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks.
   /// `scratch` is for strided rows in a device's memory: they travel with what lies between them.
   /// @{
-  void read(std::uint64_t offset, std::size_t bytes, std::byte* to, std::vector<std::byte>& scratch) const {
+  template <class Dependent = void>
+  void read(std::uint64_t offset, std::size_t bytes, std::byte* to,
+            late<std::vector<std::byte>, Dependent>& scratch) const {
     if (bytes == 0) return;
     if (read_device == nullptr) {
       for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
@@ -140,8 +144,9 @@ struct checkpoint_array {
       });
     }
   }
+  template <class Dependent = void>
   void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
-             std::vector<std::byte>& scratch) const {
+             late<std::vector<std::byte>, Dependent>& scratch) const {
     if (bytes == 0) return;
     if (write_device == nullptr) {
       for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
@@ -163,16 +168,16 @@ struct checkpoint_array {
 };
 
 /// The rows of such an array.
-template <class...>
-rows_in_memory memory_of_rows(const checkpoint_array& array) {
+template <class Dependent = void>
+rows_in_memory memory_of_rows(const late<checkpoint_array, Dependent>& array) {
   const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
   return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
           static_cast<std::int64_t>(array.row_stride)};
 }
 
 /// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
-template <class...>
-void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
+template <class Dependent = void>
+void choose_chunks(late<manifest_array, Dependent>& of, std::uint64_t row_bytes) {
   constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
                           usual_unit = std::uint64_t{1} << 12;
   std::uint64_t unit = row_bytes;

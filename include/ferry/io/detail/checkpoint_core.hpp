@@ -10,6 +10,7 @@
 #include <ferry/io/detail/tracked_arrays.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -32,13 +33,23 @@ namespace ferry::detail {
 /// The part of a checkpoint that knows no types. Thread-safe: calls are served one after the other.
 template <class Dependent>
 class basic_checkpoint_core {
+  using manifest = late<detail::manifest, Dependent>;
+  using manifest_entry = late<detail::manifest_entry, Dependent>;
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+  using checkpoint_content = late<detail::checkpoint_content, Dependent>;
+  using checkpoint_entries = late<detail::checkpoint_entries, Dependent>;
+  using checkpoint_save = basic_checkpoint_save<Dependent>;
+  using background_save = basic_background_save<Dependent>;
+  using tracked_arrays = basic_tracked_arrays<Dependent>;
+
  public:
   explicit basic_checkpoint_core(std::string path) : path_(std::move(path)) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
     // A save in the background must not follow a later chdir.
     if (path_.front() != '/')
-      if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free);
+      if (const std::unique_ptr<late<char, Dependent>, void (*)(void*)> here(::getcwd(nullptr, 0),
+                                                                             &std::free);
           here != nullptr)
         path_ = path_in(here.get(), path_);
   }

@@ -7,6 +7,7 @@
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/late.hpp>
 
 #include <cstddef>
 #include <string>
@@ -56,8 +57,9 @@ class checkpoint_entry {
 
 /// Checks that an array of the file fits the memory, and lists it.
 template <class Dependent = void>
-void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
-               const checkpoint_array& to, std::vector<load_step>& steps) {
+void load_into(const late<load_source, Dependent>& from, const std::string& entry,
+               const late<manifest_array, Dependent>* stored, const late<checkpoint_array, Dependent>& to,
+               std::vector<late<load_step, Dependent>>& steps) {
   const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
   if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
   if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
@@ -75,7 +77,8 @@ void load_into(const load_source& from, const std::string& entry, const manifest
 
 /// Throws unless the file's entry is of this kind.
 template <class Dependent = void>
-void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind) {
+void require_kind(const late<load_source, Dependent>& from, const late<manifest_entry, Dependent>& stored,
+                  const std::string& kind) {
   if (stored.kind != kind)
     from.fail(stored.name,
               "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
@@ -84,6 +87,12 @@ void require_kind(const load_source& from, const manifest_entry& stored, const s
 /// A table, an 8-bit table or a number: one array.
 template <class Dependent>
 class basic_array_entry final : public checkpoint_entry {
+  using manifest_entry = late<detail::manifest_entry, Dependent>;
+  using manifest_fact = late<detail::manifest_fact, Dependent>;
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+  using load_step = late<detail::load_step, Dependent>;
+  using load_source = late<detail::load_source, Dependent>;
+
  public:
   basic_array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts,
                     checkpoint_array array)

@@ -5,6 +5,7 @@
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/late.hpp>
 
 #include <fcntl.h>
 
@@ -20,6 +21,12 @@ namespace ferry::detail {
 /// The open data files of a manifest. Reads check checksums. Thread-safe: several threads may read.
 template <class Dependent>
 class basic_checkpoint_files {
+  using manifest = late<detail::manifest, Dependent>;
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
+  using manifest_piece = late<detail::manifest_piece, Dependent>;
+  using file = basic_file<Dependent>;
+
  public:
   /// Opens the files and checks their sizes. Throws io_error; `gone`, where given, is set instead of an error
   /// if a file is missing.

@@ -6,6 +6,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 
 #include <dirent.h>
@@ -83,6 +84,8 @@ void make_folder(const std::string& path) {
 /// system if the process ends.
 template <class Dependent>
 class basic_folder_lock {
+  using file = basic_file<Dependent>;
+
  public:
   explicit basic_folder_lock(const std::string& folder)
       : file_(file::open_again((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666),
@@ -132,7 +135,7 @@ manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
 
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
 template <class Dependent = void>
-void write_manifest(const std::string& folder, const manifest& of) {
+void write_manifest(const std::string& folder, const late<manifest, Dependent>& of) {
   const std::string bytes = encode(of);
   atomic_file to("checkpoint", manifest_path(folder));
   to.content().write_at(bytes.data(), bytes.size(), 0);
@@ -153,7 +156,7 @@ bool is_data_file(const std::string& path) {
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
 /// that can't be removed are left.
 template <class Dependent = void>
-void remove_leftovers(const std::string& folder, const manifest& current) {
+void remove_leftovers(const std::string& folder, const late<manifest, Dependent>& current) {
   for (const auto& name : names_in(folder)) {
     bool needed = true;
     if (const std::uint64_t number = data_number(name); number != 0)
@@ -190,6 +193,8 @@ std::vector<std::byte> data_header(std::uint64_t number) {
 /// A data file without its name in the manifest yet; removed unless it is kept.
 template <class Dependent>
 class basic_new_data_file {
+  using file = basic_file<Dependent>;
+
  public:
   basic_new_data_file(const std::string& folder, std::uint64_t number) : path_(data_path(folder, number)) {
     const int made =

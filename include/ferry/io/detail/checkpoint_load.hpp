@@ -31,7 +31,7 @@ struct opened_checkpoint {
 /// new manifest is read.
 template <class Dependent = void>
 opened_checkpoint open_checkpoint(const std::string& folder) {
-  opened_checkpoint made;
+  late<opened_checkpoint, Dependent> made;
   for (int tries = 0; tries < 8; ++tries) {
     bool gone = false;
     made.says = read_manifest(folder);
@@ -57,11 +57,11 @@ void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
 
 /// Loads the current checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
 template <class Dependent = void>
-manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+manifest load_checkpoint(const std::string& folder, const late<checkpoint_entries, Dependent>& entries,
                          const io::load_options& options) {
-  opened_checkpoint from = open_checkpoint(folder);
+  late<opened_checkpoint, Dependent> from = open_checkpoint(folder);
   const load_source source{folder, *from.files, options.convert};
-  std::vector<load_step> steps;
+  std::vector<late<load_step, Dependent>> steps;
   for (const auto& each : entries) {
     const manifest_entry* const stored = from.says.entry(each->name());
     if (stored == nullptr) {

@@ -8,6 +8,7 @@
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/save_job.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 
 #include <unistd.h>
@@ -35,6 +36,19 @@ struct checkpoint_content {
 /// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
 template <class Dependent>
 class basic_checkpoint_save {
+  using manifest = late<detail::manifest, Dependent>;
+  using manifest_entry = late<detail::manifest_entry, Dependent>;
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
+  using manifest_piece = late<detail::manifest_piece, Dependent>;
+  using manifest_file = late<detail::manifest_file, Dependent>;
+  using checkpoint_content = late<detail::checkpoint_content, Dependent>;
+  using save_job = basic_save_job<Dependent>;
+  using bounce_buffer = basic_bounce_buffer<Dependent>;
+  using checkpoint_files = basic_checkpoint_files<Dependent>;
+  using new_data_file = basic_new_data_file<Dependent>;
+  using folder_lock = basic_folder_lock<Dependent>;
+
  public:
   /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
   /// of the arrays tell; all else is compared.

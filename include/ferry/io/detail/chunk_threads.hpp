@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
 
@@ -11,9 +13,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -23,7 +23,7 @@ int chunk_threads() {
   constexpr int most = 16;
   const int all = Kokkos::is_initialized()
                       ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())
-                      : static_cast<int>(std::thread::hardware_concurrency());
+                      : static_cast<int>(processors_online());
   return std::clamp(all, 1, most);
 }
 
@@ -47,17 +47,17 @@ void for_each_chunk(std::size_t count, int threads, const Work& work) {
   };
   const auto helpers = std::min<std::size_t>(static_cast<std::size_t>(std::max(1, threads)), count);
   processor_set where;  // outlives the threads, which read it
-  std::vector<std::thread> team;
+  const auto help = [&]() noexcept {
+    where.take();
+    share();
+  };
+  dynamic_array<joined_thread> team;
   if (helpers > 1) {
     const signals_elsewhere quiet;
     where = processor_set::of_process();
     team.reserve(helpers - 1);
     try {
-      while (team.size() + 1 < helpers)
-        team.emplace_back([&] {
-          where.take();
-          share();
-        });
+      while (team.size() + 1 < helpers) team.push_back(joined_thread(help));
     } catch (const std::exception&) {  // system_error, bad_alloc: fewer threads, then
     }
   }

@@ -12,6 +12,7 @@ namespace ferry::detail {
 /// reflected form.
 using crc_table_set = std::array<std::array<std::uint32_t, 256>, 8>;
 
+template <class...>
 constexpr crc_table_set make_crc_tables() {
   crc_table_set made{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -24,8 +25,9 @@ constexpr crc_table_set make_crc_tables() {
       made[k][byte] = (made[k - 1][byte] >> 8) ^ made[0][made[k - 1][byte] & 0xFFu];
   return made;
 }
-template <class...>
-inline constexpr crc_table_set crc_tables = make_crc_tables();
+/// The value depends on the parameters, so that only a source that uses the tables computes them.
+template <class... Lazy>
+inline constexpr crc_table_set crc_tables = make_crc_tables<Lazy...>();
 
 /// Continues a checksum by 8 bytes at a time (Kounavis and Berry 2005), three times as fast as a loop over
 /// bytes.

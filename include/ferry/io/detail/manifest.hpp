@@ -15,6 +15,14 @@
 /// reads them.
 namespace ferry::detail {
 
+/// The one of the list that has this name, null for none.
+template <class T>
+const T* find_named(const std::vector<T>& list, std::string_view wanted) {
+  for (const auto& each : list)
+    if (each.name == wanted) return &each;
+  return nullptr;
+}
+
 /// A named fact about an entry: text, or numbers of one type.
 struct manifest_fact {
   /// The numbers are bit patterns of 8 bytes: of a double, a signed or an unsigned integer.
@@ -68,16 +76,21 @@ struct manifest_array {
   std::vector<manifest_chunk> chunks;
 
   [[nodiscard]] bool operator==(const manifest_array&) const = default;
+  template <class...>
   [[nodiscard]] std::uint64_t bytes() const {
     std::uint64_t all = element_bytes;
     for (const auto extent : extents) all *= extent;
     return all;
   }
+  template <class...>
   [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const {
     const std::uint64_t begin = chunk * chunk_bytes;
     return begin + chunk_bytes < bytes() ? chunk_bytes : bytes() - begin;
   }
-  [[nodiscard]] std::uint64_t chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
+  template <class...>
+  [[nodiscard]] std::uint64_t chunk_count() const {
+    return (bytes() + chunk_bytes - 1) / chunk_bytes;
+  }
   /// "f32 [1000 x 128]"
   template <class...>
   [[nodiscard]] std::string describe() const {
@@ -97,15 +110,13 @@ struct manifest_entry {
   std::vector<manifest_array> arrays;
 
   [[nodiscard]] bool operator==(const manifest_entry&) const = default;
+  template <class...>
   [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const {
-    for (const auto& each : facts)
-      if (each.name == wanted) return &each;
-    return nullptr;
+    return find_named(facts, wanted);
   }
+  template <class...>
   [[nodiscard]] const manifest_array* array(std::string_view wanted) const {
-    for (const auto& each : arrays)
-      if (each.name == wanted) return &each;
-    return nullptr;
+    return find_named(arrays, wanted);
   }
 };
 
@@ -125,10 +136,9 @@ struct manifest {
   std::vector<manifest_entry> entries;
 
   [[nodiscard]] bool operator==(const manifest&) const = default;
+  template <class...>
   [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const {
-    for (const auto& each : entries)
-      if (each.name == wanted) return &each;
-    return nullptr;
+    return find_named(entries, wanted);
   }
 };
 

@@ -5,6 +5,7 @@
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <algorithm>
@@ -23,6 +24,15 @@ namespace ferry::detail {
 /// bytes that it was given.
 template <class Dependent>
 class basic_manifest_reader {
+  using manifest = late<detail::manifest, Dependent>;
+  using manifest_entry = late<detail::manifest_entry, Dependent>;
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
+  using manifest_patch = late<detail::manifest_patch, Dependent>;
+  using manifest_piece = late<detail::manifest_piece, Dependent>;
+  using manifest_file = late<detail::manifest_file, Dependent>;
+  using manifest_fact = late<detail::manifest_fact, Dependent>;
+
  public:
   /// `path` is for messages.
   basic_manifest_reader(std::string_view bytes, std::string path) : rest_(bytes), path_(std::move(path)) {}
@@ -96,7 +106,7 @@ class basic_manifest_reader {
   }
   template <class Named>
   void require_unique(const std::vector<Named>& of, const char* what) const {
-    std::vector<std::string_view> names;
+    std::vector<late<std::string_view, Named>> names;
     names.reserve(of.size());
     for (const auto& each : of) names.push_back(each.name);
     std::sort(names.begin(), names.end());
@@ -132,7 +142,7 @@ class basic_manifest_reader {
     const auto kind = number<std::uint8_t>("the kind of a fact");
     if (kind < manifest_fact::text || kind > manifest_fact::natural)
       fail("fact '" + to.name + "' is of the unknown kind " + std::to_string(kind));
-    to.kind = static_cast<manifest_fact::kind_of>(kind);
+    to.kind = static_cast<typename manifest_fact::kind_of>(kind);
     if (to.kind == manifest_fact::text)
       to.words = text("a fact");
     else

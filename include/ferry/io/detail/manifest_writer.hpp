@@ -3,6 +3,7 @@
 
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/late.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -47,7 +48,7 @@ class manifest_writer {
 
 /// The file's bytes. Texts are at most 65535 bytes long, see require_name.
 template <class Dependent = void>
-std::string encode(const manifest& of) {
+std::string encode(const late<manifest, Dependent>& of) {
   manifest_writer to;
   to.bytes.append(manifest_magic);
   to.put(manifest::version);

@@ -3,6 +3,7 @@
 
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -31,20 +32,25 @@ class basic_bounce_buffer {
 using bounce_buffer = basic_bounce_buffer<void>;
 
 /// Bytes of a patch of `units` units.
-template <class...>
-std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
+template <class Dependent = void>
+std::size_t patch_bytes(const late<manifest_array, Dependent>& of, std::size_t units) {
   return units * (sizeof(std::uint32_t) + of.unit_bytes);
 }
 /// Whether the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
-template <class...>
-bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk, std::size_t units) {
+template <class Dependent = void>
+bool outgrows(const late<manifest_array, Dependent>& of, std::size_t place,
+              const late<manifest_chunk, Dependent>& chunk, std::size_t units) {
   std::size_t all = patch_bytes(of, units);
   for (const auto& each : chunk.patches) all += patch_bytes(of, each.units);
   return 2 * all > of.bytes_of_chunk(place);
 }
 
 /// A chunk of a save.
-struct save_job {
+template <class Dependent>
+struct basic_save_job {
+  using manifest_array = late<detail::manifest_array, Dependent>;
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+
   manifest_array* to;
   const manifest_array* before;  ///< the same array in the current checkpoint, if it is to be compared
   const checkpoint_array* from;
@@ -62,8 +68,8 @@ struct save_job {
   [[nodiscard]] std::size_t bytes() const { return units ? units->size() * to->unit_bytes : chunk_bytes(); }
 
   /// Takes the units of changed rows, one byte per row, instead of a comparison.
-  void use(const std::vector<unsigned char>& changed) {
-    std::vector<std::uint32_t> found;
+  void use(const late<std::vector<unsigned char>, Dependent>& changed) {
+    late<std::vector<std::uint32_t>, Dependent> found;
     const std::uint64_t row_bytes = from->row_bytes, begin = offset(), end = begin + chunk_bytes();
     const std::uint64_t unit = to->unit_bytes;
     for (std::uint64_t row = begin / row_bytes; row * row_bytes < end; ++row) {
@@ -81,7 +87,7 @@ struct save_job {
 
   /// Copies the units into memory, one after the other; a unit that the end of the array cuts is filled up.
   template <class Bounce>
-  void read_units(std::byte* into, Bounce& bounce, std::vector<std::byte>& scratch) const {
+  void read_units(std::byte* into, Bounce& bounce, late<std::vector<std::byte>, Bounce>& scratch) const {
     if (units->empty()) return;
     const std::size_t unit = to->unit_bytes, all = chunk_bytes();
     const auto end_of = [&](std::uint32_t which) { return std::min((which + std::size_t{1}) * unit, all); };
@@ -104,5 +110,6 @@ struct save_job {
     }
   }
 };
+using save_job = basic_save_job<void>;
 
 }  // namespace ferry::detail

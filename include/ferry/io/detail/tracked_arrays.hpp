@@ -7,6 +7,7 @@
 #include <ferry/io/detail/marks_on.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
+#include <ferry/memory/detail/late.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -24,6 +25,11 @@ namespace ferry::detail {
 /// lasts until a save that has taken it succeeds. Not thread-safe: the owner locks.
 template <class Dependent>
 class basic_tracked_arrays {
+  using manifest = late<detail::manifest, Dependent>;
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+  using changed_rows = late<detail::changed_rows, Dependent>;
+  using access_tracker = late<detail::access_tracker, Dependent>;
+
  public:
   void track(const std::string& entry, make_device_marks make) {
     make_ = make;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 
 #include <sys/types.h>
@@ -41,7 +42,7 @@ class living_prefetchers {
     for (const auto& each : list_)
       if (const auto alive = each.lock()) alive->close();
   }
-  void add(const std::shared_ptr<closable>& made) {
+  void add(const std::shared_ptr<late<closable, Backend>>& made) {
     const std::lock_guard lock(guard_);
     std::erase_if(list_, [](const auto& each) { return each.expired(); });
     list_.push_back(made);
@@ -49,7 +50,7 @@ class living_prefetchers {
 
  private:
   std::mutex guard_;
-  std::vector<std::weak_ptr<closable>> list_;
+  std::vector<std::weak_ptr<late<closable, Backend>>> list_;
 };
 
 /// Owns a prefetcher's inside. In a child process it leaks it: the threads are not there to be joined, and

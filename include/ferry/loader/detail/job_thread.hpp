@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/thread_signal.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <utility>
 
@@ -55,7 +55,7 @@ class job_thread {
       if (jobs_.empty()) return;
       {
         const Job job = std::move(jobs_.front());
-        jobs_.pop_front();
+        jobs_.erase(jobs_.begin());
         lock.unlock();
         job();
       }
@@ -66,8 +66,8 @@ class job_thread {
   }
 
   std::mutex guard_;
-  std::condition_variable changed_;
-  std::deque<Job> jobs_;
+  thread_signal changed_;
+  dynamic_array<Job> jobs_;
   std::int64_t put_ = 0, done_ = 0;
   bool ends_ = false;
   processor_set where_;

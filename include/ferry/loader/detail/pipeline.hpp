@@ -12,6 +12,7 @@
 #include <ferry/loader/detail/stage_trace.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/processors.hpp>
@@ -50,6 +51,19 @@ enum class pulled {
 /// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
 template <class Dependent>
 class basic_pipeline final : public closable {
+  using slot = late<detail::slot, Dependent>;
+  using slot_ring = basic_slot_ring<Dependent>;
+  using batch_mover = basic_mover<Dependent>;
+  using lane = late<detail::lane, Dependent>;
+  using batch_maker = late<detail::batch_maker, Dependent>;
+  using slot_layout = late<detail::slot_layout, Dependent>;
+  using batch_order = late<detail::batch_order, Dependent>;
+  using worker_thread = late<detail::worker_thread, Dependent>;
+  using trace_span = late<detail::trace_span, Dependent>;
+  using access_tracker = late<detail::access_tracker, Dependent>;
+  using prefetch_options = late<ferry::prefetch_options, Dependent>;
+  using epoch_times = late<ferry::epoch_times, Dependent>;
+
  public:
   /// `held`: how many batches the user has at a time.
   basic_pipeline(owned<lane> way, owned<batch_maker> maker, slot_layout layout, const batch_order& order,
@@ -147,7 +161,7 @@ class basic_pipeline final : public closable {
   }
 
  private:
-  using clock = slot::clock;
+  using clock = typename slot::clock;
 
   struct leaving {
     std::atomic<bool>& flag;

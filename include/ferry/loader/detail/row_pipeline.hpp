@@ -7,6 +7,7 @@
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/detail/slot.hpp>
+#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
@@ -17,7 +18,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <string>
@@ -89,7 +89,7 @@ class row_pipeline final : public closable {
       current_ = std::move(front);
       --batches_;
     }
-    queue_.pop_front();
+    queue_.erase(queue_.begin());
     while (batches_ < ahead_ && !ended_ && broken_ == nullptr && pull(false)) {
     }
     return current_ ? &*current_ : nullptr;
@@ -129,7 +129,7 @@ class row_pipeline final : public closable {
     if (found == pulled::nothing) return false;
     if (found == pulled::end) {
       ended_ = ring_->has_ended();
-      queue_.emplace_back();
+      queue_.push_back({});
       return true;
     }
     try {
@@ -165,7 +165,7 @@ class row_pipeline final : public closable {
   owned<pipeline> ring_;
   std::vector<room> rooms_;
   std::optional<early> early_;  // after the rooms: its thread writes to them
-  std::deque<row_entry> queue_;
+  dynamic_array<row_entry> queue_;
   std::optional<row_entry> current_;
   std::size_t number_ = 0;   ///< of batches pulled
   std::size_t batches_ = 0;  ///< in the queue

@@ -5,6 +5,7 @@
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/share.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -34,11 +35,11 @@ struct slot_layout {
   std::vector<slot_field> fields;
   std::size_t bytes = 0;
 
-  template <class...>
-  void add(const batch_shape& of, std::size_t element_bytes, std::int64_t batch) {
-    std::vector<std::size_t> sizes{static_cast<std::size_t>(batch)};
+  template <class Dependent = void>
+  void add(const late<batch_shape, Dependent>& of, std::size_t element_bytes, std::int64_t batch) {
+    std::vector<late<std::size_t, Dependent>> sizes{static_cast<std::size_t>(batch)};
     sizes.insert(sizes.end(), of.extents.begin(), of.extents.end());
-    slot_field made;
+    late<slot_field, Dependent> made;
     made.label = of.label;
     made.extents = shape<dynamic_rank>::make({sizes.data(), sizes.size()}, of.label, element_bytes);
     made.offset = bytes;

@@ -4,11 +4,12 @@
 #include <ferry/loader/detail/batch_order.hpp>
 #include <ferry/loader/detail/slot.hpp>
 #include <ferry/loader/epoch_times.hpp>
+#include <ferry/memory/detail/late.hpp>
+#include <ferry/memory/detail/thread_signal.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -30,11 +31,14 @@ namespace ferry::detail {
 /// except the contents of a slot, which belong to the thread whose turn it is.
 template <class Dependent>
 struct basic_slot_ring {
-  using clock = slot::clock;
+  using slot = late<detail::slot, Dependent>;
+  using batch_order = late<detail::batch_order, Dependent>;
+
+  using clock = typename slot::clock;
 
   struct epoch_clock {
     epoch_times times;
-    clock::time_point begin;
+    typename clock::time_point begin;
   };
 
   basic_slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
@@ -69,7 +73,7 @@ struct basic_slot_ring {
     is_free.notify_all();
   }
 
-  static double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
+  static double seconds(typename clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
   const batch_order order;
   const std::int64_t first_epoch;
@@ -77,16 +81,16 @@ struct basic_slot_ring {
   std::vector<slot> slots;
 
   mutable std::mutex guard;
-  std::condition_variable is_free;   ///< for the workers: a slot is free
-  std::condition_variable changed;   ///< for the mover: a batch was made or released
-  std::condition_variable is_ready;  ///< for the user: a batch is ready
+  thread_signal is_free;   ///< for the workers: a slot is free
+  thread_signal changed;   ///< for the mover: a batch was made or released
+  thread_signal is_ready;  ///< for the user: a batch is ready
   std::int64_t claimed = 0, ready = 0, served = 0, released = 0, retired = 0;
   bool failed = false;  ///< whether a source has thrown: no further batch is begun
   bool closed = false;
   std::exception_ptr broken;  ///< why the mover has given up
   std::atomic<bool> stop{false};
   std::vector<epoch_clock> clocks;
-  clock::time_point last_retired{};
+  typename clock::time_point last_retired{};
 };
 using slot_ring = basic_slot_ring<void>;
 

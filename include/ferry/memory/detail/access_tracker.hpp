@@ -4,13 +4,13 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/thread_mark.hpp>
 #include <ferry/memory/detail/work_in_flight.hpp>
 
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace ferry::detail {
@@ -79,16 +79,16 @@ class access_tracker {
 
  private:
   void require_read() const {
-    if (hold_ == row_hold::closed && opener_ != std::this_thread::get_id()) refuse(false);
+    if (hold_ == row_hold::closed && !opener_.is_of_caller()) refuse(false);
   }
   void require_write() const {
-    if (hold_ != row_hold::none && opener_ != std::this_thread::get_id()) refuse(true);
+    if (hold_ != row_hold::none && !opener_.is_of_caller()) refuse(true);
   }
   FERRY_LAZY [[noreturn]] void refuse(bool write) const;
 
   const int device_;
   row_hold hold_ = row_hold::none;
-  std::thread::id opener_;
+  thread_mark opener_;
   std::string cached_as_;  // the label of a tensor with a cached_table
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
@@ -202,18 +202,18 @@ FERRY_LAZY bool access_tracker::attach_cache(const std::string& label) {
 FERRY_LAZY void access_tracker::hold(row_hold how) noexcept {
   const std::lock_guard lock(guard_);
   hold_ = how;
-  opener_ = {};
+  opener_.clear();
 }
 
 FERRY_LAZY void access_tracker::open() noexcept {
   const std::lock_guard lock(guard_);
-  opener_ = std::this_thread::get_id();
+  opener_.set();
 }
 
 FERRY_LAZY void access_tracker::detach_cache() noexcept {
   const std::lock_guard lock(guard_);
   hold_ = row_hold::none;
-  opener_ = {};
+  opener_.clear();
   cached_as_.clear();
 }
 

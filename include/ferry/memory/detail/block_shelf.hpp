@@ -23,7 +23,8 @@ class shelved_block {
   shelved_block(void* where, std::size_t size) noexcept : data(where), bytes(size) {}
   shelved_block(const shelved_block&) = delete;
   shelved_block& operator=(const shelved_block&) = delete;
-  virtual ~shelved_block() = default;
+  /// Blocks own each other in a list: inlined, each level would contain the next one.
+  [[gnu::noinline]] virtual ~shelved_block() = default;
 
   /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
   /// the uses that have ended.
@@ -70,16 +71,18 @@ class block_shelf final : public idle_memory {
                                       std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
   FERRY_LAZY void put(block back) noexcept;
-  FERRY_LAZY [[gnu::cold]] void close() noexcept;
 
   /// The loan of a block from `from` to the taker.
   FERRY_LAZY [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from,
                                                                    block lent, const instance_id* who,
                                                                    const std::shared_ptr<node_pool>& nodes);
 
-  [[nodiscard, gnu::cold]] std::size_t idle_bytes() const override;
+  // FERRY_INLINE here, too: a first virtual function that becomes inline only later makes every source emit
+  // the table of virtual functions, and all that they call.
+  [[nodiscard, gnu::cold]] FERRY_INLINE std::size_t idle_bytes() const override;
   /// Frees the largest blocks first.
-  [[gnu::cold]] std::size_t trim(std::size_t enough, in_flight effort) override;
+  [[gnu::cold]] FERRY_INLINE std::size_t trim(std::size_t enough, in_flight effort) override;
+  [[gnu::cold]] FERRY_INLINE void close() noexcept override;
 
  private:
   /// The first block of more than `bytes` bytes.
@@ -99,7 +102,7 @@ class shelf_loan final : public block_loan {
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
-  ~shelf_loan() override;
+  FERRY_INLINE ~shelf_loan() override;  // inline here, too, as in block_shelf
 
   [[nodiscard]] void* data() const { return block_->data; }
 
@@ -172,7 +175,7 @@ FERRY_LAZY void block_shelf::put(block back) noexcept {
   back->end();
 }
 
-FERRY_LAZY void block_shelf::close() noexcept {
+FERRY_INLINE void block_shelf::close() noexcept {
   dynamic_array<block> dying;
   {
     const std::lock_guard lock(guard_);

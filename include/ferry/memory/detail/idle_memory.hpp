@@ -21,6 +21,9 @@ class idle_memory {
   /// Returns blocks to the system until `enough` bytes are freed or none is left. The result is the bytes
   /// freed.
   virtual std::size_t trim(std::size_t enough, in_flight effort) = 0;
+
+  /// The pool has ended: waits for the work that uses its idle blocks, and frees them.
+  virtual void close() noexcept = 0;
 };
 
 }  // namespace ferry::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace ferry::detail {
@@ -15,8 +16,9 @@ void delete_last(void* object) noexcept {
 /// for all, which halves the compile time of each use. Not for types with std::enable_shared_from_this.
 template <class T, class... Arguments>
 std::shared_ptr<T> share(Arguments&&... arguments) {
-  T* const object = new T(std::forward<Arguments>(arguments)...);
-  std::shared_ptr<void> owner(static_cast<void*>(object), &delete_last<T>);
+  using plain = std::remove_const_t<T>;
+  auto* const object = new plain(std::forward<Arguments>(arguments)...);
+  std::shared_ptr<void> owner(static_cast<void*>(object), &delete_last<plain>);
   return {std::move(owner), object};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/thread_mark.hpp>
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/copy_elements.hpp>
@@ -21,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <type_traits>
 
 namespace ferry::detail {
@@ -45,15 +45,15 @@ inline kernels::strided_places places_of(const copy_box& box, copy_box::side whi
 /// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them.
 class ring_meter {
  public:
-  explicit ring_meter(copy_meter& meter) : meter_(meter) {}
+  explicit ring_meter(copy_meter& meter) : meter_(meter) { caller_.set(); }
   void add(std::size_t bytes) {
     const std::size_t now = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (std::this_thread::get_id() == caller_) meter_.advance(now);
+    if (caller_.is_of_caller()) meter_.advance(now);
   }
 
  private:
   copy_meter& meter_;
-  std::thread::id caller_ = std::this_thread::get_id();
+  thread_mark caller_;
   std::atomic<std::size_t> done_{0};
 };
 

@@ -3,12 +3,12 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <string>
-#include <thread>
 
 namespace ferry::detail {
 
@@ -41,13 +41,13 @@ class ring_progress {
     for (int looks = 1; !reached(); ++looks) {
       if (given_up_.load(std::memory_order_relaxed)) return false;
       if (looks < patience) continue;
-      std::this_thread::yield();
+      yield_thread();
       if (looks % spins != 0) continue;
       looks = patience;
       const auto now = clock::now();
       if (begun == clock::time_point()) begun = now;
       // A wait this long is for other work of the device, not for a slot.
-      if (now - begun > short_wait) std::this_thread::sleep_for(nap);
+      if (now - begun > short_wait) pause_thread(nap);
       if (now - begun > long_wait && !watched_.exchange(true)) watch();
       if (has_ended_.load(std::memory_order_acquire) && !reached())
         throw device_error("ferry: " + label + " ended on the device before its work did");
@@ -76,8 +76,8 @@ class ring_progress {
   static constexpr int spins = 1 << 6;
   static constexpr std::chrono::milliseconds short_wait{2};
   static constexpr std::chrono::seconds long_wait{1};
-  static constexpr std::chrono::microseconds nap{50};
-  static constexpr std::chrono::milliseconds between_questions{10};
+  static constexpr long nap = 50'000;                    ///< nanoseconds
+  static constexpr long between_questions = 10'000'000;  ///< nanoseconds
 
   void watch() {
     watcher_.hire(1, 1);
@@ -91,7 +91,7 @@ class ring_progress {
     ring_progress& of;
     void operator()(int) const {
       try {
-        while (!of.over_.load() && !of.knows_of_end()) std::this_thread::sleep_for(between_questions);
+        while (!of.over_.load() && !of.knows_of_end()) pause_thread(between_questions);
       } catch (...) {
         of.give_up();
         throw;

@@ -13,7 +13,7 @@ namespace ferry::kernels {
 /// The least and largest of a row's elements; infinite if one of them is infinite or not a number.
 struct row_range {
   using reducer = Kokkos::MinMax<float>;
-  using values = typename reducer::value_type;
+  using values = Kokkos::MinMaxScalar<float>;  // the reducer's own name would instantiate its View
   static constexpr float infinity = Kokkos::Experimental::infinity_v<float>;
 
   KOKKOS_FUNCTION static values nothing() {

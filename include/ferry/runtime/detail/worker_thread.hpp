@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/joined_thread.hpp>
+#include <ferry/memory/detail/thread_signal.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 
 #include <pthread.h>
@@ -9,10 +11,8 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <mutex>
-#include <thread>
 
 namespace ferry::detail {
 
@@ -74,7 +74,7 @@ class worker_thread {
 
   const processor_set& where_;
   std::mutex guard_;
-  std::condition_variable wake_, ended_;
+  thread_signal wake_, ended_;
   std::atomic<state> state_{state::idle};
   bool asleep_ = false;
   bool awaited_ = false;
@@ -83,14 +83,19 @@ class worker_thread {
   work work_ = nullptr;
   void* context_ = nullptr;
   int worker_ = 0;
-  std::thread thread_;
+  joined_thread thread_;
 };
 
 #ifdef FERRY_RUNTIME_BODIES
 
 FERRY_INLINE worker_thread::worker_thread(const processor_set& where) : where_(where) {
   const signals_elsewhere blocked;
-  thread_ = std::thread([this] { run(); });
+  thread_.start(
+      [](void* self) -> void* {
+        static_cast<worker_thread*>(self)->run();
+        return nullptr;
+      },
+      this);
 }
 
 FERRY_INLINE worker_thread::~worker_thread() {
@@ -114,7 +119,7 @@ FERRY_LAZY void worker_thread::begin(work what, void* context, int worker) {
 FERRY_LAZY void worker_thread::wait() {
   for (int looks = 0; looks < patience; ++looks) {
     if (!is_busy()) return;
-    if (looks % spins == 0) std::this_thread::yield();
+    if (looks % spins == 0) yield_thread();
   }
   std::unique_lock lock(guard_);
   awaited_ = true;
@@ -147,7 +152,7 @@ FERRY_LAZY bool worker_thread::next_is_to_leave() {
     for (int looks = 1; looks % spins != 0 || clock::now() < until; ++looks) {
       const state now = state_.load(std::memory_order_acquire);
       if (now != state::idle) return now == state::leaving;
-      if (looks % spins == 0) std::this_thread::yield();
+      if (looks % spins == 0) yield_thread();
     }
     std::unique_lock lock(guard_);
     asleep_ = true;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/share.hpp>
 
 #include <algorithm>
 #include <array>
@@ -47,7 +48,7 @@ class array_label {
 
 FERRY_INLINE array_label::array_label(std::string_view text) {
   if (text.size() > short_.size()) {
-    shared_ = std::make_shared<const std::string>(text);
+    shared_ = share<const std::string>(text);
   } else {
     std::copy(text.begin(), text.end(), short_.begin());
     length_ = static_cast<unsigned char>(text.size());

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// Instructions of x86 processors that no operator of a vector type stands for, by the names that gcc gives
+/// them: its headers would take it 15 milliseconds a source, and most of a second where AVX may be used.
+#if defined(__SSE2__)
+#if defined(__clang__)
+#include <immintrin.h>
+#endif
+
+namespace ferry::host {
+
+using two_words = long long __attribute__((vector_size(16)));
+
+/// Stores past the caches. The address is a multiple of 16.
+[[gnu::always_inline]] inline void stream(void* to, two_words unit) {
+#if defined(__clang__)
+  _mm_stream_si128(static_cast<__m128i*>(to), unit);
+#else
+  __builtin_ia32_movntdq(static_cast<two_words*>(to), unit);
+#endif
+}
+/// Orders such stores before later ones.
+[[gnu::always_inline]] inline void end_streams() {
+#if defined(__clang__)
+  _mm_sfence();
+#else
+  __builtin_ia32_sfence();
+#endif
+}
+
+// Not with nvcc, which would parse the vectors for the device, too.
+#if !defined(__CUDACC__)
+using four_floats = float __attribute__((vector_size(16)));
+using two_doubles = double __attribute__((vector_size(16)));
+
+/// Square roots of all numbers of a vector, or of one number.
+/// @{
+#if defined(__clang__)
+[[gnu::always_inline]] inline float square_roots(float of) {
+  return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(of)));
+}
+[[gnu::always_inline]] inline double square_roots(double of) {
+  return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(of), _mm_set_sd(of)));
+}
+[[gnu::always_inline]] inline four_floats square_roots(four_floats of) { return _mm_sqrt_ps(of); }
+[[gnu::always_inline]] inline two_doubles square_roots(two_doubles of) { return _mm_sqrt_pd(of); }
+#else
+[[gnu::always_inline]] inline float square_roots(float of) {
+  return __builtin_ia32_sqrtss(four_floats{of})[0];
+}
+[[gnu::always_inline]] inline double square_roots(double of) {
+  return __builtin_ia32_sqrtsd(two_doubles{of})[0];
+}
+[[gnu::always_inline]] inline four_floats square_roots(four_floats of) { return __builtin_ia32_sqrtps(of); }
+[[gnu::always_inline]] inline two_doubles square_roots(two_doubles of) { return __builtin_ia32_sqrtpd(of); }
+#endif
+
+#if defined(__AVX__)
+using eight_floats = float __attribute__((vector_size(32)));
+using four_doubles = double __attribute__((vector_size(32)));
+#if defined(__clang__)
+[[gnu::always_inline]] inline eight_floats square_roots(eight_floats of) { return _mm256_sqrt_ps(of); }
+[[gnu::always_inline]] inline four_doubles square_roots(four_doubles of) { return _mm256_sqrt_pd(of); }
+#else
+[[gnu::always_inline]] inline eight_floats square_roots(eight_floats of) {
+  return __builtin_ia32_sqrtps256(of);
+}
+[[gnu::always_inline]] inline four_doubles square_roots(four_doubles of) {
+  return __builtin_ia32_sqrtpd256(of);
+}
+#endif
+#endif
+
+#if defined(__AVX512F__)
+using sixteen_floats = float __attribute__((vector_size(64)));
+using eight_doubles = double __attribute__((vector_size(64)));
+#if defined(__clang__)
+[[gnu::always_inline]] inline sixteen_floats square_roots(sixteen_floats of) { return _mm512_sqrt_ps(of); }
+[[gnu::always_inline]] inline eight_doubles square_roots(eight_doubles of) { return _mm512_sqrt_pd(of); }
+#else
+// Of all numbers, with the direction of rounding that everything else has.
+[[gnu::always_inline]] inline sixteen_floats square_roots(sixteen_floats of) {
+  return __builtin_ia32_sqrtps512_mask(of, of, -1, 4);
+}
+[[gnu::always_inline]] inline eight_doubles square_roots(eight_doubles of) {
+  return __builtin_ia32_sqrtpd512_mask(of, of, -1, 4);
+}
+#endif
+#endif
+/// @}
+#endif
+
+}  // namespace ferry::host
+#endif
