@@ -2,6 +2,7 @@
 #pragma once
 
 #include "capture.hpp"
+#include "detail/abilities.hpp"
 #include "detail/device_use.hpp"
 #include "detail/page_locking.hpp"
 #include "device.hpp"
@@ -31,13 +32,6 @@ enum provenance : int { from_device_heap, registered_pages, managed_pages, plain
                                          cudaError_t status, const char* call) {
   cudaGetLastError();
   host::throw_bad_alloc(space, label, bytes, std::string(call) + ": " + cudaGetErrorString(status));
-}
-
-inline host_memory_facts facts_of(int device) {
-  return {attribute(cudaDevAttrCanMapHostMemory, device) != 0,
-          attribute(cudaDevAttrUnifiedAddressing, device) != 0,
-          attribute(cudaDevAttrHostRegisterSupported, device) != 0,
-          attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0};
 }
 
 /// Makes the pages present, near the device; returns memory_block::placement.
@@ -136,8 +130,7 @@ struct allocation_functions {
     device = begin(device);
     const device_guard on(device);
     const capture_pause pause(true);
-    if (attribute(cudaDevAttrConcurrentManagedAccess, device) == 0)
-      return page_locked(space.name.data(), bytes, label, device);
+    if (!shares_managed(device)) return page_locked(space.name.data(), bytes, label, device);
     void* data = nullptr;
     if (const cudaError_t status = cudaMallocManaged(&data, bytes); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMallocManaged");

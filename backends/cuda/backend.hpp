@@ -6,6 +6,7 @@
 #include "arithmetic.hpp"
 #include "atomics.hpp"
 #include "capture.hpp"
+#include "detail/abilities.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"
@@ -46,12 +47,13 @@ struct cuda_backend : cuda::device_functions,
   static constexpr std::string_view name = "cuda";
   static constexpr bool device_is_host = false;
   using scratch_space = device_space;
-  static const cuda::tuning_numbers& tuning(const Kokkos::Cuda& exec) {
-    return cuda::tuning_for(cuda::generation_of(exec.cuda_device_prop()));
+  static cuda::tuning_numbers tuning(const Kokkos::Cuda& exec) {
+    const cudaDeviceProp& device = exec.cuda_device_prop();
+    return cuda::tuning_for(cuda::generation_of(device), cuda::size_of(device));
   }
   /// Whether kernels may dereference ordinary host memory (HMM or ATS).
   static bool reaches_pageable(const Kokkos::Cuda& exec) {
-    return cuda::attribute(cudaDevAttrPageableMemoryAccess, exec.cuda_device()) != 0;
+    return cuda::reaches_ordinary(exec.cuda_device());
   }
 };
 

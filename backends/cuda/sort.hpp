@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "detail/abilities.hpp"
 #include "detail/grid_sort.hpp"
 #include "detail/sort_by_grid.hpp"
 #include "device.hpp"
@@ -167,7 +168,7 @@ struct sort_functions {
     const int device = exec.cuda_device();
     if (one_block_sorts(count)) return grid_sort::items_for(count, 1);
     if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return 0;
-    const int items = grid_sort::items_for(count, attribute(cudaDevAttrMultiProcessorCount, device));
+    const int items = grid_sort::items_for(count, multiprocessors_of(device));
     // Two blocks must fit into a multiprocessor, or the sort would need the whole device.
     const int room = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
     return room < grid_sort::blocks_in_one * grid_sort::shared_bytes(items) ? 0 : items;

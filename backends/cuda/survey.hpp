@@ -3,6 +3,7 @@
 
 #include "../host/identity.hpp"
 #include "../host/numa.hpp"
+#include "detail/abilities.hpp"
 #include "numa.hpp"
 
 #include <ferry/runtime/detail/device_facts.hpp>
@@ -89,11 +90,14 @@ struct survey_functions {
     made.processors = value_of(cudaDevAttrMultiProcessorCount, device);
     made.copy_engines = value_of(cudaDevAttrAsyncEngineCount, device);
     made.maps_host_memory = value_of(cudaDevAttrCanMapHostMemory, device) != 0;
-    made.takes_registered_memory = value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
+    made.takes_registered_memory = !do_without_registered() &&
+                                   value_of(cudaDevAttrHostRegisterSupported, device) != 0 &&
                                    value_of(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0;
-    made.concurrent_managed_access = value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
-    made.pageable_access = value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
-    made.pageable_by_host_tables = value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
+    made.concurrent_managed_access =
+        !do_without_managed() && value_of(cudaDevAttrConcurrentManagedAccess, device) != 0;
+    made.pageable_access = !do_without_pageable() && value_of(cudaDevAttrPageableMemoryAccess, device) != 0;
+    made.pageable_by_host_tables =
+        made.pageable_access && value_of(cudaDevAttrPageableMemoryAccessUsesHostPageTables, device) != 0;
     made.host_atomics = value_of(cudaDevAttrHostNativeAtomicSupported, device) != 0;
     for (int other = 0; other < count; ++other) {
       int reaches = 0;

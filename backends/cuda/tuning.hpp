@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 namespace ferry::cuda {
@@ -23,13 +24,14 @@ struct tuning_numbers {
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions, and one block sorts those.
   std::int64_t fewest_claims = keys_of_one_block + 1;
-  /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots.
+  /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
+  /// from the size of that cache.
   std::int64_t most_claims = std::int64_t{1} << 21;
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;
   /// Teams of that kernel: one per multiprocessor. Their registers leave no room for more at once, and most
-  /// batches give them nothing to sum.
+  /// batches give them nothing to sum. Computed from the number of multiprocessors.
   std::int64_t teams_of_long_sums = 132;
   /// Teams of path::ordered: enough to saturate the link, and few, so that they touch few pages at a time.
   int ordered_teams = 16;
@@ -67,14 +69,28 @@ inline constexpr tuning_numbers hopper{};
 static_assert(hopper.ring_slot_bytes <= 4 * hopper.dma_run_bytes,
               "what lies between the runs of one piece must fit the four slots of a worker");
 
-/// The numbers for devices of a compute capability. Only Hopper has readings; the other generations get its
-/// numbers.
-[[nodiscard]] constexpr const tuning_numbers& tuning_for([[maybe_unused]] int generation) {
-  switch (generation) {
-    case 9:
-    default:
-      return hopper;
-  }
+/// What of a device's size the numbers depend on.
+struct device_size {
+  int multiprocessors = 0;
+  std::int64_t cache_bytes = 0;  ///< of the second level
+};
+
+/// The size that FERRY_WITHOUT=large_device gives to every device.
+inline constexpr device_size small_device{16, std::int64_t{4} << 20};
+
+/// The numbers for devices of a compute capability and size. Only Hopper has readings; the other generations
+/// get its numbers, less those that depend on the size.
+[[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size of) {
+  tuning_numbers made = hopper;
+  if (of.multiprocessors > 0) made.teams_of_long_sums = of.multiprocessors;
+  // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
+  constexpr std::int64_t bytes_of_a_claim = 24;
+  if (const std::int64_t claims = of.cache_bytes / bytes_of_a_claim; claims > 0)
+    made.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
+  return made;
 }
+static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_claims == hopper.most_claims &&
+                  tuning_for(9, {132, std::int64_t{50} << 20}).most_claims == hopper.most_claims,
+              "the size of an H200 and that of an H100 give the numbers that were measured");
 
 }  // namespace ferry::cuda

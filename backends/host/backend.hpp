@@ -7,6 +7,7 @@
 #include "atomics.hpp"
 #include "capture.hpp"
 #include "detail/lanes.hpp"
+#include "detail/registers.hpp"
 #include "device.hpp"
 #include "error.hpp"
 #include "event.hpp"

@@ -28,9 +28,7 @@ namespace {
 using sort = ferry::cuda::sort_functions;
 using limits = ferry::cuda::grid_sort;
 
-std::int64_t multiprocessors() {
-  return ferry::cuda::attribute(cudaDevAttrMultiProcessorCount, ferry::cuda::default_device());
-}
+std::int64_t multiprocessors() { return ferry::cuda::multiprocessors_of(ferry::cuda::default_device()); }
 
 /// Whether one launch sorts this number of keys.
 bool fits(std::int64_t count) {

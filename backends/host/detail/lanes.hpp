@@ -17,12 +17,85 @@
 #if FERRY_HOST_LANES
 namespace ferry::host {
 
+/// What compilers must be told the register for: they would fill it number by number, and call the C library
+/// for roots. Without <immintrin.h>, which takes a compiler most of a second. By pointers: how vectors are
+/// passed depends on the processor that the caller is compiled for.
+template <class T, int Bytes>
+struct in_register;
+template <>
+struct in_register<float, 32> {
+  using vector [[gnu::vector_size(32)]] = float;
+  [[gnu::target("avx")]] static void fill(void* to, float number) {
+    const vector all = number - vector{};
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+  [[gnu::target("avx")]] static void take_roots(void* to, const void* from) {
+    vector all;
+    __builtin_memcpy(&all, from, sizeof all);
+    all = __builtin_ia32_sqrtps256(all);
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+};
+template <>
+struct in_register<double, 32> {
+  using vector [[gnu::vector_size(32)]] = double;
+  [[gnu::target("avx")]] static void fill(void* to, double number) {
+    const vector all = number - vector{};
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+  [[gnu::target("avx")]] static void take_roots(void* to, const void* from) {
+    vector all;
+    __builtin_memcpy(&all, from, sizeof all);
+    all = __builtin_ia32_sqrtpd256(all);
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+};
+#ifdef __AVX512F__
+template <>
+struct in_register<float, 64> {
+  using vector [[gnu::vector_size(64)]] = float;
+  static void fill(void* to, float number) {
+    const vector all = number - vector{};
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+  static void take_roots(void* to, const void* from) {
+    vector all;
+    __builtin_memcpy(&all, from, sizeof all);
+#ifdef __clang__
+    all = __builtin_ia32_sqrtps512(all, 4);
+#else
+    all = __builtin_ia32_sqrtps512_mask(all, all, -1, 4);
+#endif
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+};
+template <>
+struct in_register<double, 64> {
+  using vector [[gnu::vector_size(64)]] = double;
+  static void fill(void* to, double number) {
+    const vector all = number - vector{};
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+  static void take_roots(void* to, const void* from) {
+    vector all;
+    __builtin_memcpy(&all, from, sizeof all);
+#ifdef __clang__
+    all = __builtin_ia32_sqrtpd512(all, 4);
+#else
+    all = __builtin_ia32_sqrtpd512_mask(all, all, -1, 4);
+#endif
+    __builtin_memcpy(to, &all, sizeof all);
+  }
+};
+#endif
+
 /// `Count` numbers that one instruction computes, at most a register of the machine that is compiled for.
 /// They have the arithmetic of T, number by number, and the same bits. Square roots are instructions: those
 /// of the C library set errno, so a compiler that is not told otherwise calls them one by one.
 template <class T, int Count>
 class lanes {
   using vector [[gnu::vector_size(Count * sizeof(T))]] = T;
+  static constexpr bool is_large = Count * sizeof(T) > 16;
 
  public:
   static constexpr int count = Count;
@@ -30,11 +103,27 @@ class lanes {
   /// Of a comparison: each number has its own answer, so there is no branch, but either().
   struct mask {
     decltype(vector{} < vector{}) all;
+    [[gnu::always_inline]] mask(const decltype(vector{} < vector{}) & each) : all(each) {}
+    [[gnu::always_inline]] mask(const mask& other) : all(other.all) {}
+    mask& operator=(const mask&) = delete;
   };
 
+  /// Copies are functions of the class, so calls pass lanes by address, whatever their callers and callees
+  /// are compiled for.
+  /// @{
   lanes() = default;
-  [[gnu::always_inline]] lanes(T number)  // NOLINT: coefficients are numbers
-      : all_(number - vector{}) {}
+  [[gnu::always_inline]] lanes(const lanes& other) : all_(other.all_) {}
+  [[gnu::always_inline]] lanes& operator=(const lanes& other) {
+    all_ = other.all_;
+    return *this;
+  }
+  /// @}
+  [[gnu::always_inline]] lanes(T number) {  // NOLINT: coefficients are numbers
+    if constexpr (is_large)
+      in_register<T, Count* static_cast<int>(sizeof(T))>::fill(&all_, number);
+    else
+      all_ = number - vector{};
+  }
 
   [[gnu::always_inline]] static lanes load(const T* from) {
     lanes made;
@@ -43,22 +132,30 @@ class lanes {
   }
   [[gnu::always_inline]] void store(T* to) const { __builtin_memcpy(to, &all_, sizeof all_); }
 
-  [[gnu::always_inline]] friend lanes operator+(lanes a, lanes b) { return of(a.all_ + b.all_); }
-  [[gnu::always_inline]] friend lanes operator-(lanes a, lanes b) { return of(a.all_ - b.all_); }
-  [[gnu::always_inline]] friend lanes operator*(lanes a, lanes b) { return of(a.all_ * b.all_); }
-  [[gnu::always_inline]] friend lanes operator/(lanes a, lanes b) { return of(a.all_ / b.all_); }
-  [[gnu::always_inline]] friend lanes operator-(lanes a) { return of(-a.all_); }
-  [[gnu::always_inline]] lanes& operator+=(lanes b) { return *this = *this + b; }
-  [[gnu::always_inline]] lanes& operator-=(lanes b) { return *this = *this - b; }
-  [[gnu::always_inline]] lanes& operator*=(lanes b) { return *this = *this * b; }
-  [[gnu::always_inline]] lanes& operator/=(lanes b) { return *this = *this / b; }
+  [[gnu::always_inline]] friend lanes operator+(const lanes& a, const lanes& b) {
+    return of(a.all_ + b.all_);
+  }
+  [[gnu::always_inline]] friend lanes operator-(const lanes& a, const lanes& b) {
+    return of(a.all_ - b.all_);
+  }
+  [[gnu::always_inline]] friend lanes operator*(const lanes& a, const lanes& b) {
+    return of(a.all_ * b.all_);
+  }
+  [[gnu::always_inline]] friend lanes operator/(const lanes& a, const lanes& b) {
+    return of(a.all_ / b.all_);
+  }
+  [[gnu::always_inline]] friend lanes operator-(const lanes& a) { return of(-a.all_); }
+  [[gnu::always_inline]] lanes& operator+=(const lanes& b) { return *this = *this + b; }
+  [[gnu::always_inline]] lanes& operator-=(const lanes& b) { return *this = *this - b; }
+  [[gnu::always_inline]] lanes& operator*=(const lanes& b) { return *this = *this * b; }
+  [[gnu::always_inline]] lanes& operator/=(const lanes& b) { return *this = *this / b; }
 
-  [[gnu::always_inline]] friend mask operator<(lanes a, lanes b) { return {a.all_ < b.all_}; }
-  [[gnu::always_inline]] friend mask operator>(lanes a, lanes b) { return {a.all_ > b.all_}; }
-  [[gnu::always_inline]] friend mask operator!=(lanes a, lanes b) { return {a.all_ != b.all_}; }
-  [[gnu::always_inline]] friend mask operator||(mask a, mask b) { return {a.all | b.all}; }
+  [[gnu::always_inline]] friend mask operator<(const lanes& a, const lanes& b) { return {a.all_ < b.all_}; }
+  [[gnu::always_inline]] friend mask operator>(const lanes& a, const lanes& b) { return {a.all_ > b.all_}; }
+  [[gnu::always_inline]] friend mask operator!=(const lanes& a, const lanes& b) { return {a.all_ != b.all_}; }
+  [[gnu::always_inline]] friend mask operator||(const mask& a, const mask& b) { return {a.all | b.all}; }
   /// a where the condition holds, else b.
-  [[gnu::always_inline]] friend lanes either(mask condition, lanes a, lanes b) {
+  [[gnu::always_inline]] friend lanes either(const mask& condition, const lanes& a, const lanes& b) {
     return of(condition.all ? a.all_ : b.all_);
   }
 
@@ -78,7 +175,9 @@ class lanes {
   }
   [[nodiscard, gnu::always_inline]] lanes square_root() const {
     lanes made;
-    if constexpr (Count == 1)
+    if constexpr (is_large)
+      in_register<T, Count* static_cast<int>(sizeof(T))>::take_roots(&made.all_, &all_);
+    else if constexpr (Count == 1)
       made.all_[0] = square_roots(all_[0]);
     else
       made.all_ = square_roots(all_);
@@ -86,7 +185,7 @@ class lanes {
   }
 
  private:
-  [[gnu::always_inline]] static lanes of(vector all) {
+  [[gnu::always_inline]] static lanes of(const vector& all) {
     lanes made;
     made.all_ = all;
     return made;

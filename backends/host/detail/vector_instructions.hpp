@@ -34,7 +34,7 @@ using two_words = long long __attribute__((vector_size(16)));
 using four_floats = float __attribute__((vector_size(16)));
 using two_doubles = double __attribute__((vector_size(16)));
 
-/// Square roots of all numbers of a vector, or of one number.
+/// Square roots of all numbers of a vector of 16 bytes, or of one number.
 /// @{
 #if defined(__clang__)
 [[gnu::always_inline]] inline float square_roots(float of) {
@@ -54,39 +54,6 @@ using two_doubles = double __attribute__((vector_size(16)));
 }
 [[gnu::always_inline]] inline four_floats square_roots(four_floats of) { return __builtin_ia32_sqrtps(of); }
 [[gnu::always_inline]] inline two_doubles square_roots(two_doubles of) { return __builtin_ia32_sqrtpd(of); }
-#endif
-
-#if defined(__AVX__)
-using eight_floats = float __attribute__((vector_size(32)));
-using four_doubles = double __attribute__((vector_size(32)));
-#if defined(__clang__)
-[[gnu::always_inline]] inline eight_floats square_roots(eight_floats of) { return _mm256_sqrt_ps(of); }
-[[gnu::always_inline]] inline four_doubles square_roots(four_doubles of) { return _mm256_sqrt_pd(of); }
-#else
-[[gnu::always_inline]] inline eight_floats square_roots(eight_floats of) {
-  return __builtin_ia32_sqrtps256(of);
-}
-[[gnu::always_inline]] inline four_doubles square_roots(four_doubles of) {
-  return __builtin_ia32_sqrtpd256(of);
-}
-#endif
-#endif
-
-#if defined(__AVX512F__)
-using sixteen_floats = float __attribute__((vector_size(64)));
-using eight_doubles = double __attribute__((vector_size(64)));
-#if defined(__clang__)
-[[gnu::always_inline]] inline sixteen_floats square_roots(sixteen_floats of) { return _mm512_sqrt_ps(of); }
-[[gnu::always_inline]] inline eight_doubles square_roots(eight_doubles of) { return _mm512_sqrt_pd(of); }
-#else
-// Of all numbers, with the direction of rounding that everything else has.
-[[gnu::always_inline]] inline sixteen_floats square_roots(sixteen_floats of) {
-  return __builtin_ia32_sqrtps512_mask(of, of, -1, 4);
-}
-[[gnu::always_inline]] inline eight_doubles square_roots(eight_doubles of) {
-  return __builtin_ia32_sqrtpd512_mask(of, of, -1, 4);
-}
-#endif
 #endif
 /// @}
 #endif

@@ -67,6 +67,8 @@ template <class Offset>
 struct check_bags {
   bag_list<Offset> bags;
 
+  static std::int64_t bytes_each() { return 2 * sizeof(Offset); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t bag) const { bags.range(bag, true); }
 };
 

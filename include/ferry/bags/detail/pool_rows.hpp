@@ -6,6 +6,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -62,6 +63,12 @@ struct pool_rows {
   bool has_rows;      ///< whether the table has any
   std::int64_t* own;  ///< where given: bag b becomes b, or -1 where it keeps its contents
 
+  /// Of a bag of average size.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return (bags.bags > 0 ? bags.positions / bags.bags + 1 : 1) * row_bytes() +
+           width * static_cast<std::int64_t>(sizeof(Out));
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (packed)
       one<packed_tile>(i);
@@ -70,8 +77,7 @@ struct pool_rows {
   }
 
   void operator()(const detail::host_run& run) const {
-    const std::int64_t end = run.end(bags.bags);
-    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) all_of(bag, bags.range(bag, true));
+    detail::registers_for<Out>::in_largest(bags_of_host_run{*this, run});
   }
 
   /// A whole bag, on a host.
@@ -94,6 +100,18 @@ struct pool_rows {
   }
 
  private:
+  struct bags_of_host_run {
+    const pool_rows& of;
+    const detail::host_run& run;
+
+    template <int Bytes>
+    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
+      const std::int64_t end = run.end(of.bags.bags);
+      for (std::int64_t bag = run.begin(of.bags.bags); bag < end; ++bag)
+        of.all_of(bag, of.bags.range(bag, true));
+    }
+  };
+
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);

@@ -5,6 +5,7 @@
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_range.hpp>
 #include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -38,21 +39,14 @@ struct quantize_rows {
   bool packed;  ///< every row of values consists of packets
   Source source;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t position) const {
-    if (source.row(position, false) < 0) return;
-    const Value* from = values + position * values_stride;
-    std::byte* record = records + position * record_bytes;
-    row_range::side_by_side ranges;
-    ranges.widen(from, width);
-    const auto whole = ranges.whole();
-    const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
-    constexpr int most = host_tile::elements;
-    std::int64_t column = 0;
-    for (; column + most <= width; column += most)
-      encode<whole_host_tile<most>>(code, from + column, record + column, most);
-    if (column < width)
-      encode<host_tile>(code, from + column, record + column, static_cast<int>(width - column));
-    code.store(record, width, record_bytes);
+  /// Of a row, which is read twice.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(2 * sizeof(Value) + 1);
+  }
+
+  KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
+    KOKKOS_IF_ON_HOST((if (source.row(position, false) >= 0)
+                           detail::registers_for<Value>::in_largest(row_of_host{*this, position});))
   }
 
   template <class Member>
@@ -95,6 +89,32 @@ struct quantize_rows {
   }
 
  private:
+  struct row_of_host {
+    const quantize_rows& of;
+    std::int64_t position;
+
+    template <int Bytes>
+    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
+      of.one(position);
+    }
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position) const {
+    const Value* from = values + position * values_stride;
+    std::byte* record = records + position * record_bytes;
+    row_range::side_by_side ranges;
+    ranges.widen(from, width);
+    const auto whole = ranges.whole();
+    const auto code = rowwise_int8_code::of(whole.min_val, whole.max_val);
+    constexpr int most = host_tile::elements;
+    std::int64_t column = 0;
+    for (; column + most <= width; column += most)
+      encode<whole_host_tile<most>>(code, from + column, record + column, most);
+    if (column < width)
+      encode<host_tile>(code, from + column, record + column, static_cast<int>(width - column));
+    code.store(record, width, record_bytes);
+  }
+
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION static void encode(const rowwise_int8_code& code, const Value* from,
                                                  std::byte* to, int count) {

@@ -157,6 +157,7 @@ FERRY_LAZY void access_tracker::wait_for_writes() {
     require_read();
     writes_.all(found);
   }
+  if (found.empty()) return;
   for (const auto& each : found) each->wait();
   const std::lock_guard lock(guard_);
   writes_.drop(found);
@@ -170,6 +171,7 @@ FERRY_LAZY void access_tracker::wait_for_all() {
     writes_.all(found);
     reads_.all(found);
   }
+  if (found.empty()) return;
   for (const auto& each : found) each->wait();
   const std::lock_guard lock(guard_);
   writes_.drop(found);

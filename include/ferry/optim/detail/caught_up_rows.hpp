@@ -32,6 +32,11 @@ struct caught_up_rows {
   Transforms transforms;
   bool own;
 
+  /// Of a host's item, without the steps that it missed.
+  [[nodiscard]] std::int64_t bytes_each() const {
+    return width * static_cast<std::int64_t>(2 * sizeof(Compute) + 2 * Fields * sizeof(State));
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if constexpr (Tile::partial) {
       const std::int64_t row = source.row(i, true);

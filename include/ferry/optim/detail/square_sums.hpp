@@ -79,6 +79,8 @@ struct sum_lane {
   Terms terms;
   double* sums;
 
+  static std::int64_t bytes_each() { return sum_depth * sizeof(double); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t block = i / sum_lanes;
     const std::int64_t begin = block * sum_block + i - block * sum_lanes;
@@ -95,6 +97,8 @@ struct add_total {
   std::int64_t count;
   double* total;
 
+  static std::int64_t bytes_each() { return sum_block * sizeof(double); }
+
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
     double sum = *total;
     for (std::int64_t i = 0; i < count; ++i) sum += sums[i];
@@ -104,6 +108,7 @@ struct add_total {
 
 struct set_zero {
   double* value;
+  static std::int64_t bytes_each() { return sizeof(double); }
   KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = 0.0; }
 };
 
@@ -111,6 +116,8 @@ struct set_zero {
 struct finish_norm {
   double* result;
   double max_norm;  ///< negative: no limit
+
+  static std::int64_t bytes_each() { return 2 * sizeof(double); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
     const double norm = Kokkos::sqrt(result[0]);
@@ -131,6 +138,8 @@ struct scale_values {
   std::int64_t stride;
   detail::fast_divisor width;
   const double* factor;
+
+  static std::int64_t bytes_each() { return 2 * sizeof(T); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     if (*factor == 1.0) return;

@@ -49,8 +49,8 @@ struct adadelta {
     Compute lr, rho, fresh, eps, weight_decay, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = rho * state[0] + fresh * g * g;
       const Number delta = square_root(state[1] + eps) / square_root(state[0] + eps) * g;

@@ -48,8 +48,8 @@ struct adagrad {
     Compute lr, weight_decay, eps, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += g * g;
       weight -= lr * (g / (square_root(state[0]) + eps));

@@ -50,8 +50,8 @@ struct adamax {
     Compute step_size, fresh1, beta2, eps, weight_decay, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);
       const Number decayed = beta2 * state[1];

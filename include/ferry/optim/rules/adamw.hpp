@@ -54,8 +54,8 @@ struct adamw {
     adam::update<Compute> rest;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       weight *= keep;
       rest.apply(weight, gradient, state);
     }

@@ -54,8 +54,8 @@ struct asgd {
     Compute eta, keep, mu, weight_decay, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       weight = keep * weight - eta * g;
       state[0] = mu == Compute(1) ? weight : state[0] + mu * (weight - state[0]);

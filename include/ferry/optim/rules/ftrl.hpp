@@ -52,8 +52,8 @@ struct ftrl {
     Compute inverse_lr, beta, l1, l2, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = sign * gradient;
       const Number before = square_root(state[0]);
       state[0] += g * g;

@@ -46,8 +46,8 @@ struct lion {
     Compute lr, keep, beta1, fresh1, beta2, fresh2, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = sign * gradient;
       const Number direction = beta1 * state[0] + fresh1 * g;
       weight = keep * weight - lr * sign_of(direction);

@@ -54,8 +54,8 @@ struct nadam {
     Compute from_gradient, from_average, fresh1, beta2, fresh2, correction2, eps, weight_decay, keep, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       weight *= keep;
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] += fresh1 * (g - state[0]);

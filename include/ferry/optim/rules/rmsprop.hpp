@@ -55,8 +55,8 @@ struct rmsprop {
     friend bool operator==(const update&, const update&) = default;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = decayed(sign * gradient, weight_decay, weight);
       state[0] = alpha * state[0] + fresh * g * g;
       Number square = state[0];

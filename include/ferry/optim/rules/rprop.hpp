@@ -46,8 +46,8 @@ struct rprop {
     Compute shrink, grow, least, most, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = sign * gradient;
       const Number turn = sign_of(g * state[0]);
       // Each is 0 or 1. Products with them are exact and replace branches, see sign_of.

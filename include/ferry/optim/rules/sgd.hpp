@@ -49,7 +49,8 @@ struct sgd {
 
     /// weight -= lr * gradient
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient, Number (&)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&)[N]) const {
       weight -= lr * gradient;
     }
   };
@@ -67,8 +68,8 @@ struct sgd {
     friend bool operator==(const update&, const update&) = default;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       Number g = decayed(sign * gradient, weight_decay, weight);
       if (momentum != Compute(0)) {
         state[0] = momentum * state[0] + fresh * g;

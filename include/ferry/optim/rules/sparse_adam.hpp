@@ -51,8 +51,8 @@ struct sparse_adam {
     Compute step_size, fresh1, fresh2, eps, sign;
 
     template <int N, class Number>
-    KOKKOS_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
-                               Number (&state)[N]) const {
+    KOKKOS_FORCEINLINE_FUNCTION void apply(Number& weight, std::type_identity_t<Number> gradient,
+                                           Number (&state)[N]) const {
       const Number g = sign * gradient;
       state[0] += fresh1 * (g - state[0]);
       state[1] += fresh2 * (g * g - state[1]);

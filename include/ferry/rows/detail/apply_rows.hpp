@@ -57,11 +57,11 @@ struct apply_rows {
 
   void operator()(const detail::host_run& run) const {
     if (width == 0 || source.blocked() || operation.is_refused()) return;
-    const auto by_width = [&](const auto& to) {
-      if (width % evenly() == 0)
-        all_rows<true>(to, run);
+    const auto by_width = [&]<class To>(const To& to) {
+      if (width % evenly<0>() == 0)
+        detail::registers_for<Compute>::in_largest(rows_of_host_run<true, To>{*this, to, run});
       else
-        all_rows<false>(to, run);
+        detail::registers_for<Compute>::in_largest(rows_of_host_run<false, To>{*this, to, run});
     };
     if constexpr (requires { operation.visit_plain(by_width); })
       operation.visit_plain(by_width);
@@ -79,11 +79,35 @@ struct apply_rows {
     std::int64_t values_stride;
     std::int64_t width;
   };
+  /// all_rows in registers of some size.
+  template <bool Even, class To>
+  struct rows_of_host_run {
+    const apply_rows& of;
+    const To& to;
+    const detail::host_run& run;
+
+    template <int Bytes>
+    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
+      of.template all_rows<Even, Bytes>(to, run);
+    }
+  };
+  /// combined_tiles likewise.
+  struct combined_of_host_run {
+    const apply_rows& of;
+    std::int64_t item;
+
+    template <int Bytes>
+    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
+      of.template combined_tiles<Bytes>(item);
+    }
+  };
+
   /// Elements per step over a row of one value. An operation that only moves or adds takes one vector at a
   /// time: a processor moves more bytes when loads and stores alternate than when it does four of each.
+  template <int Bytes>
   static constexpr int at_a_time() {
     if constexpr (requires { Operation::by_vectors; }) {
-      constexpr int fit = 16 / static_cast<int>(sizeof(Compute));
+      constexpr int fit = (Bytes == 0 ? 16 : Bytes) / static_cast<int>(sizeof(Compute));
       return fit < 1 ? 1 : fit;
     } else {
       return Tile::elements;
@@ -91,9 +115,10 @@ struct apply_rows {
   }
 
   /// Elements per step of the loop for Even widths: one cache line, vector by vector.
+  template <int Bytes>
   static constexpr int evenly() {
-    constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time();
-    return vectors < 1 ? at_a_time() : vectors * at_a_time();
+    constexpr int vectors = static_cast<int>(look_ahead::line / sizeof(Compute)) / at_a_time<Bytes>();
+    return vectors < 1 ? at_a_time<Bytes>() : vectors * at_a_time<Bytes>();
   }
 
   /// A window of upcoming rows: they are looked up and prefetched while earlier rows are processed.
@@ -118,25 +143,26 @@ struct apply_rows {
     }
   };
 
-  /// Even: the width is a multiple of evenly(), so a row has no remainder. Not inlined, so that it has all
-  /// registers.
-  template <bool Even, class To>
-  [[gnu::noinline]] void all_rows(const To& to, const detail::host_run& run) const {
+  /// Even: the width is a multiple of evenly(), so a row has no remainder. In a function of its own, so that
+  /// it has all registers.
+  template <bool Even, int Bytes, class To>
+  [[gnu::always_inline]] void all_rows(const To& to, const detail::host_run& run) const {
+    static_assert(evenly<Bytes>() == evenly<0>());
     const shared<To> of{source, to, values, values_stride, width};
     const std::int64_t all = of.from.items(items);
     const std::int64_t begin = run.begin(all);
     const std::int64_t end = run.end(all);
     const std::int64_t ahead = look_ahead::rows(of.width * static_cast<std::int64_t>(sizeof(Value))) - 1;
     if constexpr (detail::in_any_order<Duplicates> && by_positions<Source>)
-      rows_of_owner<Even>(of, run, all, ahead);
+      rows_of_owner<Even, Bytes>(of, run, all, ahead);
     else if constexpr (requires { Source::in_order; })
-      rows_in_order<Even>(of, begin, end, ahead);
+      rows_in_order<Even, Bytes>(of, begin, end, ahead);
     else
-      rows_by_plan<Even>(of, begin, end, ahead);
+      rows_by_plan<Even, Bytes>(of, begin, end, ahead);
   }
 
   /// The values are contiguous, which the hardware prefetcher detects. Only the table's rows are prefetched.
-  template <bool Even, class To>
+  template <bool Even, int Bytes, class To>
   [[gnu::always_inline]] static void rows_in_order(const shared<To>& of, std::int64_t begin, std::int64_t end,
                                                    std::int64_t ahead) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -144,12 +170,12 @@ struct apply_rows {
       if (later.row >= 0) of.to.prefetch(later.row, of.width);
       const row_segment rows = of.from.segment_within(i);
       if (rows.row >= 0)
-        row_of_one<Even>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
     }
   }
 
   /// Several positions may name a row. Each thread walks over all of them and takes the rows that it owns.
-  template <bool Even, class To>
+  template <bool Even, int Bytes, class To>
   [[gnu::always_inline]] static void rows_of_owner(const shared<To>& of, const detail::host_run& run,
                                                    std::int64_t all, std::int64_t ahead) {
     const auto owned = [&](std::int64_t i) {
@@ -168,11 +194,11 @@ struct apply_rows {
       }
       const row_segment rows = owned(i);
       if (rows.row >= 0)
-        row_of_one<Even>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
     }
   }
 
-  template <bool Even, class To>
+  template <bool Even, int Bytes, class To>
   [[gnu::always_inline]] void rows_by_plan(const shared<To>& of, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
     coming_rows coming;
@@ -181,51 +207,53 @@ struct apply_rows {
       if (i + ahead < end) coming.look_up(of, i + ahead);
       const std::int64_t slot = i & (coming_rows::most - 1);
       if (const Value* value = coming.value[slot]; value != nullptr)
-        row_of_one<Even>(of, i, coming.row[slot], value);
+        row_of_one<Even, Bytes>(of, i, coming.row[slot], value);
       else if (coming.row[slot] >= 0)
-        combined_row(i);
+        detail::registers_for<Compute>::template in<Bytes>(combined_of_host_run{*this, i});
     }
   }
 
-  template <bool Even, class To>
+  template <bool Even, int Bytes, class To>
   [[gnu::always_inline]] static void row_of_one(const shared<To>& of, std::int64_t item, std::int64_t row,
                                                 const Value* from) {
-    each_tile<at_a_time(), Even>(of.width, [&]<class Part>(Part, std::int64_t column, int count) {
-      Compute value[Part::elements];
-      typename To::template held<Part, Compute> held;
-      of.to.load(held, row, column, count);
-      load_tile<Part>(value, from + column, count);
-      of.to.finish(held, item, row, column, value, count);
-    });
+    each_tile<at_a_time<Bytes>(), Even, Bytes>(
+        of.width, [&]<class Part>(Part, std::int64_t column, int count) __attribute__((always_inline)) {
+          Compute value[Part::elements];
+          typename To::template held<Part, Compute> held;
+          of.to.load(held, row, column, count);
+          load_tile<Part>(value, from + column, count);
+          of.to.finish(held, item, row, column, value, count);
+        });
   }
 
-  /// A row of several values. Not inlined, because it would cost the other loop registers.
-  [[gnu::noinline]] void combined_row(std::int64_t item) const {
+  /// A row of several values. In a function of its own, because it would cost the other loop registers.
+  template <int Bytes>
+  [[gnu::always_inline]] void combined_tiles(std::int64_t item) const {
     const row_segment rows = source.segment_within(item);
-    each_tile<Tile::elements, false>(width, [&]<class Part>(Part, std::int64_t column, int count) {
-      one<Part>(item, rows, column, count);
-    });
+    each_tile<Tile::elements, false, Bytes>(
+        width, [&]<class Part>(Part, std::int64_t column, int count)
+                   __attribute__((always_inline)) { one<Part>(item, rows, column, count); });
   }
 
-  template <int Most, bool Even, class Visit>
+  template <int Most, bool Even, int Bytes, class Visit>
   [[gnu::always_inline]] static void each_tile(std::int64_t width, const Visit& visit) {
     std::int64_t column = 0;
     if constexpr (Even) {
       do {
-        for (int first = 0; first < evenly(); first += Most)
-          visit(whole_host_tile<Most>{}, column + first, Most);
-        column += evenly();
+        for (int first = 0; first < evenly<Bytes>(); first += Most)
+          visit(whole_host_tile<Most, Bytes>{}, column + first, Most);
+        column += evenly<Bytes>();
       } while (column < width);
     } else {
-      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most>{}, column, Most);
+      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Bytes>{}, column, Most);
       // Vectors of 4 elements: a width that is a multiple of 4 needs no scalar loop.
       if constexpr (Most > 4)
         if (const int fours = static_cast<int>(width - column) & 12; fours > 0) {
-          visit(fours_host_tile{}, column, fours);
+          visit(fours_host_tile<Bytes>{}, column, fours);
           column += fours;
         }
       if constexpr (Most > 1)
-        for (; column < width; ++column) visit(whole_host_tile<1>{}, column, 1);
+        for (; column < width; ++column) visit(whole_host_tile<1, Bytes>{}, column, 1);
     }
   }
 

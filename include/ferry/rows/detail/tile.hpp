@@ -20,9 +20,12 @@ namespace ferry::kernels {
 ///   host             16 elements, few enough for vector registers; a row's last tile is shorter
 ///   host, whole      N elements, all of them live: loops of constant length
 ///   host, fours      4, 8 or 12 elements: whole vectors of 4
-template <int Elements, bool Packed, bool Host, bool Partial>
+///
+/// A host's tile has the size of the registers that it is compiled for, see detail::registers.
+template <int Elements, bool Packed, bool Host, bool Partial, int Registers = 0>
 struct tile_shape {
   static constexpr int elements = Elements;
+  static constexpr int registers = Registers;
   static constexpr bool packed = Packed;
   static constexpr bool host = Host;
   static constexpr bool partial = Partial;
@@ -30,15 +33,16 @@ struct tile_shape {
 using packed_tile = tile_shape<4, true, false, false>;
 using single_tile = tile_shape<1, false, false, false>;
 using host_tile = tile_shape<16, false, true, true>;
-template <int Elements>
-using whole_host_tile = tile_shape<Elements, false, true, false>;
-using fours_host_tile = tile_shape<12, false, true, true>;
+template <int Elements, int Registers = 0>
+using whole_host_tile = tile_shape<Elements, false, true, false, Registers>;
+template <int Registers = 0>
+using fours_host_tile = tile_shape<12, false, true, true, Registers>;
 
 /// The numbers of type T that a host's kernel copies at once, of N: none where a loop copies them.
-template <class To, class From, int N>
+template <class To, class From, int N, int Registers>
 consteval int lanes_of_copy() {
   if constexpr (std::is_same_v<To, From>) {
-    int lanes = ferry::detail::lanes_of<To>::most;
+    int lanes = ferry::detail::most_lanes<To, Registers>;
     while (lanes > N) lanes /= 2;
     return lanes > 1 && N % lanes == 0 ? lanes : 0;
   } else {
@@ -52,9 +56,9 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_lanes(T* to, const T* from, std::integer_s
 }
 
 /// to[0, N) = from[0, N), converted. A host copies whole registers where it can: at -O2 GCC leaves a loop.
-template <int N, class To, class From>
+template <int N, int Registers = 0, class To, class From>
 KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* to, const From* from) {
-  constexpr int lanes = lanes_of_copy<To, From, N>();
+  constexpr int lanes = lanes_of_copy<To, From, N, Registers>();
   if constexpr (lanes > 0)
     copy_lanes<lanes>(to, from, std::make_integer_sequence<int, N / lanes>());
   else
@@ -64,10 +68,10 @@ KOKKOS_FORCEINLINE_FUNCTION void copy_all(To* to, const From* from) {
 /// to[0, count) = from[0, count), converted; count is at most host_tile::elements. Consists of copies of
 /// constant length: GCC turns a loop of `count` iterations into `rep movsq`, which is slower on a tile than
 /// the rest of a kernel.
-template <class To, class From>
+template <int Registers = 0, class To, class From>
 KOKKOS_FORCEINLINE_FUNCTION void copy_some(To* to, const From* from, int count) {
   static_assert(host_tile::elements == 16, "ferry: copy_some is written for tiles of 16 elements.");
-  if (count == 16) return copy_all<16>(to, from);
+  if (count == 16) return copy_all<16, Registers>(to, from);
   if (count >= 4) copy_all<4>(to, from);
   if (count >= 8) copy_all<4>(to + 4, from + 4);
   if (count >= 12) copy_all<4>(to + 8, from + 8);
@@ -84,7 +88,7 @@ KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], cons
   if constexpr (Tile::packed) {
     const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(from);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
-  } else if constexpr (std::is_same_v<Tile, fours_host_tile>) {
+  } else if constexpr (Tile::host && Tile::elements == 12) {
     // Elements that are not loaded are set too: compilers that unroll the loops over a tile would warn
     // otherwise.
     copy_all<4>(tile, from);
@@ -97,9 +101,9 @@ KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], cons
     else
       for (int e = 8; e < 12; ++e) tile[e] = Compute{};
   } else if constexpr (Tile::partial) {
-    copy_some(tile, from, count);
+    copy_some<Tile::registers>(tile, from, count);
   } else {
-    copy_all<Tile::elements>(tile, from);
+    copy_all<Tile::elements, Tile::registers>(tile, from);
   }
 }
 
@@ -110,14 +114,14 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
     packet<T, Tile::elements> whole;
     for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
     store_packet(to, whole);
-  } else if constexpr (std::is_same_v<Tile, fours_host_tile>) {
+  } else if constexpr (Tile::host && Tile::elements == 12) {
     copy_all<4>(to, static_cast<const Compute*>(tile));
     if (count > 4) copy_all<4>(to + 4, tile + 4);
     if (count > 8) copy_all<4>(to + 8, tile + 8);
   } else if constexpr (Tile::partial) {
-    copy_some(to, tile, count);
+    copy_some<Tile::registers>(to, tile, count);
   } else {
-    copy_all<Tile::elements>(to, tile);
+    copy_all<Tile::elements, Tile::registers>(to, tile);
   }
 }
 

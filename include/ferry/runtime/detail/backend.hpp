@@ -49,6 +49,34 @@ struct lanes_of {
   static constexpr int most = 0;
 };
 
+/// Registers of `Bytes` bytes; 0 stands for those of every processor that the program is compiled for.
+template <int Bytes>
+struct register_size {
+  static constexpr int bytes = Bytes;
+};
+
+/// How many numbers of type T a host's kernel computes at once in such registers; 0 as in lanes_of.
+template <class T, int Bytes>
+inline constexpr int most_lanes = Bytes == 0 || lanes_of<T>::most == 0 ? lanes_of<T>::most
+                                                                       : Bytes / static_cast<int>(sizeof(T));
+
+/// Calls body(register_size) of a host's kernel, compiled for the largest registers that the processor has.
+/// What is called from there must be inlined, or be called by in(). Specialised in backends/host for void;
+/// kernels use registers_for, which looks for that late.
+template <class>
+struct registers {
+  template <class Body>
+  [[gnu::noinline]] static void in_largest(const Body& body) {
+    body(register_size<0>{});
+  }
+  template <int Bytes, class Body>
+  [[gnu::noinline]] static void in(const Body& body) {
+    body(register_size<Bytes>{});
+  }
+};
+template <class Dependent>
+using registers_for = registers<std::void_t<Dependent>>;
+
 /// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>
 inline constexpr bool device_is_host = device_backend<Dependent>::device_is_host;

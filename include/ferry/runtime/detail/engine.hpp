@@ -16,6 +16,7 @@
 #include <ferry/runtime/detail/ticket_state.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,7 @@ class graph_resources {
       if (open_) {
         content_.push_back(std::move(*dropped));
         delete dropped;
+        filled_.store(true, std::memory_order_relaxed);
       }
     } catch (...) {  // no memory for the list: leaked, because this thread must not free it
     }
@@ -42,9 +44,12 @@ class graph_resources {
   [[nodiscard]] dynamic_array<std::shared_ptr<void>> empty() noexcept {
     dynamic_array<std::shared_ptr<void>> taken;
     const std::lock_guard lock(guard_);
+    filled_.store(false, std::memory_order_relaxed);
     taken.swap(content_);
     return taken;
   }
+  /// Whether empty() would return something. Without the lock, so what comes at the same time may be missed.
+  [[nodiscard]] bool is_filled() const noexcept { return filled_.load(std::memory_order_relaxed); }
   [[nodiscard]] dynamic_array<std::shared_ptr<void>> close() noexcept {
     {
       const std::lock_guard lock(guard_);
@@ -56,6 +61,7 @@ class graph_resources {
  private:
   std::mutex guard_;
   dynamic_array<std::shared_ptr<void>> content_;
+  std::atomic<bool> filled_{false};
   bool open_ = true;
 };
 
@@ -156,6 +162,7 @@ class engine final : public detail::ticket_state_keeper {
         added->next = nullptr;
         (of->first == nullptr ? of->first : of->last->next) = added;
         of->last = added;
+        keeps_work_.store(true, std::memory_order_relaxed);
         return;
       }
     }
@@ -165,8 +172,8 @@ class engine final : public detail::ticket_state_keeper {
   /// Releases the resources of detached work that has ended; every verb calls it once. Queries at most one
   /// event per instance that has not been reached.
   void reap() {
-    const auto dropped = drop_box_->empty();
-    drop_all(&engine::has_ended);
+    if (drop_box_->is_filled()) static_cast<void>(drop_box_->empty());
+    if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&engine::has_ended);
   }
 
  private:
@@ -210,6 +217,9 @@ class engine final : public detail::ticket_state_keeper {
           detail::ticket_state* const work = std::exchange(each.first, each.first->next);
           work->next = std::exchange(ended, work);
         }
+      bool kept = false;
+      for (const auto& each : detached_) kept = kept || each.first != nullptr;
+      keeps_work_.store(kept, std::memory_order_relaxed);
       if (detached_.size() > many)
         detached_.erase_if([](const detached_tickets& each) { return each.first == nullptr; });
     }
@@ -228,6 +238,7 @@ class engine final : public detail::ticket_state_keeper {
   report_pool<Backend> reports_{nodes_, device_number_};
   side_stream_pool side_streams_{nodes_};
   dynamic_array<detached_tickets> detached_;
+  std::atomic<bool> keeps_work_{false};  ///< whether detached_ has any, read without the lock
   dynamic_array<std::weak_ptr<detail::kept_instance>> instances_;
   std::mutex instance_guard_;
   std::shared_ptr<void> own_;  // a backend has one execution space with several devices

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "../error.hpp"
+#include "../tuning.hpp"
+#include "page_locking.hpp"
+
+#include <ferry/memory/detail/without.hpp>
+
+#include <cuda_runtime.h>
+
+/// What a device can do, less what FERRY_WITHOUT names.
+namespace ferry::cuda {
+
+inline bool do_without_managed() {
+  static const bool named = ferry::detail::without("managed");
+  return named;
+}
+inline bool do_without_pageable() {
+  static const bool named = ferry::detail::without("pageable");
+  return named;
+}
+inline bool do_without_registered() {
+  static const bool named = ferry::detail::without("registered");
+  return named;
+}
+inline bool do_without_large_device() {
+  static const bool named = ferry::detail::without("large_device");
+  return named;
+}
+
+/// Whether host and device reach managed memory at the same time.
+inline bool shares_managed(int device) {
+  return !do_without_managed() && attribute(cudaDevAttrConcurrentManagedAccess, device) != 0;
+}
+
+/// Whether kernels reach ordinary host memory (HMM or ATS).
+inline bool reaches_ordinary(int device) {
+  return !do_without_pageable() && attribute(cudaDevAttrPageableMemoryAccess, device) != 0;
+}
+
+inline host_memory_facts facts_of(int device) {
+  return {attribute(cudaDevAttrCanMapHostMemory, device) != 0,
+          attribute(cudaDevAttrUnifiedAddressing, device) != 0,
+          !do_without_registered() && attribute(cudaDevAttrHostRegisterSupported, device) != 0,
+          attribute(cudaDevAttrCanUseHostPointerForRegisteredMem, device) != 0};
+}
+
+/// The multiprocessors that one launch of a sort may use.
+inline int multiprocessors_of(int device) {
+  return do_without_large_device() ? small_device.multiprocessors
+                                   : attribute(cudaDevAttrMultiProcessorCount, device);
+}
+
+inline device_size size_of(const cudaDeviceProp& device) {
+  if (do_without_large_device()) return small_device;
+  return {device.multiProcessorCount, device.l2CacheSize};
+}
+
+}  // namespace ferry::cuda

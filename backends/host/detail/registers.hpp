@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "lanes.hpp"
+
+#include <ferry/memory/detail/without.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+/// A program that is compiled for any x86-64 has the loops of the host's kernels for AVX2 as well, and takes
+/// them where the processor has it. AVX2 without fused multiply-add: a sum of products has the bits of the
+/// other version. Programs that are compiled for AVX2 or more have one version.
+#if FERRY_HOST_LANES && !defined(__AVX2__)
+namespace ferry::host {
+
+/// Bytes of the registers that kernels use on this processor; 0 for those that every x86-64 has.
+inline int register_bytes() {
+  static const int bytes = __builtin_cpu_supports("avx2") != 0 && !ferry::detail::without("avx2") ? 32 : 0;
+  return bytes;
+}
+
+}  // namespace ferry::host
+
+namespace ferry::kernels {
+
+template <class Body>
+[[gnu::noinline]] void run_on_any(const Body& body) {
+  body(ferry::detail::register_size<0>{});
+}
+/// What it calls is compiled for AVX2 because it is inlined.
+template <class Body>
+[[gnu::noinline, gnu::flatten, gnu::target("avx2")]] void run_on_avx2(const Body& body) {
+  body(ferry::detail::register_size<32>{});
+}
+
+}  // namespace ferry::kernels
+
+template <>
+struct ferry::detail::registers<void> {
+  template <class Body>
+  static void in_largest(const Body& body) {
+    if (ferry::host::register_bytes() == 32)
+      ferry::kernels::run_on_avx2(body);
+    else
+      ferry::kernels::run_on_any(body);
+  }
+  template <int Bytes, class Body>
+  static void in(const Body& body) {
+    if constexpr (Bytes == 32)
+      ferry::kernels::run_on_avx2(body);
+    else
+      ferry::kernels::run_on_any(body);
+  }
+};
+#endif
