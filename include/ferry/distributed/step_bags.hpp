@@ -133,10 +133,12 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
     if constexpr (nonfinite_policy::looks)
       if (found.nonfinite() != 0) {
         call.close();
-        if constexpr (nonfinite_policy::reports)
+        if constexpr (nonfinite_policy::reports) {
           return ticket_of_error(found.nonfinite_error(static_cast<std::int64_t>(table.width())));
-        for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
-        return {};
+        } else {
+          for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
+          return {};
+        }
       }
 
     const auto apply = [&](int rank, const auto& rows, const auto& its_offsets, const auto& its_grads,
