@@ -157,7 +157,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
       const auto arrived = fetch_rows<home, typename Table::value_type>(
           call, exec, table, by, [&](int rank, const auto& rows, const auto& into) {
             gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
-                   shard_path_t<chosen>{}, bounds::unchecked{})
+                   shard_read_path_t<chosen, Exec, typename Table::memory_space>{}, bounds::unchecked{})
                 .wait();
           });
       pool_arrived<pooling, bounds_policy>(verb, exec, table, named, bags, by.own, arrived, no_array{},

@@ -28,6 +28,16 @@ using shard_path_t =
     std::conditional_t<splits_rows<typename Chosen::template get<path_category, path::automatic>>,
                        path::automatic, typename Chosen::template get<path_category, path::automatic>>;
 
+/// The path between a buffer of rows and an array or shard in Space, where path::automatic was asked for: the
+/// positions of a route leave nothing to sort, and host threads are busy with the other ranks.
+template <class Exec, class Space>
+using buffer_path = std::conditional_t<is_host_exec<Exec> || std::is_same_v<Space, pageable_space>,
+                                       path::automatic, path::direct>;
+/// The path of a gather from a shard in Space to a buffer.
+template <class Chosen, class Exec, class Space>
+using shard_read_path_t = std::conditional_t<std::is_same_v<shard_path_t<Chosen>, path::automatic>,
+                                             buffer_path<Exec, Space>, shard_path_t<Chosen>>;
+
 template <class List>
 struct without_exchange;
 template <class... Ps>
@@ -148,7 +158,7 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
   auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
-  gather(exec, values, route.place, made, bounds::unchecked{}).wait();
+  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).wait();
   return made;
 }
 
@@ -167,10 +177,12 @@ template <class Exec, class Wire, class T, class Payload, class Out, class OutSp
 void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const array_ref<Out, OutSpace>& out) {
   if (route.once) {
-    gather(exec, arrived, route.slot, out, bounds::skip{}).wait();
+    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).wait();
     return;
   }
-  scatter(exec, out, route.place, arrived, bounds::unchecked{}, duplicates::assume_unique{}).wait();
+  scatter(exec, out, route.place, arrived, buffer_path<Exec, OutSpace>{}, bounds::unchecked{},
+          duplicates::assume_unique{})
+      .wait();
 }
 
 }  // namespace ferry::detail
