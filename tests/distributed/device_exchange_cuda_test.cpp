@@ -11,7 +11,7 @@
 
 /// Rows between the devices of one process: what the counters of transfers saw, and other devices than those
 /// of the instances that a caller passes.
-namespace ferry_test::device_exchange_test {
+namespace ferry_test::device_exchange_cuda_test {
 
 namespace {
 
@@ -233,4 +233,4 @@ TEST_CASE("ranks may pass an instance of another device, and one thread may act 
   }
 }
 
-}  // namespace ferry_test::device_exchange_test
+}  // namespace ferry_test::device_exchange_cuda_test

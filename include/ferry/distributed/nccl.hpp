@@ -4,12 +4,12 @@
 /// @file
 /// Sums over ranks by NCCL. Needs NCCL's header and library; no other header of ferry does.
 
-#include <ferry/concepts/element.hpp>
 #include <ferry/distributed/all_reduce.hpp>
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/nccl_link.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

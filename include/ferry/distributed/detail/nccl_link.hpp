@@ -3,8 +3,8 @@
 
 #if __has_include(<nccl.h>)
 
-#include <ferry/concepts/element.hpp>
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <nccl.h>
 
