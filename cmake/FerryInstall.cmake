@@ -15,6 +15,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake
                                  ARCH_INDEPENDENT)
 install(FILES "${PROJECT_BINARY_DIR}/ferryConfig.cmake" "${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/FerryLanguage.cmake" "${PROJECT_SOURCE_DIR}/cmake/FerryInstances.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FerryNccl.cmake"
         DESTINATION "${ferry_config_dir}")
 # The sources of ferry::instances, which the consumer's build compiles.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/instances" DESTINATION "${ferry_config_dir}" FILES_MATCHING PATTERN "*.[ch]pp")

@@ -2,6 +2,7 @@
 # The interface target.
 include(FerryLanguage)
 include(FerryInstances)
+include(FerryNccl)
 
 file(GLOB_RECURSE ferry_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/ferry/*.hpp")
 

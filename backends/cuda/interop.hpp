@@ -7,6 +7,8 @@
 
 #include <ferry/memory/detail/memory_place.hpp>
 
+#include <Kokkos_Core.hpp>
+
 #include <cuda_runtime.h>
 
 namespace ferry::cuda {
@@ -34,6 +36,8 @@ struct interop_functions {
   }
   /// The codes of DLPack for this backend's memory: kDLCUDA, kDLCUDAHost, kDLCUDAManaged.
   static constexpr dlpack_codes dlpack_devices() { return {2, 3, 13}; }
+  /// The stream of an instance.
+  static cudaStream_t native_queue(const Kokkos::Cuda& exec) { return exec.cuda_stream(); }
 };
 
 }  // namespace ferry::cuda

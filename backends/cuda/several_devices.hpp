@@ -100,6 +100,9 @@ struct several_devices_functions {
     return device_use::get().connect(exec.cuda_device(), device);
   }
 
+  /// The same of any work of a device.
+  static bool devices_reach(int device, int other) { return device_use::get().connect(device, other); }
+
   /// Held while a kernel is launched. Kokkos keeps what it knows of a kernel on each device in a list that it
   /// does not lock, and that the first launch on each device changes. So threads launch a kernel one by one.
   template <class Kernel>

@@ -25,6 +25,16 @@ struct transfer_functions {
     const device_guard on(exec);
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
   }
+  /// Copies memory of another device to memory of the instance's own: over their link where they have one,
+  /// else the runtime takes it through host memory.
+  static void copy_from_device_async(const Kokkos::Cuda& exec, const char* label, void* to, const void* from,
+                                     int from_device, std::size_t bytes) {
+    const int here = exec.cuda_device();
+    if (from_device < 0 || from_device == here) return copy_async(exec, label, to, from, bytes);
+    static_cast<void>(device_use::get().connect(here, from_device));
+    const device_guard on(exec);
+    check(cudaMemcpyPeerAsync(to, here, from, from_device, bytes, exec.cuda_stream()), "cudaMemcpyPeerAsync");
+  }
   /// Copies rows at equal distances: one 2-d or 3-d transfer, or a 2-d one for each slice.
   static void copy_pitched_async(const Kokkos::Cuda& exec, const char*, const pitched_block& block) {
     const device_guard on(exec);

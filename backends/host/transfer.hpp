@@ -84,6 +84,11 @@ struct transfer_functions {
                          copy_block{static_cast<char*>(to), static_cast<const char*>(from), bytes});
   }
   template <HostExecutionSpace Exec>
+  static void copy_from_device_async(const Exec& exec, const char* label, void* to, const void* from, int,
+                                     std::size_t bytes) {
+    copy_async(exec, label, to, from, bytes);
+  }
+  template <HostExecutionSpace Exec>
   static void copy_batch_async(const Exec& exec, const char* label, void* const* to, const void* const* from,
                                const std::size_t* bytes, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) copy_async(exec, label, to[i], from[i], bytes[i]);

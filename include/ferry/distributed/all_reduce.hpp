@@ -4,7 +4,8 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/collective.hpp>
-#include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/distributed/detail/payload.hpp>
+#include <ferry/distributed/detail/sum_in_place.hpp>
 #include <ferry/distributed/detail/sum_of_ranks.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/copy.hpp>
@@ -16,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <typeinfo>
@@ -32,8 +34,10 @@ namespace ferry {
 ///   array  an array of numbers in any memory space, of the same type and extents on all ranks
 ///
 /// Collective, see communicator. Each rank adds a slice of the elements, so the work of a rank does not grow
-/// with their number. Does nothing for a thread that acts for the group as a whole. Blocks until the sum is
-/// there. protocol_error where the arrays differ; peer_error where another rank failed.
+/// with their number. Dense arrays on devices that reach each other are read and written where they are, by
+/// one kernel on each rank; others travel as rows do. Does nothing for a thread that acts for the group as a
+/// whole. Blocks until the sum is there. protocol_error where the arrays differ; peer_error where another
+/// rank failed.
 template <class Exec, class Array>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket all_reduce(
     const Exec& exec, const communicator& comm, Array&& array) {
@@ -43,7 +47,7 @@ template <class Exec, class Array>
   const auto ref = make_ref(array);
   using value = typename decltype(ref)::value_type;
   static_assert(NumberElement<value>, "ferry: all_reduce adds, so the elements must be numbers.");
-  using wire = detail::wire_space<Exec>;
+  using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;
   detail::call_note note("all_reduce of");
   for (std::size_t i = 0; i < ref.rank; ++i) note.add(i == 0 ? "" : " x").add_number(ref.extents[i]);
   note.add(" elements").add_hidden(typeid(value).hash_code());
@@ -51,11 +55,21 @@ template <class Exec, class Array>
   if (call.is_whole() || call.ranks() == 1) return {};
   return call.guarded([&] {
     const int ranks = call.ranks();
+    if constexpr (!detail::device_is_host<Exec>)
+      if (call.passes_device_memory()) {  // ranks may have arrays in other spaces
+        const detail::summed_array own = detail::describe_summed(exec, ref);
+        const auto arrays = call.all_gather(std::span<const detail::summed_array>(&own, 1));
+        if constexpr (!detail::is_host_exec<Exec> && !decltype(ref)::memory_space::is_host_accessible)
+          if (detail::can_sum_in_place<Exec>(arrays, static_cast<std::size_t>(ref.size()) * sizeof(value)))
+            return detail::sum_ranks_in_place(call, exec, ref, arrays);
+      }
     const std::int64_t all = ref.size();
     const auto begin = [&](int r) { return all / ranks * r + all % ranks * r / ranks; };
     const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
-    tensor<value, wire> own("all_reduce", all), slices("slices of all ranks", ranks * mine), sum("sum", mine);
-    detail::array_ref<value, wire> like;
+    auto own = detail::payload<value, home>(exec, "all_reduce", all);
+    auto slices = detail::payload<value, home>(exec, "slices of all ranks", ranks * mine);
+    auto sum = detail::payload<value, home>(exec, "sum", mine);
+    detail::array_ref<value, home> like;
     like.rank = ref.rank;
     like.extents = ref.extents;
     like.make_dense();
@@ -73,7 +87,7 @@ template <class Exec, class Array>
       to[place] = {slice.data, slice.bytes};
       from[place] = part(slices.data(), r * mine, mine);
     }
-    call.exchange(to, from);
+    detail::exchange_payload<home>(call, exec, exec, to, from);
     static const std::string label = "ferry::all_reduce::in_order";
     const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
     detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
@@ -84,7 +98,7 @@ template <class Exec, class Array>
       to[place] = {slice.data, slice.bytes};
       from[place] = part(own.data(), begin(r), begin(r + 1) - begin(r));
     }
-    call.exchange(to, from);
+    detail::exchange_payload<home>(call, exec, exec, to, from);
     call.close();
     copy(exec, like, ref).wait();
     return ticket();

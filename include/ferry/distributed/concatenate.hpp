@@ -48,7 +48,6 @@ template <class Exec, class Part, class Whole>
   auto note = detail::note_of_array<value>("concatenate", source, 1);
   detail::collective call(comm, note);
   return call.guarded([&]() -> ticket {
-    using wire = detail::wire_space<Exec>;
     const std::array<std::int64_t, 2> mine{source.rows(), !call.is_whole() && to.rows() == 0 ? 0 : 1};
     std::vector<std::int64_t> all(mine.begin(), mine.end());
     if (!call.is_whole()) all = call.all_gather(std::span<const std::int64_t>(mine));
@@ -60,8 +59,10 @@ template <class Exec, class Part, class Whole>
                              std::to_string(rows) + " rows of all parts, of which " + source.describe() +
                              " is one");
     if (call.is_whole()) return copy(exec, source, to);
-    tensor<value, wire> own("part", source.size());
-    auto dense = detail::wire_copy<value, wire>(to);
+    using home = detail::payload_space<Exec, typename decltype(to)::memory_space,
+                                       typename decltype(source)::memory_space>;
+    auto own = detail::payload<value, home>(exec, "part", source.size());
+    auto dense = detail::wire_copy<value, home>(exec, to);
     auto like = dense.like;
     like.extents = source.extents;
     like.rank = source.rank;
@@ -77,7 +78,7 @@ template <class Exec, class Part, class Whole>
       if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(all[2 * r]) * dense.row_bytes()};
       begin += all[2 * r];
     }
-    call.exchange(out, in);
+    detail::exchange_payload<home>(call, exec, exec, out, in);
     call.close();
     if (takes) dense.give(exec, to);
     return {};

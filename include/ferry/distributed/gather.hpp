@@ -38,7 +38,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     using chosen = detail::local_policies<asked>;
     detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
     detail::require_mutable<Out>();
-    using path_policy = detail::shard_path_t<chosen>;
+    using path_policy = detail::shard_read_path_t<chosen, Exec, Space>;
     using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
     const auto to = make_ref(out);
     detail::require_convertible<typename decltype(to)::value_type, T>();

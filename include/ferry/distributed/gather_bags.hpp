@@ -26,7 +26,7 @@ ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices
   using bag = bag_policies<Policies...>;
   using pooling = typename bag::pooling;
   using chosen = local_policies<typename bag::chosen>;
-  using path_policy = shard_path_t<chosen>;
+  using path_policy = shard_read_path_t<chosen, Exec, typename Table::memory_space>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
   constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;

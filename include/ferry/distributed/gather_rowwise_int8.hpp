@@ -25,12 +25,12 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
   using asked = detail::chosen_policies<Policies...>;
   using chosen = detail::local_policies<asked>;
   using records = typename sharded_rowwise_int8<Space, Spread>::records_type;
-  using wire = detail::wire_space<Exec>;
   detail::require_sharded_verb<Exec, records, Indices, Out, chosen, false>();
   detail::require_mutable<Out>();
-  using path_policy = detail::shard_path_t<chosen>;
+  using path_policy = detail::shard_read_path_t<chosen, Exec, Space>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto to = make_ref(out);
+  using home = detail::payload_space<Exec, Space, typename decltype(to)::memory_space>;
   const auto& codes = table.records();
   const auto& named = detail::sharded_rows_named_by(indices);
   detail::collective call(codes.comm(), detail::add_plan(detail::note_of<>("gather", codes), indices,
@@ -46,7 +46,7 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
       detail::require_batch<Exec, chosen>("gather", whole, named, to);
     }
     detail::require_apart("gather", call, codes, to);
-    return detail::fetch_by_routes<std::byte, bounds_policy>(
+    return detail::fetch_by_routes<home, std::byte, bounds_policy>(
         call, exec, codes, named, detail::should_fetch_once<asked>(codes, named),
         [&](int rank, const auto& rows, const auto& into) {
           gather(detail::shard_instance(codes.comm(), rank, exec), codes.shard(rank), rows, into,
@@ -55,7 +55,7 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
         },
         [&](const auto& route, auto& arrived) {
           const auto slots = detail::slots_of(route);
-          rowwise_int8_tensor<wire> here(table.label(), 0, table.width());
+          rowwise_int8_tensor<home> here(table.label(), 0, table.width());
           here.records() = std::move(arrived);
           gather(exec, here, slots, out, bounds::skip{}).wait();
           if (route.report.out_of_range == 0) return ticket();

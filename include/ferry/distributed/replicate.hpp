@@ -42,7 +42,8 @@ template <class Exec, class Array>
                              std::to_string(call.ranks()) + " of the group");
     if (call.is_whole() || call.ranks() == 1) return {};
     const bool sends = call.rank() == from;
-    detail::wire_copy<value, detail::wire_space<Exec>> own(ref);
+    using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;
+    detail::wire_copy<value, home> own(exec, ref);
     if (sends) own.take(exec, ref);
     const std::size_t bytes = own.buffer.size() * sizeof(value);
     std::vector<detail::outgoing_part> to(static_cast<std::size_t>(call.ranks()));
@@ -50,7 +51,7 @@ template <class Exec, class Array>
     for (std::size_t r = 0; r < to.size(); ++r)
       if (sends && static_cast<int>(r) != from) to[r] = {own.bytes(0), bytes};
     if (!sends) in[static_cast<std::size_t>(from)] = {own.bytes(0), bytes};
-    call.exchange(to, in);
+    detail::exchange_payload<home>(call, exec, exec, to, in);
     call.close();
     if (!sends) own.give(exec, ref);
     return {};

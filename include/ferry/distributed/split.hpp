@@ -93,9 +93,10 @@ template <class Exec, class Batch, class Part>
                              std::to_string(last - first) + " of the " + std::to_string(rows) +
                              " rows of the batch" + (sends ? " " + source.describe() : std::string()));
     if (call.is_whole()) return copy(exec, source, to);
-    using wire = detail::wire_space<Exec>;
-    detail::wire_copy<value, wire> own(to);
-    tensor<value, wire> whole("batch", sends ? source.size() : 0);
+    using home = detail::payload_space<Exec, typename decltype(to)::memory_space,
+                                       typename decltype(source)::memory_space>;
+    detail::wire_copy<value, home> own(exec, to);
+    auto whole = detail::payload<value, home>(exec, "batch", sends ? source.size() : 0);
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> in(out.size());
     if (sends) {
@@ -112,7 +113,7 @@ template <class Exec, class Batch, class Part>
       }
     }
     in[static_cast<std::size_t>(from)] = {own.bytes(0), own.buffer.size() * sizeof(value)};
-    call.exchange(out, in);
+    detail::exchange_payload<home>(call, exec, exec, out, in);
     call.close();
     own.give(exec, to);
     return {};

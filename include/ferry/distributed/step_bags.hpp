@@ -49,6 +49,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
       "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
   const auto grads = read_only(make_ref(pooled_grads));
   using value = std::remove_const_t<typename decltype(grads)::value_type>;
+  using home = payload_space<Exec, typename Table::memory_space, typename decltype(grads)::memory_space>;
   using compute = step_type<typename Table::value_type, typename State::value_type, value>;
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   constexpr bool has_extra = !std::is_same_v<Extra, no_array>;
@@ -83,7 +84,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
     scanned.first_offset = offsets_found.first_offset;
     scanned.first_offset_number = offsets_found.first_offset_number;
     constexpr bool divides = pooling::divides;
-    tensor<compute, wire> divided;
+    tensor<compute, home> divided;
     const auto shared = [&] {
       if constexpr (divides)
         return read_only(make_ref(divided));
@@ -91,7 +92,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
         return grads;
     };
     if (scanned.bad_bags == 0) {
-      if constexpr (divides) divided = divided_gradients<compute>(exec, own, here.list(), grads);
+      if constexpr (divides) divided = divided_gradients<compute, home>(exec, own, here.list(), grads);
       if constexpr (nonfinite_policy::looks) {
         const batch_findings values = scan_values(exec, shared());
         scanned.nonfinite = values.nonfinite;
@@ -132,10 +133,12 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
     if constexpr (nonfinite_policy::looks)
       if (found.nonfinite() != 0) {
         call.close();
-        if constexpr (nonfinite_policy::reports)
+        if constexpr (nonfinite_policy::reports) {
           return ticket_of_error(found.nonfinite_error(static_cast<std::int64_t>(table.width())));
-        for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
-        return {};
+        } else {
+          for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
+          return {};
+        }
       }
 
     const auto apply = [&](int rank, const auto& rows, const auto& its_offsets, const auto& its_grads,
@@ -151,10 +154,10 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
       tensor<std::int64_t, wire> at("positions of maxima", grads.rows(), grads.width());
       tensor<pooling_type<typename Table::value_type, void, float>, wire> maxima("maxima", grads.rows(),
                                                                                  grads.width());
-      const auto arrived = fetch_rows<typename Table::value_type>(
-          call, table, by, [&](int rank, const auto& rows, const auto& into) {
+      const auto arrived = fetch_rows<home, typename Table::value_type>(
+          call, exec, table, by, [&](int rank, const auto& rows, const auto& into) {
             gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
-                   shard_path_t<chosen>{}, bounds::unchecked{})
+                   shard_read_path_t<chosen, Exec, typename Table::memory_space>{}, bounds::unchecked{})
                 .wait();
           });
       pool_arrived<pooling, bounds_policy>(verb, exec, table, named, bags, by.own, arrived, no_array{},

@@ -54,6 +54,14 @@ class collective {
   void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
     phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
   }
+  /// The same of memory of devices; see transport::exchange_devices.
+  /// @{
+  [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
+  void exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                        device_lane& lane) {
+    phase([&](const call_note& note) { group_->exchange_devices(rank_, note, to, from, lane); });
+  }
+  /// @}
   /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
   [[nodiscard]] int pass_descriptor(int from, int descriptor) {
     int mine = -1;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/payload.hpp>
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/detail/rows_once.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -16,23 +18,36 @@
 
 namespace ferry::detail {
 
-/// The rows of a route from their owners, which read them into buffers, in elements of Wired; the buffers go
-/// back the way that the rows came. `read(rank, rows_for(rank), rows)` is a gather of a shard. With `here`
-/// the shards of this thread have all rows.
-template <class Wired, class Wire, class Table, class RowsFor, class Read>
-tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routing<Wire>& by, bool here,
-                               const RowsFor& rows_for, const Read& read) {
+/// The rows of a route from their owners, which read them into buffers in Payload, in elements of Wired; the
+/// buffers go back the way that the rows came, to one on the device of `exec`. `read(rank, rows_for(rank),
+/// rows)` is a gather of a shard. With `here` the shards of this thread have all rows.
+template <class Payload, class Wired, class Exec, class Wire, class Table, class RowsFor, class Read>
+tensor<Wired, Payload> fetch_rows(collective& call, const Exec& exec, const Table& table,
+                                  const routing<Wire>& by, bool here, const RowsFor& rows_for,
+                                  const Read& read) {
   const auto width = static_cast<std::int64_t>(table.width());
-  tensor<Wired, Wire> arrived("gathered rows", by.own.routed(), width);
+  auto arrived = payload<Wired, Payload>(exec, "gathered rows", by.own.routed(), width);
+  const auto leaving_of = [&](const Exec& there, std::int64_t rows) {
+    return payload<Wired, Payload>(there, "rows for others", rows, width);
+  };
   if (!here) {
-    tensor<Wired, Wire> leaving("rows for others", by.in_begin.back(), width);
+    const Exec there = shard_instance(table.comm(), call.rank(), exec);
+    auto leaving = leaving_of(there, by.in_begin.back());
     read(call.rank(), rows_for(call.rank()), leaving.first(leaving.rows()));
-    move_by_route<true>(call, by, arrived, leaving);
+    move_payload<true>(call, exec, there, by, arrived, leaving);
     return arrived;
   }
   for (int r = call.first(); r < call.last(); ++r) {
     const auto [first, last] = by.own.group(r);
-    if (last > first) read(r, rows_for(r), arrived.rows_between(first, last));
+    const Exec there = shard_instance(table.comm(), r, exec);
+    auto into = arrived.rows_between(first, last);
+    if (last > first && share_home<Payload>(exec, there)) {
+      read(r, rows_for(r), into);
+    } else if (last > first) {
+      auto leaving = leaving_of(there, last - first);
+      read(r, rows_for(r), leaving.first(leaving.rows()));
+      copy_home(exec, into.data(), there, leaving.data(), leaving.size() * sizeof(Wired));
+    }
     if (by.own.everywhere) break;  // all shards have the same rows
   }
   if (!call.is_whole()) call.agree();  // after the reads, so that a rank that fails in them tells the others
@@ -40,26 +55,27 @@ tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routi
 }
 
 /// The same by complete routes, without a plan.
-template <class Wired, class Wire, class Table, class Read>
-tensor<Wired, Wire> fetch_rows(collective& call, const Table& table, const routing<Wire>& by,
-                               const Read& read) {
+template <class Payload, class Wired, class Exec, class Wire, class Table, class Read>
+tensor<Wired, Payload> fetch_rows(collective& call, const Exec& exec, const Table& table,
+                                  const routing<Wire>& by, const Read& read) {
   const bool here = call.is_whole() || by.own.everywhere;
   const auto rows_for = [&](int r) {
     if (!here) return by.rows_for(r);
     const auto [first, last] = by.own.group(r);
     return std::as_const(by.own.rows).rows_between(first, last);
   };
-  return fetch_rows<Wired>(call, table, by, here, rows_for, read);
+  return fetch_rows<Payload, Wired>(call, exec, table, by, here, rows_for, read);
 }
 
 /// The rows of a batch. With `once` each different row of an owner comes once. Returns what `use(route,
 /// rows)` does, which comes after the last phase.
-template <class Wired, class Bounds, class Exec, class Table, class Named, class Read, class Use>
+template <class Payload, class Wired, class Bounds, class Exec, class Table, class Named, class Read,
+          class Use>
 auto fetch_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named, bool once,
                      const Read& read, const Use& use) {
   using wire = wire_space<Exec>;
   const auto fetch = [&](const routing<wire>& by) {
-    auto arrived = fetch_rows<Wired>(call, table, by, read);
+    auto arrived = fetch_rows<Payload, Wired>(call, exec, table, by, read);
     call.close();
     return use(by.own, arrived);
   };
@@ -68,7 +84,8 @@ auto fetch_by_routes(collective& call, const Exec& exec, const Table& table, con
     if (once) return fetch(stored.once());
     if (stored.routes.own.everywhere) return fetch(stored.routes);  // the plan sorts all ranks' batches
     const auto planned = [&](int r) { return stored.plans[static_cast<std::size_t>(r - stored.first)]; };
-    auto arrived = fetch_rows<Wired>(call, table, stored.routes, call.is_whole(), planned, read);
+    auto arrived =
+        fetch_rows<Payload, Wired>(call, exec, table, stored.routes, call.is_whole(), planned, read);
     call.close();
     return use(stored.routes.own, arrived);
   } else {
@@ -97,12 +114,13 @@ template <class Wired, class Bounds, class Exec, class Table, class Named, class
           class Read>
 ticket gather_by_routes(collective& call, const Exec& exec, const Table& table, const Named& named, bool once,
                         const array_ref<Out, OutSpace>& out, const Read& read) {
-  return fetch_by_routes<Wired, Bounds>(call, exec, table, named, once, read,
-                                        [&](const auto& route, const auto& arrived) {
-                                          place_by_route(exec, route, arrived, out);
-                                          if (route.report.out_of_range == 0) return ticket();
-                                          return ticket_of_report("gather", route, table);
-                                        });
+  using home = payload_space<Exec, typename Table::memory_space, OutSpace>;
+  return fetch_by_routes<home, Wired, Bounds>(call, exec, table, named, once, read,
+                                              [&](const auto& route, const auto& arrived) {
+                                                place_by_route(exec, route, arrived, out);
+                                                if (route.report.out_of_range == 0) return ticket();
+                                                return ticket_of_report("gather", route, table);
+                                              });
 }
 
 }  // namespace ferry::detail

@@ -59,9 +59,9 @@ bool is_checked(const Named& named) {
 /// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
 /// bad positions within bags are those of an ordinary table.
 template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class T, class Wire,
-          class Weights, class Chosen, class Out, class OutSpace>
+          class Payload, class Weights, class Chosen, class Out, class OutSpace>
 ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
-                    const Bags& bags, const row_route<Wire>& route, const tensor<T, Wire>& arrived,
+                    const Bags& bags, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
@@ -113,7 +113,8 @@ ticket pool_by_routes(const char* verb, collective& call, const Exec& exec, cons
                       const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
                       bool once, const array_ref<Out, OutSpace>& out) {
   using element = typename Table::value_type;
-  return fetch_by_routes<element, Bounds>(
+  using home = payload_space<Exec, typename Table::memory_space, OutSpace>;
+  return fetch_by_routes<home, element, Bounds>(
       call, exec, table, named, once,
       [&](int rank, const auto& rows, const auto& into) {
         gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into, Path{},

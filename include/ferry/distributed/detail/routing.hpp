@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/batch_findings.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/payload.hpp>
 #include <ferry/distributed/detail/row_route.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/gather.hpp>
@@ -45,11 +46,11 @@ std::vector<Part> parts_of(Byte* data, std::size_t row_bytes, int ranks, const B
   return parts;
 }
 
-/// Sends rows of the batch to the owners of their table rows: `from` in the order of the route, `to` in that
-/// of rows_in. With `back` the other way round.
-template <bool Back, class Wire, class T>
-void move_by_route(collective& call, const routing<Wire>& by, tensor<T, Wire>& of_batch,
-                   tensor<T, Wire>& of_shard) {
+/// Sends rows of the batch to the owners of their table rows: `of_batch` is in the order of the route,
+/// `of_shard` in that of rows_in. With Back the other way round. `exchange(to, from)` moves the parts.
+template <bool Back, class Wire, class T, class Space, class Exchange>
+void move_by_route(collective& call, const routing<Wire>& by, tensor<T, Space>& of_batch,
+                   tensor<T, Space>& of_shard, const Exchange& exchange) {
   const int ranks = call.ranks();
   const std::size_t row_bytes = of_batch.width() * sizeof(T);
   const auto own_begin = [&](int r) { return by.own.group(r).first; };
@@ -59,11 +60,20 @@ void move_by_route(collective& call, const routing<Wire>& by, tensor<T, Wire>& o
   auto* batch = reinterpret_cast<std::byte*>(of_batch.data());
   auto* shard = reinterpret_cast<std::byte*>(of_shard.data());
   if constexpr (Back)
-    call.exchange(parts_of<outgoing_part>(shard, row_bytes, ranks, in_begin, in_end),
-                  parts_of<incoming_part>(batch, row_bytes, ranks, own_begin, own_end));
+    exchange(parts_of<outgoing_part>(shard, row_bytes, ranks, in_begin, in_end),
+             parts_of<incoming_part>(batch, row_bytes, ranks, own_begin, own_end));
   else
-    call.exchange(parts_of<outgoing_part>(batch, row_bytes, ranks, own_begin, own_end),
-                  parts_of<incoming_part>(shard, row_bytes, ranks, in_begin, in_end));
+    exchange(parts_of<outgoing_part>(batch, row_bytes, ranks, own_begin, own_end),
+             parts_of<incoming_part>(shard, row_bytes, ranks, in_begin, in_end));
+}
+
+/// The same of buffers that payload() made: of `exec` that of the batch, of `there` that of the shard.
+template <bool Back, class Exec, class Wire, class T, class Space>
+void move_payload(collective& call, const Exec& exec, const Exec& there, const routing<Wire>& by,
+                  tensor<T, Space>& of_batch, tensor<T, Space>& of_shard) {
+  move_by_route<Back>(call, by, of_batch, of_shard, [&](const auto& to, const auto& from) {
+    exchange_payload<Space>(call, Back ? there : exec, Back ? exec : there, to, from);
+  });
 }
 
 /// Routes the batches of all ranks: two phases. The findings of `scanned` are sent along.
@@ -94,7 +104,8 @@ routing<Wire> complete_routing(collective& call, const Table& table, row_route<W
   for (std::size_t r = 0; r < ranks; ++r)
     made.in_begin[r + 1] = made.in_begin[r] + all[r * ranks + static_cast<std::size_t>(call.rank())];
   made.rows_in = tensor<std::int64_t, Wire>("rows of '" + table.label() + "'", made.in_begin.back());
-  move_by_route<false>(call, made, made.own.rows, made.rows_in);
+  move_by_route<false>(call, made, made.own.rows, made.rows_in,
+                       [&](const auto& to, const auto& from) { call.exchange(to, from); });
   return made;
 }
 

@@ -28,14 +28,14 @@
 namespace ferry::detail {
 
 /// The gradients of bags divided by the number of their rows, as step_bags divides them. Blocks.
-template <class Compute, class Exec, class Wire, class Bags, class Value, class Space>
-tensor<Compute, Wire> divided_gradients(const Exec& exec, const row_route<Wire>& rows, const Bags& list,
-                                        const array_ref<Value, Space>& grads) {
+template <class Compute, class Payload, class Exec, class Wire, class Bags, class Value, class Space>
+tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wire>& rows, const Bags& list,
+                                           const array_ref<Value, Space>& grads) {
   static const std::string label = "ferry::step_bags::divide";
   using value = std::remove_const_t<Value>;
   const auto sizes = sizes_of_bags(rows, list);
-  tensor<value, Wire> here("gradients", grads.rows(), grads.width());
-  tensor<Compute, Wire> made("divided gradients", grads.rows(), grads.width());
+  auto here = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
+  auto made = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
   copy(exec, grads, here).wait();
   using number = pooling_number<Exec, Compute>;
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
@@ -48,17 +48,20 @@ tensor<Compute, Wire> divided_gradients(const Exec& exec, const row_route<Wire>&
 }
 
 /// One array that travels with the positions or with the bags, on both sides of the exchange.
-template <class T, class Wire>
+template <class T, class Payload>
 struct moved_values {
-  tensor<T, Wire> own, in;
+  tensor<T, Payload> own, in;
 
-  void move(collective& call, const routing<Wire>& by, std::int64_t width) {
+  template <class Exec, class Wire>
+  void move(collective& call, const Exec& exec, const Exec& there, const routing<Wire>& by,
+            std::int64_t width) {
     if (call.is_whole()) return;
-    in = width < 0 ? tensor<T, Wire>("values of others", by.in_begin.back())
-                   : tensor<T, Wire>("values of others", by.in_begin.back(), width);
-    move_by_route<false>(call, by, own, in);
+    in = width < 0 ? payload<T, Payload>(there, "values of others", by.in_begin.back())
+                   : payload<T, Payload>(there, "values of others", by.in_begin.back(), width);
+    move_payload<false>(call, exec, there, by, own, in);
   }
-  [[nodiscard]] tensor_slice<const T, Wire> part(const routing<Wire>& by, int owner) const {
+  template <class Wire>
+  [[nodiscard]] tensor_slice<const T, Payload> part(const routing<Wire>& by, int owner) const {
     if (!by.is_whole) return in.first(in.rows());
     const auto [first, last] = by.own.group(owner);
     return own.rows_between(first, last);
@@ -84,15 +87,19 @@ void step_bags_by_routes(collective& call, const Exec& exec, const Table& table,
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
   const auto width = static_cast<std::int64_t>(table.width());
   const routing<wire> bags = complete_routing(call, table, route_bags(by.own, list), {});
-  moved_values<std::remove_const_t<Value>, wire> gradients;
-  gradients.own = values_by_route(exec, bags.own, grads);
-  gradients.move(call, bags, width);
+  using home = payload_space<Exec, typename Table::memory_space, GradSpace>;
+  const Exec own_shard = shard_instance(table.comm(), call.first(), exec);
+  moved_values<std::remove_const_t<Value>, home> gradients;
+  gradients.own = values_by_route<home>(exec, bags.own, grads);
+  gradients.move(call, exec, own_shard, bags, width);
 
   const auto apply_all = [&](const auto&... more) {
     for (int r = call.first(); r < call.last(); ++r) {
       const auto offsets = offsets_of(bags.rows_for(r));
+      const Exec there = shard_instance(table.comm(), r, exec);
       const auto step_on = [&](const auto& rows) {
-        apply(r, rows, offsets, gradients.part(bags, r), more(r)...);
+        with_rows_near(call.is_whole() ? exec : there, there, gradients.part(bags, r),
+                       [&](const auto& near) { apply(r, rows, offsets, near, more(r)...); });
       };
       if constexpr (is_sharded_plan<Named>)
         step_on(named.storage().plans[static_cast<std::size_t>(r - named.storage().first)]);
@@ -105,14 +112,14 @@ void step_bags_by_routes(collective& call, const Exec& exec, const Table& table,
     moved_values<weight, wire> weights;
     weights.own = tensor<weight, wire>("weights", by.own.routed());
     gather(exec, extra, by.own.place, weights.own, bounds::unchecked{}).wait();
-    weights.move(call, by, -1);
+    weights.move(call, exec, own_shard, by, -1);
     apply_all([&](int r) { return weights.part(by, r); });
   } else if constexpr (Pooling::selects) {
     moved_values<std::int64_t, wire> chosen;
     chosen.own = tensor<std::int64_t, wire>("positions of maxima", bags.own.routed(), width);
     gather(exec, extra, bags.own.place, chosen.own, bounds::unchecked{}).wait();
     number_for_owners(by.own, bags.own, chosen.own);
-    chosen.move(call, bags, width);
+    chosen.move(call, exec, own_shard, bags, width);
     if (!call.is_whole())  // each rank numbered its positions from 0
       for (std::size_t r = 0; r + 1 < bags.in_begin.size(); ++r)
         for (std::int64_t i = bags.in_begin[r] * width; i < bags.in_begin[r + 1] * width; ++i)

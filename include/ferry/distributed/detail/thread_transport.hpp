@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/device_lane.hpp>
 #include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,7 +23,8 @@
 namespace ferry::detail {
 
 /// Threads of one process. Ranks meet under a mutex; the last one that arrives compares the notes and ends
-/// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex.
+/// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex: by the
+/// calling thread, or on the receiver's device after the work that the sender has published.
 class thread_transport final : public transport {
  public:
   thread_transport(int ranks, std::chrono::nanoseconds deadline,
@@ -35,7 +38,14 @@ class thread_transport final : public transport {
   void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                   std::byte* theirs) override;
   void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
-                std::span<const incoming_part> from) override;
+                std::span<const incoming_part> from) override {
+    exchange_by(rank, note, to, from, nullptr);
+  }
+  [[nodiscard]] bool passes_device_memory() const override { return true; }
+  void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
+                        std::span<const incoming_part> from, device_lane& lane) override {
+    exchange_by(rank, note, to, from, &lane);
+  }
   void fail(int rank, const call_note& note, const char* what) noexcept override;
   void abort(int rank, const char* what) noexcept override;
   void enter(int rank) override;
@@ -61,11 +71,16 @@ class thread_transport final : public transport {
     std::span<const std::byte> mine;
     std::span<const outgoing_part> to;
     std::span<const incoming_part> from;
+    device_lane* lane = nullptr;  ///< where `to` and `from` lie in memory of devices
     bool failed = false;
     failure_text said;
   };
   enum class trouble { none, peer, late, protocol };
 
+  void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
+                   std::span<const incoming_part> from, device_lane* lane);
+  void copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane);
+  void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
   void end_round();
   void break_by(trouble what, int rank, std::string_view text) noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/device_lane.hpp>
 #include <ferry/distributed/detail/thread_transport.hpp>
 #include <ferry/error.hpp>
 
@@ -147,6 +148,7 @@ inline void thread_transport::all_gather(int rank, const call_note& note, std::s
     own.mine = mine;
     own.to = {};
     own.from = {};
+    own.lane = nullptr;
     own.failed = false;
   }
   meet(lock, rank, note);
@@ -154,29 +156,60 @@ inline void thread_transport::all_gather(int rank, const call_note& note, std::s
   if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
 }
 
-inline void thread_transport::exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                       std::span<const incoming_part> from) {
+inline void thread_transport::copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane) {
+  for (std::size_t r = 0; r < seats_.size(); ++r) {
+    const seat& sender = seats_[r];
+    const outgoing_part& part = sender.to[static_cast<std::size_t>(rank)];
+    const std::size_t bytes = part.bytes < from[r].bytes ? part.bytes : from[r].bytes;
+    if (bytes == 0) continue;
+    if (lane != nullptr)
+      lane->take(sender.lane, from[r].data, part.data, bytes);
+    else if (sender.lane != nullptr)
+      sender.lane->read(from[r].data, part.data, bytes);
+    else
+      std::memcpy(from[r].data, part.data, bytes);
+  }
+  if (lane != nullptr) lane->finish();
+}
+
+inline void thread_transport::break_by_failure(int rank, const std::exception_ptr& of) noexcept {
+  try {
+    std::rethrow_exception(of);
+  } catch (const std::exception& lost) {
+    abort(rank, lost.what());
+  } catch (...) {
+    abort(rank, "an exception that is no std::exception");
+  }
+}
+
+inline void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
+                                          std::span<const incoming_part> from, device_lane* lane) {
   std::unique_lock lock(guard_);
   seat& own = seat_of(rank);
   if (!own.here) {
     own.mine = {};
     own.to = to;
     own.from = from;
+    own.lane = lane;
     own.failed = false;
   }
   meet(lock, rank, note);
   throw_failed(rank);
   // From here no rank leaves before all have read, also where the group breaks meanwhile: copying ends.
   lock.unlock();
-  for (std::size_t r = 0; r < seats_.size(); ++r) {
-    const outgoing_part& part = seats_[r].to[static_cast<std::size_t>(rank)];
-    const std::size_t bytes = part.bytes < from[r].bytes ? part.bytes : from[r].bytes;
-    if (bytes != 0) std::memcpy(from[r].data, part.data, bytes);
+  std::exception_ptr lost;
+  try {
+    copy_parts(rank, from, lane);
+  } catch (...) {
+    lost = std::current_exception();
+    if (lane != nullptr) lane->abandon();
+    break_by_failure(rank, lost);
   }
   lock.lock();
   if (--readers_ == 0) changed_.notify_all();
   const std::uint64_t round = round_;
   changed_.wait(lock, [&] { return readers_ == 0 || round_ != round; });
+  if (lost != nullptr) std::rethrow_exception(lost);
 }
 
 inline void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {
@@ -187,6 +220,7 @@ inline void thread_transport::fail(int rank, const call_note& note, const char* 
     own.mine = {};
     own.to = {};
     own.from = {};
+    own.lane = nullptr;
     own.failed = true;
     own.said.set(what);
     meet(lock, rank, note);

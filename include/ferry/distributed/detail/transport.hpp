@@ -11,6 +11,7 @@
 
 namespace ferry::detail {
 
+class device_lane;
 class rank_devices;
 
 /// Bytes for one rank or from one rank.
@@ -59,6 +60,17 @@ class transport {
   /// Sends to[r] to rank r and receives from[r] from it; size() parts each. The sizes of the two ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
                         std::span<const incoming_part> from) = 0;
+  /// Whether exchange_devices serves: the ranks are threads of this process.
+  [[nodiscard]] virtual bool passes_device_memory() const { return false; }
+  /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
+  /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, and
+  /// breaks the group for the others' later calls.
+  virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
+                                std::span<const incoming_part> from, device_lane& lane) {
+    static_cast<void>(rank), static_cast<void>(note), static_cast<void>(to), static_cast<void>(from);
+    static_cast<void>(lane);
+    throw invalid_argument("ferry::communicator: its ranks can't pass on memory of devices");
+  }
   /// Whether pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/detail/call_note.hpp>
-#include <ferry/distributed/detail/host_values.hpp>
+#include <ferry/distributed/detail/payload.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -13,14 +13,15 @@
 
 namespace ferry::detail {
 
-/// A dense array like another one in memory that ranks exchange.
+/// A dense array like another one in memory that ranks exchange, see payload().
 template <class T, class Wire>
 struct wire_copy {
   tensor<T, Wire> buffer;
   array_ref<T, Wire> like;
 
-  template <class Space>
-  explicit wire_copy(const array_ref<T, Space>& of) : buffer("values of ranks", of.size()) {
+  template <class Exec, class Space>
+  wire_copy(const Exec& exec, const array_ref<T, Space>& of)
+      : buffer(payload<T, Wire>(exec, "values of ranks", of.size())) {
     like.rank = of.rank;
     like.extents = of.extents;
     like.make_dense();

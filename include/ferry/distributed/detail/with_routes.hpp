@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/payload.hpp>
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/sharded_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
@@ -20,12 +21,22 @@
 
 namespace ferry::detail {
 
-/// The path of the verbs on the shards. Their batches are buffers in host memory, which leaves
-/// path::cooperative nothing to share.
+/// The path of the verbs on the shards. path::cooperative would share rows between a device and host threads,
+/// which other ranks need, too.
 template <class Chosen>
 using shard_path_t =
     std::conditional_t<splits_rows<typename Chosen::template get<path_category, path::automatic>>,
                        path::automatic, typename Chosen::template get<path_category, path::automatic>>;
+
+/// The path between a buffer of rows and an array or shard in Space, where path::automatic was asked for: the
+/// positions of a route leave nothing to sort, and host threads are busy with the other ranks.
+template <class Exec, class Space>
+using buffer_path = std::conditional_t<is_host_exec<Exec> || std::is_same_v<Space, pageable_space>,
+                                       path::automatic, path::direct>;
+/// The path of a gather from a shard in Space to a buffer.
+template <class Chosen, class Exec, class Space>
+using shard_read_path_t = std::conditional_t<std::is_same_v<shard_path_t<Chosen>, path::automatic>,
+                                             buffer_path<Exec, Space>, shard_path_t<Chosen>>;
 
 template <class List>
 struct without_exchange;
@@ -143,32 +154,35 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
   require_apart(verb, call, table, batch);
 }
 
-/// The rows of the batch in the order of the route.
-template <class Exec, class Wire, class Value, class Space>
+/// The rows of the batch in the order of the route, in a buffer in Payload.
+template <class Payload, class Exec, class Wire, class Value, class Space>
 auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  tensor<std::remove_const_t<Value>, Wire> made("values", route.routed(), values.width());
-  gather(exec, values, route.place, made, bounds::unchecked{}).wait();
+  auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
+  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).wait();
   return made;
 }
 
 /// The sums of the rows of the batch that name one row, in the accumulation type and in the order of a route
 /// that names each row once.
-template <class Exec, class Wire, class Value, class Space>
+template <class Payload, class Exec, class Wire, class Value, class Space>
 auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  tensor<accumulation_t<std::remove_const_t<Value>>, Wire> made("sums", route.routed(), values.width());
+  using sum = accumulation_t<std::remove_const_t<Value>>;
+  auto made = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
   scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).wait();
   return made;
 }
 
 /// Rows in the order of the route into the rows of the batch.
-template <class Exec, class Wire, class T, class Out, class OutSpace>
-void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Wire>& arrived,
+template <class Exec, class Wire, class T, class Payload, class Out, class OutSpace>
+void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const array_ref<Out, OutSpace>& out) {
   if (route.once) {
-    gather(exec, arrived, route.slot, out, bounds::skip{}).wait();
+    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).wait();
     return;
   }
-  scatter(exec, out, route.place, arrived, bounds::unchecked{}, duplicates::assume_unique{}).wait();
+  scatter(exec, out, route.place, arrived, buffer_path<Exec, OutSpace>{}, bounds::unchecked{},
+          duplicates::assume_unique{})
+      .wait();
 }
 
 }  // namespace ferry::detail

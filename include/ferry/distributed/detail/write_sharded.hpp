@@ -3,8 +3,10 @@
 
 #include <ferry/distributed/detail/batch_findings.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/payload.hpp>
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/detail/rows_once.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/policy/duplicates.hpp>
@@ -49,13 +51,13 @@ void count_duplicates(const collective& call, const Table& table, const routing<
 }
 
 /// Of the values of all ranks' batches, those for rows of this thread's shards.
-template <class Wire, class T>
+template <class Payload, class T>
 struct routed_values {
-  tensor<T, Wire> own;
-  tensor<T, Wire> in;
+  tensor<T, Payload> own;  ///< on the device of the caller's instance
+  tensor<T, Payload> in;   ///< on that of the shard
 
   template <class By>
-  [[nodiscard]] tensor_slice<const T, Wire> rows_for(const By& by, int owner) const {
+  [[nodiscard]] tensor_slice<const T, Payload> rows_for(const By& by, int owner) const {
     if (!by.is_whole) return in.first(in.rows());
     const auto [first, last] = by.own.group(owner);
     return own.rows_between(first, last);
@@ -117,21 +119,25 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
   }
 
   using sent = std::conditional_t<sums, accumulation_t<value>, value>;
-  routed_values<wire, sent> moved;
+  using home = payload_space<Exec, typename Table::memory_space, Space>;
+  routed_values<home, sent> moved;
   if constexpr (sums)
-    moved.own = sums_by_route(exec, by.own, values);
+    moved.own = sums_by_route<home>(exec, by.own, values);
   else
-    moved.own = values_by_route(exec, by.own, values);
+    moved.own = values_by_route<home>(exec, by.own, values);
   if (!call.is_whole()) {
-    moved.in = tensor<sent, wire>("values of others", by.in_begin.back(), table.width());
-    move_by_route<false>(call, by, moved.own, moved.in);
+    const Exec there = shard_instance(table.comm(), call.rank(), exec);
+    moved.in = payload<sent, home>(there, "values of others", by.in_begin.back(), table.width());
+    move_payload<false>(call, exec, there, by, moved.own, moved.in);
   }
   for (int r = call.first(); r < call.last(); ++r) {
-    if constexpr (planned && !sums)
-      apply(r, named.storage().plans[static_cast<std::size_t>(r - named.storage().first)],
-            moved.rows_for(by, r));
-    else
-      apply(r, by.rows_for(r), moved.rows_for(by, r));
+    const Exec there = shard_instance(table.comm(), r, exec);
+    with_rows_near(call.is_whole() ? exec : there, there, moved.rows_for(by, r), [&](const auto& rows) {
+      if constexpr (planned && !sums)
+        apply(r, named.storage().plans[static_cast<std::size_t>(r - named.storage().first)], rows);
+      else
+        apply(r, by.rows_for(r), rows);
+    });
   }
   if (!call.is_whole()) call.agree();
   call.close();

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+/// Dense arrays in device memory, by groups of threads with instances of their own.
+namespace ferry_test::device_arrays_test {
+
+namespace {
+
+using device = ferry::device_space;
+
+#ifdef KOKKOS_ENABLE_THREADS
+constexpr bool instances_work = false;
+#else
+constexpr bool instances_work = true;
+#endif
+
+ferry::communicator group_in_turn(int ranks, bool of_one) {
+  const auto count = of_one ? 1 : static_cast<int>(ferry::devices().size());
+  std::vector<int> ids;
+  for (int r = 0; r < ranks; ++r) ids.push_back(r % count);
+  return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+}
+
+template <class T>
+using sum_of = std::conditional_t<std::is_integral_v<T>, std::int64_t,
+                                  std::conditional_t<std::is_same_v<T, double>, double, float>>;
+
+/// ((x0 + x1) + x2) + ... of element i, rounded once.
+template <class T>
+T expected_sum(const std::vector<std::vector<T>>& of, std::size_t i) {
+  auto sum = static_cast<sum_of<T>>(of[0][i]);
+  for (std::size_t r = 1; r < of.size(); ++r) sum += static_cast<sum_of<T>>(of[r][i]);
+  return T(sum);
+}
+
+/// Numbers whose sum depends on the order of the additions.
+template <class T>
+std::vector<T> uneven_values(std::mt19937_64& random, std::size_t count) {
+  std::vector<T> made;
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (std::is_integral_v<T>)
+      made.push_back(static_cast<T>(random()));
+    else
+      made.push_back(
+          T(std::ldexp(static_cast<float>(random() % 2047) - 1023.0f, static_cast<int>(random() % 12) - 10)));
+  }
+  return made;
+}
+
+template <class T>
+void sum_arrays(std::uint64_t salt) {
+  auto random = generator(salt);
+  for (const int ranks : {1, 2, 3, 5})
+    for (const bool of_one : {true, false})
+      for (const std::size_t rows : {0u, 1u, 5u, 16u, 333u, 4099u}) {
+        INFO(ranks << " ranks, " << rows << " rows of " << sizeof(T) << "-byte elements");
+        const auto comm = group_in_turn(ranks, of_one);
+        const std::size_t columns = 1 + random() % 4, size = rows * columns;
+        std::vector<std::vector<T>> values;
+        for (int r = 0; r < ranks; ++r) values.push_back(uneven_values<T>(random, size));
+        std::vector<T> expected(size);
+        for (std::size_t i = 0; i < size; ++i) expected[i] = expected_sum(values, i);
+        const int on_host = static_cast<int>(random() % 8);  // that rank has its array in host memory
+        const std::size_t skipped = random() % 3;            // rows before the array, for its alignment
+        comm.run([&](int rank, const auto& exec) {
+          const auto& mine = values[static_cast<std::size_t>(rank)];
+          const auto check = [&](auto& whole) {
+            auto array = whole.rows_between(skipped, skipped + rows);
+            ferry::init::constant(exec, whole, 3);
+            if (size != 0) ferry::copy(exec, mine, array).wait();
+            ferry::all_reduce(exec, comm, array).wait();
+            std::vector<T> read(whole.size());
+            ferry::copy(exec, whole, read).wait();
+            const auto& right = ranks == 1 ? mine : expected;
+            expect(same_bits(read.data() + skipped * columns, right.data(), size), "the sum");
+            for (std::size_t i = 0; i < read.size(); ++i)
+              expect((i >= skipped * columns && i < skipped * columns + size) || read[i] == T(3),
+                     "what lies next to the array");
+          };
+          ferry::tensor<T, device> there("there", comm.device(rank), skipped + rows + 2, columns);
+          check(there);
+          if (rank == on_host) {
+            ferry::tensor<T, host> here("here", skipped + rows + 2, columns);
+            check(here);
+          } else {
+            check(there);
+          }
+        });
+      }
+}
+
+}  // namespace
+
+TEST_CASE("arrays of devices are summed in the order of the ranks", "[devices]") {
+  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
+  const watchdog guard("sums of devices");
+  sum_arrays<float>(91);
+  sum_arrays<double>(92);
+  sum_arrays<ferry::half_t>(93);
+  sum_arrays<std::int32_t>(94);
+  sum_arrays<std::int8_t>(95);
+}
+
+TEST_CASE("arrays of devices that are not dense, or that ranks share, are summed", "[devices]") {
+  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
+  const watchdog guard("sums of shared arrays");
+  const auto comm = group_in_turn(3, true);
+  const Kokkos::DefaultExecutionSpace first;
+  const std::size_t rows = 70, columns = 5;
+  // One array of all ranks: each element is taken three times.
+  ferry::tensor<float, device> shared("shared", rows, columns);
+  ferry::init::constant(first, shared, 2);
+  first.fence("before the ranks begin");
+  comm.run([&](const int, const auto& exec) { ferry::all_reduce(exec, comm, shared).wait(); });
+  std::vector<float> read(shared.size());
+  ferry::copy(first, shared, read).wait();
+  CHECK(read == std::vector<float>(read.size(), 6.0f));
+  // Columns of an array.
+  using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::DefaultExecutionSpace::memory_space>;
+  const std::vector<view> arrays{view("0", rows, columns), view("1", rows, columns),
+                                 view("2", rows, columns)};
+  comm.run([&](int rank, const auto& exec) {
+    const view& whole = arrays[static_cast<std::size_t>(rank)];
+    const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
+    ferry::init::constant(exec, whole, rank + 1);
+    ferry::all_reduce(exec, comm, some).wait();
+    std::vector<float> found(rows * columns);
+    ferry::copy(exec, whole, found).wait();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const bool summed = i % columns == 1 || i % columns == 2;
+      expect(found[i] == (summed ? 6.0f : static_cast<float>(rank + 1)), "columns");
+    }
+  });
+}
+
+TEST_CASE("batches and replicas of devices travel as those of the host do", "[devices]") {
+  if (!instances_work) SKIP("ranks can't share Kokkos::Threads");
+  const watchdog guard("dense arrays of devices");
+  auto random = generator(96);
+  for (const int ranks : {1, 2, 3})
+    for (const std::size_t rows : {0u, 1u, 7u, 203u}) {
+      INFO(ranks << " ranks, " << rows << " rows");
+      const auto comm = group_in_turn(ranks, false);
+      const auto numbers = values<float>(random, rows * width);
+      const int from = static_cast<int>(random() % static_cast<unsigned>(ranks));
+      const bool mixed = random() % 2 == 0;  // the others have theirs in host memory
+      comm.run([&](int rank, const auto& exec) {
+        const auto [begin, end] = ferry::split_range(static_cast<std::int64_t>(rows), rank, ranks);
+        const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
+        const auto check = [&](auto space) {
+          using home = decltype(space);
+          ferry::tensor<float, home> batch("batch", comm.device(rank), rank == from ? rows : 0, width),
+              part("part", comm.device(rank), count, width), whole("whole", comm.device(rank), rows, width),
+              model("model", comm.device(rank), rows, width);
+          if (batch.rows() != 0) ferry::copy(exec, numbers, batch).wait();
+          ferry::init::constant(exec, part, -7);
+          ferry::init::constant(exec, whole, -7);
+          ferry::init::constant(exec, model, rank);
+          ferry::split(exec, comm, batch, part, from).wait();
+          std::vector<float> read(count * width), all(rows * width);
+          ferry::copy(exec, part, read).wait();
+          expect(same_bits(read.data(), numbers.data() + first * width, read.size()), "a part");
+          ferry::concatenate(exec, comm, part, whole).wait();
+          ferry::copy(exec, whole, all).wait();
+          expect(same_bits(all.data(), numbers.data(), all.size()), "the parts together");
+          ferry::replicate(exec, comm, model, from).wait();
+          ferry::copy(exec, model, all).wait();
+          expect(all == std::vector<float>(all.size(), static_cast<float>(from)), "replicas");
+        };
+        if (mixed && rank != from)
+          check(host{});
+        else
+          check(device{});
+      });
+    }
+}
+
+}  // namespace ferry_test::device_arrays_test

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <ferry/distributed/detail/payload.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <utility>
+
+/// Exchanges of device memory between threads, with streams that are threads: what is copied too early, or
+/// used after its owner has left the call, is a wrong value, and a race for ThreadSanitizer.
+namespace ferry_test::lanes_test {
+
+namespace {
+
+using ferry::detail::incoming_part;
+using ferry::detail::outgoing_part;
+
+class fake_event final : public ferry::detail::event {
+ public:
+  void set() {
+    const std::lock_guard lock(guard_);
+    set_ = true;
+    changed_.notify_all();
+  }
+  void wait() override {
+    std::unique_lock lock(guard_);
+    changed_.wait(lock, [&] { return set_; });
+  }
+  bool ready() override {
+    const std::lock_guard lock(guard_);
+    return set_;
+  }
+
+ private:
+  std::mutex guard_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+/// Runs what is enqueued in a thread of its own.
+class fake_stream {
+ public:
+  fake_stream() : thread_([this] { run(); }) {}
+  fake_stream(const fake_stream&) = delete;
+  fake_stream& operator=(const fake_stream&) = delete;
+  ~fake_stream() {
+    enqueue({});
+    thread_.join();
+  }
+  void enqueue(std::function<void()> work) {
+    const std::lock_guard lock(guard_);
+    work_.push_back(std::move(work));
+    changed_.notify_all();
+  }
+  std::shared_ptr<fake_event> record() {
+    auto made = std::make_shared<fake_event>();
+    enqueue([made] { made->set(); });
+    return made;
+  }
+  void fence() { record()->wait(); }
+
+ private:
+  void run() {
+    for (;;) {
+      std::function<void()> next;
+      {
+        std::unique_lock lock(guard_);
+        changed_.wait(lock, [&] { return !work_.empty(); });
+        next = std::move(work_.front());
+        work_.pop_front();
+      }
+      if (!next) return;
+      next();
+    }
+  }
+
+  std::mutex guard_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  std::thread thread_;
+};
+
+/// Throws in the copy with this number.
+class fake_lane final : public ferry::detail::device_lane {
+ public:
+  explicit fake_lane(fake_stream& on, int fails_at = -1) : on_(on), fails_at_(fails_at) {}
+  void publish() override { published_ = on_.record(); }
+  [[nodiscard]] const ferry::detail::event_handle& published() const override { return published_; }
+  [[nodiscard]] int device() const override { return 0; }
+  void take(const device_lane* sender, std::byte* to, const std::byte* from, std::size_t bytes) override {
+    if (fails_at_-- == 0) throw ferry::device_error("the copy failed as planned");
+    on_.enqueue([to, from, bytes, before = sender == nullptr ? nullptr : sender->published()] {
+      if (before != nullptr) before->wait();
+      std::this_thread::yield();
+      std::memcpy(to, from, bytes);
+    });
+  }
+  void read(std::byte* to, const std::byte* from, std::size_t bytes) const override {
+    published_->wait();
+    std::memcpy(to, from, bytes);
+  }
+  void finish() override { on_.fence(); }
+  void abandon() noexcept override {
+    on_.fence();
+    abandoned = true;
+  }
+
+  bool abandoned = false;
+
+ private:
+  fake_stream& on_;
+  int fails_at_;
+  ferry::detail::event_handle published_;
+};
+
+/// Of each rank for each: `count` numbers.
+struct buffers {
+  std::size_t ranks, count;
+  std::vector<std::uint32_t> out, in;
+
+  buffers(int of, std::size_t each)
+      : ranks(static_cast<std::size_t>(of)), count(each), out(ranks * count), in(ranks * count, 7u) {}
+  static std::uint32_t value(int from, std::size_t to, int round) {
+    return static_cast<std::uint32_t>(from * 1000 + static_cast<int>(to) * 100 + round);
+  }
+  void fill(int rank, int round) {
+    for (std::size_t r = 0; r < ranks; ++r)
+      for (std::size_t i = 0; i < count; ++i) out[r * count + i] = value(rank, r, round);
+  }
+  [[nodiscard]] bool has_come(int rank, std::size_t from, int round) const {
+    for (std::size_t i = 0; i < count; ++i)
+      if (in[from * count + i] != value(static_cast<int>(from), static_cast<std::size_t>(rank), round))
+        return false;
+    return true;
+  }
+  [[nodiscard]] std::vector<outgoing_part> to() const {
+    std::vector<outgoing_part> made;
+    for (std::size_t r = 0; r < ranks; ++r)
+      made.push_back({reinterpret_cast<const std::byte*>(out.data() + r * count), count * sizeof(out[0])});
+    return made;
+  }
+  [[nodiscard]] std::vector<incoming_part> from() {
+    std::vector<incoming_part> made;
+    for (std::size_t r = 0; r < ranks; ++r)
+      made.push_back({reinterpret_cast<std::byte*>(in.data() + r * count), count * sizeof(in[0])});
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("ranks take memory after the work that makes it, and keep it until all have taken it",
+          "[distributed]") {
+  const watchdog guard("lanes");
+  auto random = generator(81);
+  for (const int ranks : {1, 2, 3, 5}) {
+    const auto comm = group_of(ranks);
+    const auto group = comm.group();
+    REQUIRE(group->passes_device_memory());
+    const unsigned on_host = static_cast<unsigned>(random());  // by rank and round: host memory
+    comm.run([&](int rank) {
+      fake_stream stream;
+      for (int round = 0; round < 40; ++round) {
+        buffers mine(ranks, 1 + static_cast<std::size_t>(round) * 97);
+        const ferry::detail::call_note note("exchange");
+        if (round % 3 == 0 && ((on_host >> (rank + round) % 32) & 1u) != 0) {
+          mine.fill(rank, round);
+          group->exchange(rank, note, mine.to(), mine.from());
+        } else {
+          stream.enqueue([&mine, rank, round] {
+            std::this_thread::yield();
+            mine.fill(rank, round);
+          });
+          fake_lane lane(stream);
+          lane.publish();
+          group->exchange_devices(rank, note, mine.to(), mine.from(), lane);
+        }
+        mine.fill(9, 9);  // free for other use, as is the memory at the end of the scope
+        for (int r = 0; r < ranks; ++r)
+          expect(mine.has_come(rank, static_cast<std::size_t>(r), round), "what a rank sent");
+      }
+    });
+  }
+}
+
+TEST_CASE("a rank whose copies fail ends them before it leaves, and breaks the group", "[distributed]") {
+  const watchdog guard("failing lanes");
+  const int ranks = 4;
+  const auto comm = group_of(ranks);
+  const auto group = comm.group();
+  std::vector<std::string> told(static_cast<std::size_t>(ranks));
+  for (int fails_at = 0; fails_at < ranks; ++fails_at) {
+    INFO("copy " << fails_at);
+    const auto text = said<ferry::device_error>([&] {
+      comm.run([&](int rank) {
+        buffers mine(ranks, 1000);
+        fake_stream stream;  // ends before the memory of its work
+        stream.enqueue([&mine, rank] { mine.fill(rank, 1); });
+        fake_lane lane(stream, rank == 2 ? fails_at : -1);
+        lane.publish();
+        const ferry::detail::call_note note("exchange");
+        try {
+          group->exchange_devices(rank, note, mine.to(), mine.from(), lane);
+        } catch (const ferry::device_error&) {
+          expect(rank == 2 && lane.abandoned, "the rank that failed");
+          for (int r = 0; r < fails_at; ++r)
+            expect(mine.has_come(rank, static_cast<std::size_t>(r), 1), "copies that had begun");
+          throw;
+        }
+        expect(rank != 2, "the failure");
+        for (int r = 0; r < ranks; ++r)
+          expect(mine.has_come(rank, static_cast<std::size_t>(r), 1), "the copies of the others");
+        told[static_cast<std::size_t>(rank)] = said<ferry::peer_error>([&] { comm.barrier(); });
+      });
+    });
+    CHECK(text == "the copy failed as planned");
+    for (const std::size_t r : {0u, 1u, 3u}) {
+      CHECK(told[r].find("rank 2 failed") != std::string::npos);
+      CHECK(told[r].find("the copy failed as planned") != std::string::npos);
+    }
+    comm.run([&] { comm.barrier(); });  // the group can be used again
+  }
+}
+
+TEST_CASE("nothing is copied where a rank fails before the exchange, or does not come", "[distributed]") {
+  const watchdog guard("lanes without a rank");
+  const int ranks = 3;
+  for (const bool comes : {true, false}) {
+    const auto comm = group_of(ranks, std::chrono::milliseconds(comes ? 30000 : 30));
+    const auto group = comm.group();
+    std::atomic<int> left{0};
+    comm.run([&](int rank) {
+      const ferry::detail::call_note note("exchange");
+      buffers mine(ranks, 100);
+      fake_stream stream;  // ends before the memory of its work
+      stream.enqueue([&mine, rank] { mine.fill(rank, 1); });
+      fake_lane lane(stream);
+      lane.publish();  // and then something happens to rank 1
+      if (rank == 1 && comes) return group->fail(rank, note, "as planned");
+      if (rank == 1) {
+        while (left.load() != ranks - 1) std::this_thread::yield();
+        return;
+      }
+      const auto act = [&] { group->exchange_devices(rank, note, mine.to(), mine.from(), lane); };
+      if (comes)
+        expect(said<ferry::peer_error>(act).find("as planned") != std::string::npos, "the failure");
+      else
+        expect(said<ferry::communication_error>(act).find("waited for") != std::string::npos, "the delay");
+      stream.fence();
+      expect(mine.in == std::vector<std::uint32_t>(mine.in.size(), 7u), "nothing has come");
+      ++left;
+    });
+  }
+}
+
+namespace {
+
+/// Threads that pass device memory by host memory, as processes do.
+class without_lanes final : public ferry::detail::transport {
+ public:
+  explicit without_lanes(int ranks) : inner_(ranks, std::chrono::seconds(30)) {}
+  [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] int first_local() const override { return inner_.first_local(); }
+  [[nodiscard]] int local_count() const override { return inner_.local_count(); }
+  [[nodiscard]] std::string_view name() const override { return "without lanes"; }
+  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
+                  std::byte* theirs) override {
+    inner_.all_gather(rank, note, mine, theirs);
+  }
+  void exchange(int rank, const ferry::detail::call_note& note, std::span<const outgoing_part> to,
+                std::span<const incoming_part> from) override {
+    inner_.exchange(rank, note, to, from);
+  }
+  void fail(int rank, const ferry::detail::call_note& note, const char* what) noexcept override {
+    inner_.fail(rank, note, what);
+  }
+  void abort(int rank, const char* what) noexcept override { inner_.abort(rank, what); }
+  void enter(int rank) override { inner_.enter(rank); }
+  void leave(int rank, bool for_good) noexcept override { inner_.leave(rank, for_good); }
+  [[nodiscard]] bool is_occupied() const override { return inner_.is_occupied(); }
+  void recover() noexcept override { inner_.recover(); }
+  [[nodiscard]] std::uint64_t next_number(int rank) override { return inner_.next_number(rank); }
+
+ private:
+  ferry::detail::thread_transport inner_;
+};
+
+}  // namespace
+
+TEST_CASE("buffers of instances pass by lanes and by host memory", "[distributed]") {
+  const watchdog guard("payloads");
+  using device = ferry::device_space;
+  const int ranks = 3;
+  auto random = generator(82);
+  for (const bool lanes : {true, false}) {
+    const auto comm = lanes ? group_of(ranks) : ferry::communicator(std::make_shared<without_lanes>(ranks));
+    for (const std::size_t each : {0u, 1u, 3u, 1000u, 7001u}) {
+      INFO(each << (lanes ? " by lanes" : " by host memory"));
+      const bool same = random() % 2 == 0;  // the same part for all ranks
+      comm.run([&](int rank) {
+        const exec_space exec;
+        const auto count = static_cast<std::size_t>(ranks) * each;
+        std::vector<double> host_out(count), host_in(count, -1);
+        for (std::size_t i = 0; i < count; ++i) host_out[i] = rank * 1e6 + static_cast<double>(i);
+        auto out = ferry::detail::payload<double, device>(exec, "out", count);
+        auto in = ferry::detail::payload<double, device>(exec, "in", count);
+        ferry::copy(exec, host_out, out).wait();
+        std::vector<outgoing_part> to;
+        std::vector<incoming_part> from;
+        for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r) {
+          to.push_back({reinterpret_cast<const std::byte*>(out.data() + (same ? 0 : r) * each),
+                        each * sizeof(double)});
+          from.push_back({reinterpret_cast<std::byte*>(in.data() + r * each), each * sizeof(double)});
+        }
+        ferry::detail::collective call(comm, ferry::detail::call_note("payloads"));
+        ferry::detail::exchange_payload<device>(call, exec, exec, to, from);
+        ferry::copy(exec, in, host_in).wait();
+        for (std::size_t r = 0; r < static_cast<std::size_t>(ranks); ++r)
+          for (std::size_t i = 0; i < each; ++i)
+            expect(host_in[r * each + i] ==
+                       static_cast<double>(r) * 1e6 +
+                           static_cast<double>((same ? 0 : static_cast<std::size_t>(rank)) * each + i),
+                   "what a rank sent");
+      });
+    }
+  }
+}
+
+}  // namespace ferry_test::lanes_test

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <ferry/distributed/nccl.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+/// Sums by NCCL. Most need two devices, because NCCL takes one rank on each.
+namespace ferry_test::nccl_test {
+
+namespace {
+
+using device = ferry::device_space;
+
+ferry::communicator group_on(const std::vector<int>& ids,
+                             std::chrono::milliseconds deadline = std::chrono::seconds(60)) {
+  return ferry::communicator::devices(ids, {.deadline = deadline});
+}
+
+bool has_two_devices() { return ferry::devices().size() > 1; }
+
+/// Sums of small whole numbers are exact in every order.
+template <class T>
+void sum_on(const std::vector<int>& ids) {
+  const auto ranks = static_cast<int>(ids.size());
+  const auto comm = group_on(ids);
+  comm.run([&](int rank, const auto& exec) {
+    const ferry::nccl::any_order fast(exec, comm);
+    const ferry::nccl::any_order copy = fast;
+    for (const std::size_t rows : {0u, 1u, 3u, 1000u, 262147u})
+      for (int turn = 0; turn < 2; ++turn) {
+        ferry::tensor<T, device> array("array", comm.device(rank), rows, 2);
+        std::vector<T> values(rows * 2), read(rows * 2);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = T(static_cast<float>(i % 5 + static_cast<std::size_t>(rank)));
+        ferry::copy(exec, values, array).wait();
+        ferry::all_reduce(exec, comm, array, turn == 0 ? fast : copy).wait();
+        ferry::copy(exec, array, read).wait();
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          const auto sum = static_cast<float>(i % 5) * static_cast<float>(ranks) +
+                           static_cast<float>(ranks * (ranks - 1) / 2);
+          expect(static_cast<float>(read[i]) == sum, "a sum");
+        }
+      }
+  });
+}
+
+void sum_all_types_on(const std::vector<int>& ids) {
+  sum_on<float>(ids);
+  sum_on<double>(ids);
+  sum_on<ferry::half_t>(ids);
+  sum_on<ferry::bhalf_t>(ids);
+  sum_on<std::int8_t>(ids);
+  sum_on<std::uint32_t>(ids);
+  sum_on<std::int64_t>(ids);
+}
+
+}  // namespace
+
+TEST_CASE("NCCL sums the array of one rank", "[nccl]") {
+  const watchdog guard("NCCL of one rank");
+  sum_all_types_on({0});
+}
+
+TEST_CASE("NCCL sums the arrays of two ranks", "[nccl]") {
+  if (!has_two_devices()) SKIP("one device");
+  const watchdog guard("NCCL of two ranks");
+  sum_all_types_on({0, 1});
+  sum_on<float>({1, 0});
+}
+
+TEST_CASE("NCCL refuses ranks that share a device, on all ranks", "[nccl]") {
+  const watchdog guard("NCCL on one device");
+  const auto comm = group_on({0, 0});
+  std::vector<std::string> told(2);
+  comm.run([&](int rank, const auto& exec) {
+    told[static_cast<std::size_t>(rank)] =
+        said<ferry::invalid_argument>([&] { const ferry::nccl::any_order fast(exec, comm); });
+    comm.barrier();  // the group can be used
+  });
+  for (const auto& each : told) CHECK(each.find("ranks 0 and 1 are both on device 0") != std::string::npos);
+}
+
+TEST_CASE("NCCL's policy serves its group, its rank, dense arrays and one thread", "[nccl]") {
+  const watchdog guard("wrong uses of NCCL");
+  const auto comm = group_on({0}), other = group_on({0});
+  using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace>;
+  const view whole("whole", 10, 5);
+  comm.run([&](int, const auto& exec) {
+    const ferry::nccl::any_order fast(exec, comm);
+    ferry::tensor<float, device> array("array", 10);
+    ferry::init::constant(exec, array, 2);
+    other.run([&](int, const auto& elsewhere) {
+      const auto text =
+          said<ferry::invalid_argument>([&] { ferry::all_reduce(elsewhere, other, array, fast).wait(); });
+      expect(text.find("of another communicator") != std::string::npos, "another group");
+    });
+    const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
+    const auto text =
+        said<ferry::invalid_argument>([&] { ferry::all_reduce(exec, comm, some, fast).wait(); });
+    expect(text.find("is not dense") != std::string::npos, "an array that is not dense");
+    ferry::all_reduce(exec, comm, array, fast).wait();  // and still works
+    std::vector<float> read(10);
+    ferry::copy(exec, array, read).wait();
+    expect(read == std::vector<float>(10, 2.0f), "the array");
+  });
+  const Kokkos::Cuda exec;
+  const ferry::nccl::any_order nothing(exec, comm);  // acts for the group
+  ferry::tensor<float, device> array("array", 3);
+  ferry::all_reduce(exec, comm, array, nothing).wait();
+  CHECK_THROWS_AS(
+      ferry::nccl::any_order(exec, comm, {.deadline = std::chrono::nanoseconds(0)}).link(comm, 0, 0),
+      ferry::invalid_argument);
+}
+
+TEST_CASE("ranks that fail, differ or leave end the sums of all", "[nccl]") {
+  if (!has_two_devices()) SKIP("one device");
+  const watchdog guard("NCCL with failures");
+  const auto comm = group_on({0, 1}, std::chrono::seconds(10));
+  using view = Kokkos::View<float**, Kokkos::LayoutRight, Kokkos::CudaSpace>;
+  const view whole("whole", 10, 5);  // on device 0
+  std::vector<std::string> told(2);
+  comm.run([&](int rank, const auto& exec) {
+    const ferry::nccl::any_order fast(exec, comm);
+    ferry::tensor<float, device> array("array", comm.device(rank), 10, 2);
+    ferry::init::constant(exec, array, rank + 1);
+    if (rank == 0) {
+      const auto some = Kokkos::subview(whole, Kokkos::ALL, Kokkos::make_pair(1, 3));
+      told[0] = said<ferry::invalid_argument>([&] { ferry::all_reduce(exec, comm, some, fast).wait(); });
+    } else {
+      told[1] = said<ferry::peer_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
+    }
+    ferry::all_reduce(exec, comm, array, fast).wait();  // nothing had been enqueued
+    std::vector<float> read(20);
+    ferry::copy(exec, array, read).wait();
+    expect(read == std::vector<float>(20, 3.0f), "the sum");
+  });
+  CHECK(told[0].find("is not dense") != std::string::npos);
+  CHECK(told[1].find("rank 0 failed") != std::string::npos);
+  comm.run([&](int rank, const auto& exec) {
+    const ferry::nccl::any_order fast(exec, comm);
+    ferry::tensor<float, device> array("array", comm.device(rank), rank == 0 ? 10 : 11);
+    told[static_cast<std::size_t>(rank)] =
+        said<ferry::protocol_error>([&] { ferry::all_reduce(exec, comm, array, fast).wait(); });
+  });
+  for (const auto& each : told) CHECK(each.find("all_reduce by NCCL") != std::string::npos);
+  const auto fresh = group_on({0, 1}, std::chrono::seconds(10));
+  fresh.run([&](int rank, const auto& exec) {
+    const ferry::nccl::any_order fast(exec, fresh);
+    if (rank == 1) return;
+    ferry::tensor<float, device> array("array", fresh.device(rank), 10);
+    told[0] = said<ferry::communication_error>([&] { ferry::all_reduce(exec, fresh, array, fast).wait(); });
+  });
+  CHECK(told[0].find("rank 1 has left") != std::string::npos);
+}
+
+}  // namespace ferry_test::nccl_test
