@@ -32,10 +32,9 @@ namespace ferry::detail {
 /// A save by all ranks, one thread each. Every rank writes a data file of its own with a share of the chunks,
 /// whose rows their owners send. When all files are on the disk, rank 0 writes the manifest that names them.
 ///
-/// Until the vote a rank that fails removes its file. A rank that has voted for the save does not know
-/// whether rank 0 has all votes, so its file stays, whatever happens: the next save removes it where no
-/// manifest names it. Nobody but rank 0 decides, and only it removes the files of a save that all have voted
-/// for.
+/// A rank that has voted for the save does not know whether rank 0 has all votes, so its file stays, whatever
+/// happens. Only rank 0 removes files by their names, while it has the lock of the folder: a rank that comes
+/// back late must not remove those of a later save. What nobody removes goes with the next save.
 class ranked_save {
  public:
   ranked_save(collective& call, const communicator& comm, const std::string& folder,
@@ -44,6 +43,17 @@ class ranked_save {
         folder_(folder),
         content_(content),
         threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
+  ranked_save(const ranked_save&) = delete;
+  ranked_save& operator=(const ranked_save&) = delete;
+  /// After a failure that all ranks know of.
+  ~ranked_save() {
+    if (done_ || base_ == 0) return;
+    if (!is_first()) {
+      if (data_ != nullptr && !voted_) data_->abandon();
+    } else if (!may_be_current(folder_, made_.number)) {
+      for (int r = 0; r < call_.ranks(); ++r) ::unlink(data_path(folder_, number_of(r)).c_str());
+    }
+  }
 
   void run() {
     begin();
@@ -56,6 +66,7 @@ class ranked_save {
     if (is_first()) commit(pieces, sizes);
     call_.agree();
     call_.close();
+    done_ = true;
     if (is_first()) remove_leftovers(folder_, made_);
   }
 
@@ -131,7 +142,10 @@ class ranked_save {
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,
                     const std::vector<std::size_t>& mine, const std::vector<chunk_rows>& located,
                     const rank_buffers& moved) {
-    if (data_ == nullptr) data_ = make_owned<piece_file>(folder_, number_of(call_.rank()));
+    if (data_ == nullptr) {
+      data_ = make_owned<piece_file>(folder_, number_of(call_.rank()));
+      data_->keep();
+    }
     // Where the rows of each chunk begin in what the ranks have sent.
     std::vector<std::vector<const std::byte*>> from(located.size());
     std::vector<std::size_t> before(moved.in.size(), 0);
@@ -191,54 +205,41 @@ class ranked_save {
       bytes = data_->size();
       data_->finish();
     }
-    std::vector<std::uint64_t> sizes;
+    voted_ = true;
     try {
-      sizes = call_.all_gather(std::span<const std::uint64_t>(&bytes, 1));
+      return call_.all_gather(std::span<const std::uint64_t>(&bytes, 1));
     } catch (const peer_error&) {  // a rank has not voted for it: rank 0 knows, or will
-      throw;
-    } catch (...) {  // rank 0 may have got all votes
-      if (data_ != nullptr && !is_first()) data_->keep();
+      voted_ = false;
       throw;
     }
-    if (data_ != nullptr && !is_first()) data_->keep();
-    return sizes;
   }
 
-  /// By rank 0: makes the files the current checkpoint, or removes them.
+  /// By rank 0: makes the files the current checkpoint.
   void commit(const std::vector<std::vector<stored_chunk>>& pieces, const std::vector<std::uint64_t>& sizes) {
-    if (data_ != nullptr) data_->keep();
-    try {
-      std::vector<std::uint32_t> position(sizes.size());
-      for (std::size_t r = 0; r < sizes.size(); ++r) {
-        position[r] = static_cast<std::uint32_t>(made_.files.size());
-        if (sizes[r] != 0) made_.files.push_back({number_of(static_cast<int>(r)), sizes[r]});
-      }
-      std::vector<std::size_t> next(sizes.size(), 0);
-      auto shares = shares_.begin();
-      for (auto& entry : content_.entries)
-        for (auto& array : entry.arrays) {
-          array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
-          for (std::size_t r = 0; r < sizes.size(); ++r)
-            for (const std::size_t place : shares->of(static_cast<int>(r))) {
-              const stored_chunk& from = pieces[r][next[r]++];
-              array.chunks[place].piece = {position[r], from.offset,
-                                           static_cast<std::uint32_t>(from.checksum)};
-            }
-          ++shares;
-        }
-      made_.entries = content_.entries;
-      bool gone = false;
-      const checkpoint_files seen(folder_, made_, &gone);
-      if (gone)
-        throw_io_error("checkpoint", folder_,
-                       "rank 0 does not see what other ranks have written; all ranks need the same folder");
-      write_manifest(folder_, made_);
-    } catch (...) {
-      if (!may_be_current(folder_, made_.number))
-        for (std::size_t r = 0; r < sizes.size(); ++r)
-          if (sizes[r] != 0) ::unlink(data_path(folder_, number_of(static_cast<int>(r))).c_str());
-      throw;
+    std::vector<std::uint32_t> position(sizes.size());
+    for (std::size_t r = 0; r < sizes.size(); ++r) {
+      position[r] = static_cast<std::uint32_t>(made_.files.size());
+      if (sizes[r] != 0) made_.files.push_back({number_of(static_cast<int>(r)), sizes[r]});
     }
+    std::vector<std::size_t> next(sizes.size(), 0);
+    auto shares = shares_.begin();
+    for (auto& entry : content_.entries)
+      for (auto& array : entry.arrays) {
+        array.chunks.resize(static_cast<std::size_t>(array.chunk_count()));
+        for (std::size_t r = 0; r < sizes.size(); ++r)
+          for (const std::size_t place : shares->of(static_cast<int>(r))) {
+            const stored_chunk& from = pieces[r][next[r]++];
+            array.chunks[place].piece = {position[r], from.offset, static_cast<std::uint32_t>(from.checksum)};
+          }
+        ++shares;
+      }
+    made_.entries = content_.entries;
+    bool gone = false;
+    const checkpoint_files seen(folder_, made_, &gone);
+    if (gone)
+      throw_io_error("checkpoint", folder_,
+                     "rank 0 does not see what other ranks have written; all ranks need the same folder");
+    write_manifest(folder_, made_);
   }
 
   collective& call_;
@@ -252,6 +253,8 @@ class ranked_save {
   std::vector<stored_chunk> stored_;  ///< by this rank, in the order of the shares
   owned<piece_file> data_;
   std::uint64_t synced_ = 0;
+  bool voted_ = false;
+  bool done_ = false;
   bounce_buffer bounce_;
 };
 
@@ -271,7 +274,8 @@ inline void ranks_of_group::save(const ranks_call& of, const io::save_options& o
     before.close();
   });
   collective call(comm_, call_note(note).add_hidden(digest));
-  call.guarded([&] { ranked_save(call, comm_, of.path, content).run(); });
+  ranked_save saving(call, comm_, of.path, content);
+  call.guarded([&] { saving.run(); });
 }
 
 }  // namespace ferry::detail

@@ -60,6 +60,7 @@ template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
 void gather_places(const communicator& comm, int rank, const checkpoint_array& from,
                    const std::vector<std::int64_t>& places, std::byte* to) {
   const Exec exec = comm.template exec<Exec>(rank);
+  const typename execution_backend<Exec>::device_guard on(exec);
   rows_on_wire wire(places, from.row_bytes);
   gather(exec, bytes_of_shard<Space, const std::byte>(from), wire.places, wire.rows, bounds::unchecked{})
       .wait();
@@ -69,6 +70,7 @@ template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
 void scatter_places(const communicator& comm, int rank, const checkpoint_array& to,
                     const std::vector<std::int64_t>& places, const std::byte* from) {
   const Exec exec = comm.template exec<Exec>(rank);
+  const typename execution_backend<Exec>::device_guard on(exec);
   rows_on_wire wire(places, to.row_bytes);
   std::memcpy(wire.rows.data(), from, wire.rows.size());
   auto shard = bytes_of_shard<Space, std::byte>(to);
@@ -111,7 +113,10 @@ class sharded_rows final : public rows_apart {
   /// The rows of a rank among `of`, one after the other in host memory.
   void pack(const chunk_rows& of, int rank, std::byte* to) const {
     const shard_part& part = part_of(rank);
-    if (by_kernel(of, rank)) return part.gather(comm_, rank, part.array, of.places_of(rank), to);
+    if (by_kernel(of, rank)) {
+      const std::lock_guard lock(instance_);
+      return part.gather(comm_, rank, part.array, of.places_of(rank), to);
+    }
     std::vector<std::byte> scratch;
     of.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
       part.array.read(offset, count, to, scratch);
@@ -125,7 +130,10 @@ class sharded_rows final : public rows_apart {
         marking_.push_back(make_owned<marked_write>(each.array.accesses, memory_of_rows(each.array)));
     });
     const shard_part& part = part_of(rank);
-    if (by_kernel(of, rank)) return part.scatter(comm_, rank, part.array, of.places_of(rank), from);
+    if (by_kernel(of, rank)) {
+      const std::lock_guard lock(instance_);
+      return part.scatter(comm_, rank, part.array, of.places_of(rank), from);
+    }
     std::vector<std::byte> scratch;
     of.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
       part.array.write(offset, count, from, scratch);
@@ -195,6 +203,7 @@ class sharded_rows final : public rows_apart {
   std::shared_ptr<const row_spread> spread_;
   int first_;
   std::vector<shard_part> parts_;
+  mutable std::mutex instance_;  ///< one thread launches at a time
   mutable std::once_flag begun_;
   mutable std::vector<owned<marked_write>> marking_;  ///< marks what was written when the object ends
 };

@@ -5,6 +5,8 @@
 #include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -47,6 +49,10 @@ class basic_piece_file {
   /// Brings all to the disk. No piece may follow.
   void finish() { data_.finish(); }
   void keep() { data_.keep(); }
+  /// Frees the disk space of a file that nobody will name. Its name stays: it may be another's by now.
+  void abandon() noexcept {
+    if (data_.content().is_open()) static_cast<void>(::ftruncate(data_.content().descriptor(), 0));
+  }
 
  private:
   static constexpr std::uint64_t alignment = 64;
