@@ -120,6 +120,34 @@ TEST_CASE("ranks convert elements, and load tables of 8-bit rows", "[distributed
                        MessageMatches(ContainsSubstring("width is 33 in the file, and 32 here")));
 }
 
+TEST_CASE("ranks save tables of their own", "[distributed]") {
+  const watchdog guard("own tables");
+  const exec_space exec;
+  const temporary_folder here;
+  const std::string path = here.path() + "/run";
+  const auto comm = group_of(4);
+  const auto plain = numbers<float>(50, 30);
+  comm.run([&](int rank) {
+    ferry::sharded_table<float, host> table("w", comm, 50, 30);
+    ferry::sharded_table<float, host, ferry::sharding::hashed<4>> other("w", comm, 50, 30);
+    ferry::copy(exec, plain, table).wait();
+    int turn = 3;
+    ferry::io::checkpoint run(path), loads(path);
+    run.add("w", table);
+    run.add("turn", turn);
+    run.save();
+    int found = 0;
+    loads.add("w", other);
+    loads.add("turn", found);
+    loads.load();
+    expect(found == 3, "the number");
+    const auto own = ferry::gather<host>(exec, other, std::vector<std::int64_t>{rank, 49}).get();
+    expect(same_bits(own.data(), plain.data() + rank * 30, 30), "a row");
+    expect(same_bits(own.data() + 30, plain.data() + 49 * 30, 30), "the last row");
+  });
+  CHECK(entries_of(path) >= 3);
+}
+
 TEST_CASE("the owner of a group saves changes, and saves in the background", "[distributed]") {
   const watchdog guard("changes");
   const exec_space exec;

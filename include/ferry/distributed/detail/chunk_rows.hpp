@@ -31,15 +31,16 @@ class chunk_rows {
     } else {
       spread.locate(first, owners_, places_);
     }
+    held_.assign(static_cast<std::size_t>(spread.ranks()), 0);
+    for (std::size_t i = 1; i + 1 < count; ++i) held_[static_cast<std::size_t>(owners_[i])] += row_bytes;
+    held_[static_cast<std::size_t>(owners_[0])] += bytes_of_row(0);
+    if (count > 1) held_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
   }
 
+  /// Number of rows.
+  [[nodiscard]] std::size_t rows() const { return owners_.size(); }
   /// The bytes that a rank has.
-  [[nodiscard]] std::size_t bytes_of(int rank) const {
-    std::size_t all = 0;
-    for (std::size_t i = 0; i < owners_.size(); ++i)
-      if (owners_[i] == rank) all += bytes_of_row(i);
-    return all;
-  }
+  [[nodiscard]] std::size_t bytes_of(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
   /// The places of the rows that a rank has, in their order.
   [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const {
     std::vector<std::int64_t> made;
@@ -109,6 +110,7 @@ class chunk_rows {
   std::uint64_t row_bytes_ = 1;
   std::uint64_t skipped_ = 0;  ///< bytes of the first row that come before
   std::size_t bytes_ = 0;
+  std::vector<std::size_t> held_;  ///< bytes of each rank
   std::vector<int> owners_;
   std::vector<std::int64_t> places_;
 };

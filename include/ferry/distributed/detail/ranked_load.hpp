@@ -156,6 +156,36 @@ class ranked_load {
     files_->read_chunk(*step.from, place, bytes.data(), scratch, step.what);
   }
 
+  /// Where the rows of the chunks of a round lie, found once for each chunk unless that takes much memory.
+  class located_chunks {
+   public:
+    located_chunks(const sharded_rows& rows, const chunk_shares& shares, int ranks, int here)
+        : rows_(rows), shares_(shares), here_(here), kept_(static_cast<std::size_t>(ranks)) {}
+
+    void begin(std::size_t round) {
+      for (std::size_t r = 0; r < kept_.size(); ++r)
+        kept_[r].assign(shares_.of(static_cast<int>(r), round).size(), chunk_rows());
+    }
+    const chunk_rows& find(int rank, std::size_t i, std::size_t place) {
+      chunk_rows& kept = kept_[static_cast<std::size_t>(rank)][i];
+      if (kept.rows() != 0) return kept;
+      const chunk_span at = shares_.span_of(place);
+      const bool keeps = at.bytes / rows_.row_bytes() <= most_kept;
+      chunk_rows& found = keeps ? kept : last_;
+      found.locate(rows_.spread(), rows_.row_bytes(), at.offset, at.bytes, here_);
+      return found;
+    }
+
+   private:
+    static constexpr std::size_t most_kept = std::size_t{1} << 16;
+
+    const sharded_rows& rows_;
+    const chunk_shares& shares_;
+    int here_;
+    std::vector<std::vector<chunk_rows>> kept_;
+    chunk_rows last_;
+  };
+
   void load_shards(collective& call, const load_step& step) {
     const sharded_rows& rows = *rows_of_shards(step.to);
     const chunk_shares shares(*step.from, step.to, call.ranks(), true);
@@ -163,39 +193,37 @@ class ranked_load {
     const bool replicates = rows.spread().replicates();
     rank_buffers moved(call.ranks());
     std::vector<std::vector<std::byte>> chunks;
-    chunk_rows of;
-    const auto locate = [&](std::size_t place) {
-      const chunk_span at = shares.span_of(place);
-      of.locate(rows.spread(), rows.row_bytes(), at.offset, at.bytes, here);
-    };
+    located_chunks located(rows, shares, call.ranks(), here);
     for (std::size_t round = 0; round < shares.rounds(); ++round) {
       const auto mine = shares.of(here, round);
       read_elements(step, mine, chunks);
+      located.begin(round);
       moved.clear();
       for (std::size_t i = 0; i < mine.size(); ++i) {
-        locate(mine[i]);
+        const chunk_rows& of = located.find(here, i, mine[i]);
         std::vector<std::byte*> to;
         for (int r = 0; r < call.ranks(); ++r)
           to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
         of.part(chunks[i].data(), std::move(to));
       }
       std::vector<std::size_t> expected(static_cast<std::size_t>(call.ranks()), 0);
+      const auto for_each_chunk_of = [&](int r, const auto& act) {
+        const auto theirs = shares.of(r, round);
+        for (std::size_t i = 0; i < theirs.size(); ++i) act(located.find(r, i, theirs[i]));
+      };
       for (int r = 0; r < call.ranks() && !replicates; ++r)
-        for (const std::size_t place : shares.of(r, round)) {
-          if (r == here) continue;
-          locate(place);
-          expected[static_cast<std::size_t>(r)] += of.bytes_of(here);
-        }
+        if (r != here)
+          for_each_chunk_of(
+              r, [&](const chunk_rows& of) { expected[static_cast<std::size_t>(r)] += of.bytes_of(here); });
       moved.exchange(call, expected);
       for (int r = 0; r < call.ranks(); ++r) {
         if (replicates && r != here) continue;
         const std::byte* from = moved.in[static_cast<std::size_t>(r)].data();
-        for (const std::size_t place : shares.of(r, round)) {
-          locate(place);
+        for_each_chunk_of(r, [&](const chunk_rows& of) {
           const std::size_t bytes = of.bytes_of(here);
           if (bytes != 0) unpack(rows, of, from, bytes);
           from += bytes;
-        }
+        });
       }
     }
   }
