@@ -9,6 +9,7 @@
 
 #include <ferry/distributed/all_reduce.hpp>
 #include <ferry/distributed/catch_up.hpp>
+#include <ferry/distributed/checkpoint.hpp>
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/concatenate.hpp>

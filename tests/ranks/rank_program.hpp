@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "ranks/checkpoints.hpp"
 #include "ranks/shared_and_dense.hpp"
 
 #include <ferry/distributed.hpp>
@@ -168,6 +169,7 @@ void run_all(const Another& another) {
     const auto report = [](bool holds, const std::string& what) { expect(holds, what); };
     bags_and_dense(comm, report);
     share(comm, report);
+    checkpoints(comm, another, report);
     fail(exec, comm, another);
   } catch (const std::exception& lost) {
     expect(false, lost.what());

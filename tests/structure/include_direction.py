@@ -24,7 +24,8 @@ LAYERS = [
     ("int8", "calibrate"),
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
-    ("io", "loader", "cache", "interop", "distributed"),
+    ("io", "loader", "cache", "interop"),
+    ("distributed",),  # saves and loads shards
     ("compat",),  # saves and loads files
 ]
 # capability -> the others whose detail/ it may include.
@@ -42,7 +43,7 @@ OPEN_TO = {
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
     "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "int8", "optim", "bags"},
-    "distributed": {"memory", "tensor", "runtime", "plan", "rows", "optim", "bags"},
+    "distributed": {"memory", "tensor", "runtime", "plan", "rows", "optim", "bags", "io"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),

@@ -4,12 +4,14 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/row_spread.hpp>
 #include <ferry/distributed/sharded_plan.hpp>
 #include <ferry/error.hpp>
 #include <ferry/optim/state.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,7 +35,8 @@ class sharded_state {
       : comm_(table.comm()),
         rows_(static_cast<std::int64_t>(table.rows())),
         width_(static_cast<std::int64_t>(table.width())),
-        spread_(detail::digest_of(table.sharding())),
+        spread_(std::make_shared<const detail::spread_of<typename Table::sharding_type>>(
+            table.sharding(), rows_, comm_.size(), detail::digest_of(table.sharding()))),
         shards_(static_cast<std::size_t>(table.comm().group()->local_count())) {
     for (int r = 0; r < comm_.size(); ++r) shard_rows_.push_back(table.rows_of(r));
   }
@@ -70,6 +73,16 @@ class sharded_state {
   [[nodiscard]] device device_of(int of) const { return comm_.device(of); }
   /// @}
 
+  /// The group of ranks.
+  [[nodiscard]] const communicator& comm() const { return comm_; }
+  /// How the rows are spread; for checkpoints.
+  [[nodiscard]] const std::shared_ptr<const detail::row_spread>& spread() const { return spread_; }
+  /// Whether this object holds the state of a rank.
+  [[nodiscard]] bool holds(int of) const {
+    const auto place = static_cast<std::size_t>(of - comm_.group()->first_local());
+    return place < shards_.size() && shards_[place].has_value();
+  }
+
   /// Sets the state of a shard, with the rows of the whole table that it has; for make_state.
   void set_shard(int of, shard_type&& state, const kernels::global_rows& rows) {
     state.clock()->rows = rows;
@@ -80,7 +93,8 @@ class sharded_state {
   template <class Table>
   void require_made_for(const char* verb, const Table& table) const {
     if (!(comm_ == table.comm()) || rows_ != static_cast<std::int64_t>(table.rows()) ||
-        width_ != static_cast<std::int64_t>(table.width()) || spread_ != detail::digest_of(table.sharding()))
+        width_ != static_cast<std::int64_t>(table.width()) ||
+        spread_->digest() != detail::digest_of(table.sharding()))
       throw invalid_argument(std::string("ferry::") + verb + ": the state was not made for a table like " +
                              table.describe());
   }
@@ -104,7 +118,7 @@ class sharded_state {
   communicator comm_;
   std::int64_t rows_;
   std::int64_t width_;
-  std::uint64_t spread_;
+  std::shared_ptr<const detail::row_spread> spread_;
   std::vector<std::int64_t> shard_rows_;
   std::vector<std::optional<shard_type>> shards_;
 };

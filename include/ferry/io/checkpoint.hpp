@@ -138,6 +138,21 @@ class checkpoint {
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
   }
 
+  /// Adds a sharded table or state: see ferry/distributed/checkpoint.hpp.
+  /// @{
+  template <class Object>
+    requires ferry::detail::CheckpointPart<Object>
+  void add(const std::string& name, Object& object) {
+    core_->add(ferry::detail::checkpoint_part<Object>::entry(name, object));
+  }
+  template <class Rule, class State>
+    requires ferry::detail::CheckpointPart<State>
+  void add(const std::string& name, Rule&& rule, State& state) {
+    core_->add(
+        ferry::detail::checkpoint_part<State>::entry(name, rule, std::is_lvalue_reference_v<Rule>, state));
+  }
+  /// @}
+
   /// From now on verbs keep which rows of the tensors of an entry they change. save({.changes = true}) then
   /// writes these rows, and reads neither the others nor the old checkpoint. For a state: of all its fields.
   /// Costs a small kernel per verb on these tensors, and 2 bytes of host memory per row; 2 more bytes of the

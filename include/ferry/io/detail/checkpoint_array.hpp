@@ -76,6 +76,23 @@ inline constexpr bool owns_elements<std::vector<T, Allocator>> = true;
 template <class T, std::size_t Size>
 inline constexpr bool owns_elements<std::array<T, Size>> = true;
 
+/// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
+/// threads may call it for ranges that share no byte.
+class rows_apart {
+ public:
+  rows_apart() = default;
+  rows_apart(const rows_apart&) = delete;
+  rows_apart& operator=(const rows_apart&) = delete;
+  virtual ~rows_apart() = default;
+
+  /// Copies bytes [offset, offset + bytes) of the array in row-major order out of the rows, or into them.
+  /// Blocks.
+  /// @{
+  virtual void read(std::uint64_t offset, std::size_t bytes, std::byte* to) const = 0;
+  virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* from) const = 0;
+  /// @}
+};
+
 /// An array as a file sees it: bytes in row-major order, wherever they lie. Rows may be further apart than
 /// they are long.
 struct checkpoint_array {
@@ -91,14 +108,15 @@ struct checkpoint_array {
   /// See convert_from_file; null for elements that are not floating-point numbers.
   void (*convert)(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) = nullptr;
   std::shared_ptr<access_tracker> accesses;
-  std::shared_ptr<void> owner;  ///< of memory that belongs to the file's part of the work
+  std::shared_ptr<void> owner;              ///< of memory that belongs to the file's part of the work
+  std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, where it is not null
   /// One byte per row, not 0 for those that differ from the current checkpoint; null where that is not known.
   const std::vector<unsigned char>* changed = nullptr;
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
   /// The bytes themselves where the host may use them in place, else null.
   [[nodiscard]] std::byte* in_place(std::uint64_t offset) const {
-    return is_dense() && read_device == nullptr ? data + offset : nullptr;
+    return is_dense() && read_device == nullptr && apart == nullptr ? data + offset : nullptr;
   }
 
   /// Calls visit(bytes in the array, bytes in the file's order, count) for the runs of adjacent bytes of
@@ -129,7 +147,9 @@ struct checkpoint_array {
   void read(std::uint64_t offset, std::size_t bytes, std::byte* to,
             late<std::vector<std::byte>, Dependent>& scratch) const {
     if (bytes == 0) return;
-    if (read_device == nullptr) {
+    if (apart != nullptr) {
+      apart->read(offset, bytes, to);
+    } else if (read_device == nullptr) {
       for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
         std::memcpy(to + place, data + at, count);
       });
@@ -148,7 +168,9 @@ struct checkpoint_array {
   void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
              late<std::vector<std::byte>, Dependent>& scratch) const {
     if (bytes == 0) return;
-    if (write_device == nullptr) {
+    if (apart != nullptr) {
+      apart->write(offset, bytes, from);
+    } else if (write_device == nullptr) {
       for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
         std::memcpy(data + at, from + place, count);
       });

@@ -101,6 +101,8 @@ class basic_checkpoint_core {
   }
 
   void save(const io::save_options& options) {
+    if (const auto together = ranks(); together.by != nullptr)
+      return together.by->save({path_, together.entries, this}, options);
     const std::lock_guard lock(guard_);
     wait_for_background();
     const auto made = begin(options);
@@ -111,6 +113,10 @@ class basic_checkpoint_core {
 
   /// The arrays' present contents are copied or written before the call returns.
   std::shared_ptr<background_save> save_in_background(const io::save_options& options) {
+    if (ranks().by != nullptr)
+      throw invalid_argument(
+          "ferry::io::checkpoint::save_async: objects of several ranks are saved by all ranks together; call "
+          "save(), or save_async by a thread that acts for the group as a whole");
     const std::lock_guard lock(guard_);
     wait_for_background();
     auto made = begin(options);
@@ -131,6 +137,8 @@ class basic_checkpoint_core {
   }
 
   void load(const io::load_options& options) {
+    if (const auto together = ranks(); together.by != nullptr)
+      return together.by->load({path_, together.entries, this}, options);
     const std::lock_guard lock(guard_);
     wait_for_background();
     tracked_.forget();
@@ -147,6 +155,33 @@ class basic_checkpoint_core {
   }
 
  private:
+  /// The ranks that the calling thread is one of, and what was added.
+  struct of_ranks {
+    const checkpoint_ranks* by = nullptr;
+    std::vector<checkpoint_entry*> entries;
+  };
+  /// Their calls do not hold the lock: ranks of one process that share this object wait for each other.
+  of_ranks ranks() {
+    const std::lock_guard lock(guard_);
+    of_ranks made;
+    const checkpoint_ranks* other = nullptr;
+    for (const auto& each : entries_) {
+      made.entries.push_back(each.get());
+      const checkpoint_ranks* const by = each->ranks();
+      if (by == nullptr) continue;
+      if (by->acts_for_one()) made.by = by;
+      if (other != nullptr && other->group() != by->group() && (by->acts_for_one() || other->acts_for_one()))
+        throw invalid_argument(
+            "ferry::io::checkpoint: objects of two groups of ranks were added; a thread that acts for one rank "
+            "saves and loads objects of one group");
+      other = by;
+    }
+    if (made.by != nullptr) {
+      wait_for_background();
+      tracked_.forget();
+    }
+    return made;
+  }
   /// Its error belongs to its ticket.
   void wait_for_background() {
     if (background_ == nullptr) return;

@@ -7,6 +7,8 @@
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/late.hpp>
 
 #include <cstddef>
@@ -34,6 +36,8 @@ struct load_source {
   }
 };
 
+class checkpoint_ranks;
+
 /// An object that was added to a checkpoint.
 class checkpoint_entry {
  public:
@@ -50,9 +54,34 @@ class checkpoint_entry {
   virtual void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) = 0;
   /// After the arrays have been loaded: sets everything else.
   virtual void commit() noexcept {}
+  /// For an object whose rows are spread over ranks: how these save and load together; null for all others.
+  [[nodiscard]] virtual const checkpoint_ranks* ranks() const { return nullptr; }
 
  private:
   std::string name_;
+};
+
+/// A save or a load of one of the ranks that have parts of an object. All of them take part.
+struct ranks_call {
+  const std::string& path;
+  const std::vector<checkpoint_entry*>& entries;  ///< in the order in which they were added
+  const void* object;                             ///< the checkpoint, which ranks of one process may share
+};
+
+/// The ranks that save and load together.
+class checkpoint_ranks {
+ public:
+  checkpoint_ranks() = default;
+  checkpoint_ranks(const checkpoint_ranks&) = delete;
+  checkpoint_ranks& operator=(const checkpoint_ranks&) = delete;
+  virtual ~checkpoint_ranks() = default;
+
+  /// The group, for comparisons.
+  [[nodiscard]] virtual const void* group() const = 0;
+  /// Whether the calling thread acts for one of the ranks; else it acts for all of them.
+  [[nodiscard]] virtual bool acts_for_one() const = 0;
+  virtual void save(const ranks_call& of, const io::save_options& options) const = 0;
+  virtual void load(const ranks_call& of, const io::load_options& options) const = 0;
 };
 
 /// Checks that an array of the file fits the memory, and lists it.
@@ -124,5 +153,16 @@ class basic_array_entry final : public checkpoint_entry {
   checkpoint_array array_;
 };
 using array_entry = basic_array_entry<void>;
+
+/// How an object of another part of the library enters a checkpoint. Specialised by the header that has it in
+/// a checkpoint, with a function entry(name, object), or entry(name, rule, stays, state) for states; `stays`:
+/// the rule is a variable, which load sets.
+template <class Object>
+struct checkpoint_part;
+
+template <class Object>
+concept CheckpointPart = requires {
+  sizeof(checkpoint_part<Object>);
+};
 
 }  // namespace ferry::detail

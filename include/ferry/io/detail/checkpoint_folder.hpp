@@ -111,9 +111,10 @@ class basic_folder_lock {
 };
 using folder_lock = basic_folder_lock<void>;
 
-/// The manifest of a folder. `missing`, where given, is set instead of an error if there is none.
+/// The bytes of the manifest of a folder. `missing`, where given, is set instead of an error if there is
+/// none.
 template <class Dependent = void>
-manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
+std::string manifest_bytes(const std::string& folder, bool* missing = nullptr) {
   const std::string path = manifest_path(folder);
   if (missing != nullptr) {
     struct stat found {};
@@ -130,7 +131,15 @@ manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
   if (size > std::uint64_t{1} << 32) from.fail("it is too long for a manifest");
   std::string bytes(static_cast<std::size_t>(size), '\0');
   from.read_at(bytes.data(), bytes.size(), 0);
-  return manifest_reader(bytes, path).read();
+  return bytes;
+}
+
+/// The manifest of a folder; see manifest_bytes.
+template <class Dependent = void>
+manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
+  const std::string bytes = manifest_bytes(folder, missing);
+  if (missing != nullptr && *missing) return {};
+  return manifest_reader(bytes, manifest_path(folder)).read();
 }
 
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.

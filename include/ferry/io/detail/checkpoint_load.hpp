@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
@@ -55,6 +56,67 @@ void for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
   });
 }
 
+/// Lists what an entry loads from the file. Throws where the file does not fit it.
+template <class Dependent = void>
+void prepare_entry(const load_source& source, const manifest& says, checkpoint_entry& entry,
+                   std::vector<load_step>& steps) {
+  const manifest_entry* const stored = says.entry(entry.name());
+  if (stored == nullptr) {
+    std::string names;
+    for (const auto& one : says.entries) names += (names.empty() ? "'" : ", '") + one.name + "'";
+    source.fail(entry.name(), "the file has no such entry; it has " + (names.empty() ? "none" : names));
+  }
+  entry.prepare(source, *stored, steps);
+}
+
+/// Throws where the file has entries that were not added.
+template <class Entries>
+void require_all_added(const load_source& source, const manifest& says, const Entries& entries) {
+  for (const auto& each : says.entries) {
+    bool added = false;
+    for (const auto& one : entries) added = added || one->name() == each.name;
+    if (!added)
+      source.fail(each.name,
+                  "it is in the file, and nothing of that name was added; add it, or load with "
+                  "load_options::partial");
+  }
+}
+
+/// Where a chunk of the file lies in the array: first byte, and number of elements.
+struct chunk_place {
+  std::uint64_t offset;
+  std::size_t count;
+
+  chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
+      : offset(place * step.from->chunk_bytes / step.from->element_bytes * step.to.schema.element_bytes),
+        count(bytes / step.from->element_bytes) {}
+};
+
+/// The bytes of a chunk as elements of the array; `made` is memory for them.
+template <class...>
+const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
+                             std::vector<std::byte>& made) {
+  if (step.from->dtype == step.to.schema.dtype) return bytes.data();
+  const std::size_t count = bytes.size() / step.from->element_bytes;
+  made.resize(count * step.to.schema.element_bytes);
+  step.to.convert(step.from->dtype, bytes.data(), made.data(), count);
+  return made.data();
+}
+
+/// Fills an array from the file.
+template <class...>
+void load_array(const checkpoint_files& files, const load_step& step, int threads) {
+  const auto& to = step.to;
+  const marked_write marking(to.accesses, memory_of_rows(to));
+  for_each_stored_chunk(files, step, threads,
+                        [&](std::vector<std::byte>& bytes, std::size_t place, std::vector<std::byte>& made,
+                            std::vector<std::byte>& scratch) {
+                          const chunk_place at(step, place, bytes.size());
+                          to.write(at.offset, at.count * to.schema.element_bytes,
+                                   as_elements(step, bytes, made), scratch);
+                        });
+}
+
 /// Loads the current checkpoint into the entries: checks all of it, then changes them. Returns its manifest.
 template <class Dependent = void>
 manifest load_checkpoint(const std::string& folder, const late<checkpoint_entries, Dependent>& entries,
@@ -62,48 +124,15 @@ manifest load_checkpoint(const std::string& folder, const late<checkpoint_entrie
   late<opened_checkpoint, Dependent> from = open_checkpoint(folder);
   const load_source source{folder, *from.files, options.convert};
   std::vector<late<load_step, Dependent>> steps;
-  for (const auto& each : entries) {
-    const manifest_entry* const stored = from.says.entry(each->name());
-    if (stored == nullptr) {
-      std::string names;
-      for (const auto& one : from.says.entries) names += (names.empty() ? "'" : ", '") + one.name + "'";
-      source.fail(each->name(), "the file has no such entry; it has " + (names.empty() ? "none" : names));
-    }
-    each->prepare(source, *stored, steps);
-  }
-  if (!options.partial)
-    for (const auto& each : from.says.entries) {
-      bool added = false;
-      for (const auto& one : entries) added = added || one->name() == each.name;
-      if (!added)
-        source.fail(each.name,
-                    "it is in the file, and nothing of that name was added; add it, or load with "
-                    "load_options::partial");
-    }
+  for (const auto& each : entries) prepare_entry(source, from.says, *each, steps);
+  if (!options.partial) require_all_added(source, from.says, entries);
   const int threads = chunk_threads();
   for (const auto& step : steps) for_each_stored_chunk(*from.files, step, threads, [](auto&&...) {});
 
   // Everything fits and is intact. From here only the hardware can fail.
   for (const auto& step : steps)
     if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
-  for (const auto& step : steps) {
-    const auto& to = step.to;
-    const marked_write marking(to.accesses, memory_of_rows(to));
-    const bool converts = step.from->dtype != to.schema.dtype;
-    for_each_stored_chunk(*from.files, step, threads,
-                          [&](std::vector<std::byte>& bytes, std::size_t place, std::vector<std::byte>& made,
-                              std::vector<std::byte>& scratch) {
-                            const std::uint64_t first =
-                                place * step.from->chunk_bytes / step.from->element_bytes;
-                            const std::size_t count = bytes.size() / step.from->element_bytes;
-                            if (converts) {
-                              made.resize(count * to.schema.element_bytes);
-                              to.convert(step.from->dtype, bytes.data(), made.data(), count);
-                            }
-                            to.write(first * to.schema.element_bytes, count * to.schema.element_bytes,
-                                     converts ? made.data() : bytes.data(), scratch);
-                          });
-  }
+  for (const auto& step : steps) load_array(*from.files, step, threads);
   for (const auto& each : entries) each->commit();
   return std::move(from.says);
 }

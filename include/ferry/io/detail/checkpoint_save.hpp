@@ -5,8 +5,8 @@
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
-#include <ferry/io/detail/crc32c.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -65,7 +64,7 @@ class basic_checkpoint_save {
       made_.files = old_.files;
       before_ = make_owned<checkpoint_files>(folder, old_);
     }
-    data_ = make_owned<new_data_file>(folder, made_.number);
+    data_ = make_owned<piece_file>(folder, made_.number);
     const bool by_rows = changes && base != nullptr && old_ == *base;
     std::size_t array = 0;
     for (auto& entry : content_.entries) {
@@ -119,7 +118,7 @@ class basic_checkpoint_save {
   void finish() {
     const auto own = static_cast<std::uint32_t>(made_.files.size());
     // An empty file says nothing; it keeps a save of no bytes like any other.
-    made_.files.push_back({made_.number, data_->content().size()});
+    made_.files.push_back({made_.number, data_->size()});
     for (auto& each : jobs_) {
       manifest_chunk& chunk = each.to->chunks[each.place];
       if (chunk.piece.file == fresh) chunk.piece.file = own;
@@ -143,12 +142,10 @@ class basic_checkpoint_save {
   /// After finish(): the new current checkpoint.
   [[nodiscard]] manifest& made() { return made_; }
   /// Bytes that were written.
-  [[nodiscard]] std::uint64_t written() const { return end_.load() - data_header_bytes; }
+  [[nodiscard]] std::uint64_t written() const { return data_->written(); }
 
  private:
-  static constexpr std::uint32_t fresh = 0xFFFFFFFFu;  ///< the number of the new file until it has one
-  static constexpr std::uint64_t alignment = 64;
-  static constexpr std::size_t piece_bytes = std::size_t{1} << 18;
+  static constexpr std::uint32_t fresh = piece_file::fresh;
 
   struct buffers {
     std::vector<std::byte> now, old, patch, scratch;
@@ -170,21 +167,6 @@ class basic_checkpoint_save {
     return found;
   }
 
-  manifest_piece append(const std::byte* from, std::size_t bytes) {
-    manifest_piece made;
-    made.file = fresh;
-    made.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
-    // Small pieces are still in the cache when they are written.
-    for (std::size_t done = 0; done < bytes;) {
-      const std::size_t count = std::min(piece_bytes, bytes - done);
-      made.checksum = crc32c(from + done, count, made.checksum);
-      data_->content().write_at(from + done, count, made.offset + done);
-      done += count;
-    }
-    data_->content().start_write_back(made.offset, bytes);
-    return made;
-  }
-
   void write_chunk(const save_job& of, buffers& own) {
     if (of.units) return write_units(of, own);
     const std::size_t bytes = of.chunk_bytes();
@@ -197,7 +179,7 @@ class basic_checkpoint_save {
       now = room;
     }
     manifest_chunk& to = of.to->chunks[of.place];
-    if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {append(now, bytes), {}};
+    if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {data_->append(now, bytes), {}};
   }
 
   /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
@@ -247,7 +229,8 @@ class basic_checkpoint_save {
     return own.patch.data() + positions;
   }
   void append_patch(const buffers& own, std::size_t units, manifest_chunk& to) {
-    to.patches.push_back({append(own.patch.data(), own.patch.size()), static_cast<std::uint32_t>(units)});
+    to.patches.push_back(
+        {data_->append(own.patch.data(), own.patch.size()), static_cast<std::uint32_t>(units)});
   }
 
   template <class Visit>
@@ -275,14 +258,8 @@ class basic_checkpoint_save {
   }
   /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:
   /// the next save removes it if no manifest names it.
-  void remove_unless_current() noexcept {
-    try {
-      bool missing = false;
-      if (read_manifest(folder_, &missing).number == made_.number && !missing) return;
-    } catch (...) {
-      return;
-    }
-    ::unlink(data_path(folder_, made_.number).c_str());
+  void remove_unless_current() {
+    if (!may_be_current(folder_, made_.number)) ::unlink(data_path(folder_, made_.number).c_str());
   }
 
   std::string folder_;
@@ -291,9 +268,8 @@ class basic_checkpoint_save {
   manifest old_;
   manifest made_;
   owned<checkpoint_files> before_;
-  owned<new_data_file> data_;
+  owned<piece_file> data_;
   std::vector<save_job> jobs_;
-  std::atomic<std::uint64_t> end_{data_header_bytes};
 };
 using checkpoint_save = basic_checkpoint_save<void>;
 

@@ -37,7 +37,7 @@ namespace ferry::detail {
 ///   Optimizer  a rule or a chain; const where its options are compared on load instead of set
 ///   Space      of the state
 template <class Optimizer, class Space>
-class state_entry final : public checkpoint_entry {
+class state_entry : public checkpoint_entry {
  public:
   using rule_type = optim::detail::rule_of<std::remove_const_t<Optimizer>>;
   using clock_type = optim::step_counters<rule_type, Space>;
@@ -61,7 +61,7 @@ class state_entry final : public checkpoint_entry {
     policy.words = std::string(clock_->row_policy);
     for (const auto& each : fields_) add(each, to, arrays);
     if (clock_->row_policy.empty()) return;
-    add(as_stored("row_steps", make_ref(clock_->row_steps), name()), to, arrays);
+    add(saved_counters(), to, arrays);
     if (clock_->row_policy != step_count::catch_up::name) return;
     auto recorded = clock_->updates.recorded();
     // Steps that were taken back are still there until another one replaces them.
@@ -115,7 +115,7 @@ class state_entry final : public checkpoint_entry {
     next_ = {};
   }
 
- private:
+ protected:
   static constexpr bool is_const = std::is_const_v<Optimizer>;
 
   /// What commit() sets.
@@ -129,6 +129,22 @@ class state_entry final : public checkpoint_entry {
     recording_of<rule_type> recorded;
   };
 
+  /// What the state of rows in several places does otherwise: the counters of the rows, new ones for
+  /// commit(), and which chunks of the file's counters it checks: the first, and every how many after it.
+  /// @{
+  [[nodiscard]] virtual checkpoint_array saved_counters() const {
+    return as_stored("row_steps", make_ref(clock_->row_steps), name());
+  }
+  virtual checkpoint_array loaded_counters(std::size_t rows) {
+    next_.row_steps = tensor<std::uint32_t, Space>(name() + "::row_steps", rows);
+    return as_stored("row_steps", make_ref(next_.row_steps), name());
+  }
+  [[nodiscard]] virtual std::pair<std::size_t, std::size_t> share_of_counters() const { return {0, 1}; }
+  /// @}
+
+  next_state next_;
+
+ private:
   template <class Number>
   static manifest_fact number(const char* name, Number value) {
     manifest_fact made;
@@ -200,8 +216,7 @@ class state_entry final : public checkpoint_entry {
         from.fail(name(), "the file has counters of " + std::to_string(rows) +
                               " rows, and the state here has " + std::to_string(each.schema.extents[0]) +
                               " rows");
-    next_.row_steps = tensor<std::uint32_t, Space>(name() + "::row_steps", static_cast<std::size_t>(rows));
-    load_into(from, name(), counters, as_stored("row_steps", make_ref(next_.row_steps), name()), to);
+    load_into(from, name(), counters, loaded_counters(static_cast<std::size_t>(rows)), to);
     ++known;
     if (policy->words == step_count::per_row::name) {
       next_.row_policy = step_count::per_row::name;
@@ -231,7 +246,8 @@ class state_entry final : public checkpoint_entry {
     const std::int64_t least = next_.recorded.spans.empty() ? next_.steps : next_.recorded.first - 1;
     bool all = least <= next_.steps;
     std::vector<std::byte> bytes, scratch;
-    for (std::size_t place = 0; place < counters.chunks.size(); ++place) {
+    const auto [first, stride] = share_of_counters();
+    for (std::size_t place = first; place < counters.chunks.size(); place += stride) {
       bytes.resize(static_cast<std::size_t>(counters.bytes_of_chunk(place)));
       from.files.read_chunk(counters, place, bytes.data(), scratch,
                             "entry '" + name() + "', array 'row_steps'");
@@ -251,7 +267,6 @@ class state_entry final : public checkpoint_entry {
   std::shared_ptr<Optimizer> optimizer_;
   std::vector<checkpoint_array> fields_;
   std::shared_ptr<clock_type> clock_;
-  next_state next_;
 };
 
 /// The arrays of a state, or of records without the weights.

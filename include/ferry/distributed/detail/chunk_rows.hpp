@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/row_spread.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Where the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
+/// row numbers. The first and the last row may be cut.
+class chunk_rows {
+ public:
+  /// Of replicas, those of rank `here` are meant.
+  void locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset, std::size_t bytes,
+              int here) {
+    row_bytes_ = row_bytes;
+    skipped_ = offset % row_bytes;
+    bytes_ = bytes;
+    const auto first = static_cast<std::int64_t>(offset / row_bytes);
+    const auto count = static_cast<std::size_t>((skipped_ + bytes + row_bytes - 1) / row_bytes);
+    owners_.resize(count);
+    places_.resize(count);
+    if (spread.replicates()) {
+      std::fill(owners_.begin(), owners_.end(), here);
+      for (std::size_t i = 0; i < count; ++i) places_[i] = first + static_cast<std::int64_t>(i);
+    } else {
+      spread.locate(first, owners_, places_);
+    }
+    held_.assign(static_cast<std::size_t>(spread.ranks()), 0);
+    for (std::size_t i = 1; i + 1 < count; ++i) held_[static_cast<std::size_t>(owners_[i])] += row_bytes;
+    held_[static_cast<std::size_t>(owners_[0])] += bytes_of_row(0);
+    if (count > 1) held_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
+  }
+
+  /// Number of rows.
+  [[nodiscard]] std::size_t rows() const { return owners_.size(); }
+  /// The bytes that a rank has.
+  [[nodiscard]] std::size_t bytes_of(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
+  /// The places of the rows that a rank has, in their order.
+  [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const {
+    std::vector<std::int64_t> made;
+    for (std::size_t i = 0; i < owners_.size(); ++i)
+      if (owners_[i] == rank) made.push_back(places_[i]);
+    return made;
+  }
+  /// Whether no row is cut.
+  [[nodiscard]] bool is_whole() const { return skipped_ == 0 && bytes_ % row_bytes_ == 0; }
+
+  /// Calls visit(first byte in the shard, count) for the runs of bytes of a rank that are adjacent in its
+  /// shard, in the order of the rows.
+  template <class Visit>
+  void for_each_run(int rank, const Visit& visit) const {
+    std::uint64_t begin = 0;
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < owners_.size(); ++i) {
+      if (owners_[i] != rank) continue;
+      const std::uint64_t at = static_cast<std::uint64_t>(places_[i]) * row_bytes_ + (i == 0 ? skipped_ : 0);
+      if (count != 0 && begin + count != at) {
+        visit(begin, count);
+        count = 0;
+      }
+      if (count == 0) begin = at;
+      count += bytes_of_row(i);
+    }
+    if (count != 0) visit(begin, count);
+  }
+
+  /// to = the rows in the order of their numbers, of which owner r has its own one after the other at
+  /// from[r].
+  void join(std::vector<const std::byte*> from, std::byte* to) const {
+    for_each_owner([&](int owner, std::size_t count) {
+      const std::byte*& at = from[static_cast<std::size_t>(owner)];
+      std::memcpy(to, at, count);
+      at += count;
+      to += count;
+    });
+  }
+  /// The other way round.
+  void part(const std::byte* from, std::vector<std::byte*> to) const {
+    for_each_owner([&](int owner, std::size_t count) {
+      std::byte*& at = to[static_cast<std::size_t>(owner)];
+      std::memcpy(at, from, count);
+      at += count;
+      from += count;
+    });
+  }
+
+ private:
+  [[nodiscard]] std::size_t bytes_of_row(std::size_t i) const {
+    const std::uint64_t end = skipped_ + bytes_;  // counted from the beginning of the first row
+    const std::uint64_t first = i == 0 ? skipped_ : i * row_bytes_;
+    return static_cast<std::size_t>(std::min((i + 1) * row_bytes_, end) - first);
+  }
+  /// Neighbours of one owner at once.
+  template <class Visit>
+  void for_each_owner(const Visit& visit) const {
+    for (std::size_t i = 0; i < owners_.size();) {
+      const int owner = owners_[i];
+      std::size_t count = 0;
+      for (; i < owners_.size() && owners_[i] == owner; ++i) count += bytes_of_row(i);
+      visit(owner, count);
+    }
+  }
+
+  std::uint64_t row_bytes_ = 1;
+  std::uint64_t skipped_ = 0;  ///< bytes of the first row that come before
+  std::size_t bytes_ = 0;
+  std::vector<std::size_t> held_;  ///< bytes of each rank
+  std::vector<int> owners_;
+  std::vector<std::int64_t> places_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/chunk_shares.hpp>
+#include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/ranked_entry.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+#include <ferry/io/detail/checkpoint_load.hpp>
+#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/manifest_reader.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/memory/detail/owned.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
+/// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
+/// may share it.
+class ranked_load {
+ public:
+  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+      : comm_(comm),
+        of_(of),
+        options_(options),
+        threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
+
+  void run() {
+    call_note note = note_of_checkpoint("load", of_);
+    note.add_hidden(options_.convert).add_hidden(options_.partial);
+    collective before(comm_, note);
+    before.guarded([&] {
+      find_leader(before);
+      open(before);
+      prepare();
+      before.agree();
+      before.close();
+    });
+    collective call(comm_, note.add_hidden(digest_));
+    call.guarded([&] {
+      check(call);
+      for (const auto& step : sharded_) load_shards(call, step);
+      call.agree();
+      // Ranks of one process may have added the same variable: one after the other.
+      const int turn = comm_.rank() - comm_.group()->first_local();
+      for (int i = 0; i < turns_; ++i) {
+        if (i == turn) commit();
+        call.agree();
+      }
+      call.close();
+    });
+  }
+
+ private:
+  /// The first rank of this process that loads into the same object.
+  void find_leader(collective& call) {
+    struct place {
+      std::uintptr_t object;
+      std::int64_t local_ranks;
+    };
+    const place mine{reinterpret_cast<std::uintptr_t>(of_.object), comm_.group()->local_count()};
+    const auto all = call.all_gather(std::span<const place>(&mine, 1));
+    int leader = comm_.group()->first_local();
+    while (leader < call.rank() && all[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
+    leads_ = leader == call.rank();
+    for (const place& each : all) turns_ = std::max(turns_, static_cast<int>(each.local_ranks));
+  }
+  /// What is not spread, and what else the objects have.
+  void commit() {
+    for (const auto& step : own_) load_array(*files_, step, threads_);
+    for (const auto& each : acting_) each->commit();
+    for (auto* each : of_.entries)
+      if (leads_ && as_ranked(*each) == nullptr) each->commit();
+  }
+
+  /// Rank 0 reads the manifest, so that all ranks load the same one. A save by others may remove files
+  /// between the two looks; then the new manifest is read.
+  void open(collective& call) {
+    for (int tries = 0; tries < 8; ++tries) {
+      std::string bytes;
+      if (call.rank() == 0) bytes = manifest_bytes(of_.path);
+      const std::uint64_t size = bytes.size();
+      bytes.resize(
+          static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
+      std::vector<outgoing_part> to(static_cast<std::size_t>(call.ranks()));
+      std::vector<incoming_part> from(to.size());
+      for (std::size_t r = 1; r < to.size() && call.rank() == 0; ++r)
+        to[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
+      if (call.rank() != 0) from[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
+      call.exchange(to, from);
+      says_ = manifest_reader(bytes, manifest_path(of_.path)).read();
+      bool gone = false;
+      files_ = make_owned<checkpoint_files>(of_.path, says_, tries < 7 ? &gone : nullptr);
+      const std::uint64_t lacks = gone ? 1 : 0;
+      std::uint64_t lacking = 0;
+      for (const auto each : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += each;
+      if (lacking == 0) return;
+    }
+  }
+
+  void prepare() {
+    const load_source source{of_.path, *files_, options_.convert};
+    for (auto* each : of_.entries) {
+      if (const auto* ranked = as_ranked(*each)) {
+        acting_.push_back(ranked->acting(leads_));
+        prepare_entry(source, says_, *acting_.back(), sharded_);
+      } else if (leads_) {
+        prepare_entry(source, says_, *each, own_);
+      }
+    }
+    if (!options_.partial) require_all_added(source, says_, of_.entries);
+    call_note same;
+    for (const auto& step : sharded_) {
+      rows_of_shards(step.to)->wait_for_all();
+      same.add(step.what).add(step.to.schema.describe());
+      same.add_hidden(rows_of_shards(step.to)->spread().digest());
+    }
+    digest_ = same.digest;
+    for (const auto& step : own_)
+      if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+  }
+
+  /// Reads everything once, before anything is changed.
+  void check(collective& call) {
+    for (const auto& step : own_) for_each_stored_chunk(*files_, step, threads_, [](auto&&...) {});
+    const auto ranks = static_cast<std::size_t>(call.ranks()), here = static_cast<std::size_t>(call.rank());
+    for (const auto& step : sharded_) {
+      const std::size_t chunks = step.from->chunks.size();
+      for (std::size_t first = 0; first < chunks; first += ranks * checked_at_once) {
+        const std::size_t begin = first + here;
+        const std::size_t end = std::min(chunks, first + ranks * checked_at_once);
+        const std::size_t count = begin < end ? (end - begin + ranks - 1) / ranks : 0;
+        for_each_chunk(count, threads_, [&] {
+          return [&, bytes = std::vector<std::byte>(), scratch = std::vector<std::byte>()](
+                     std::size_t i) mutable { read(step, begin + i * ranks, bytes, scratch); };
+        });
+        call.agree();  // one rank may read more slowly than others wait
+      }
+    }
+    call.agree();
+  }
+  void read(const load_step& step, std::size_t place, std::vector<std::byte>& bytes,
+            std::vector<std::byte>& scratch) const {
+    bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
+    files_->read_chunk(*step.from, place, bytes.data(), scratch, step.what);
+  }
+
+  /// Where the rows of the chunks of a round lie, found once for each chunk unless that takes much memory.
+  class located_chunks {
+   public:
+    located_chunks(const sharded_rows& rows, const chunk_shares& shares, int ranks, int here)
+        : rows_(rows), shares_(shares), here_(here), kept_(static_cast<std::size_t>(ranks)) {}
+
+    void begin(std::size_t round) {
+      for (std::size_t r = 0; r < kept_.size(); ++r)
+        kept_[r].assign(shares_.of(static_cast<int>(r), round).size(), chunk_rows());
+    }
+    const chunk_rows& find(int rank, std::size_t i, std::size_t place) {
+      chunk_rows& kept = kept_[static_cast<std::size_t>(rank)][i];
+      if (kept.rows() != 0) return kept;
+      const chunk_span at = shares_.span_of(place);
+      const bool keeps = at.bytes / rows_.row_bytes() <= most_kept;
+      chunk_rows& found = keeps ? kept : last_;
+      found.locate(rows_.spread(), rows_.row_bytes(), at.offset, at.bytes, here_);
+      return found;
+    }
+
+   private:
+    static constexpr std::size_t most_kept = std::size_t{1} << 16;
+
+    const sharded_rows& rows_;
+    const chunk_shares& shares_;
+    int here_;
+    std::vector<std::vector<chunk_rows>> kept_;
+    chunk_rows last_;
+  };
+
+  void load_shards(collective& call, const load_step& step) {
+    const sharded_rows& rows = *rows_of_shards(step.to);
+    const chunk_shares shares(*step.from, step.to, call.ranks(), true);
+    const int here = call.rank();
+    const bool replicates = rows.spread().replicates();
+    rank_buffers moved(call.ranks());
+    std::vector<std::vector<std::byte>> chunks;
+    located_chunks located(rows, shares, call.ranks(), here);
+    for (std::size_t round = 0; round < shares.rounds(); ++round) {
+      const auto mine = shares.of(here, round);
+      read_elements(step, mine, chunks);
+      located.begin(round);
+      moved.clear();
+      for (std::size_t i = 0; i < mine.size(); ++i) {
+        const chunk_rows& of = located.find(here, i, mine[i]);
+        std::vector<std::byte*> to;
+        for (int r = 0; r < call.ranks(); ++r)
+          to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
+        of.part(chunks[i].data(), std::move(to));
+      }
+      std::vector<std::size_t> expected(static_cast<std::size_t>(call.ranks()), 0);
+      const auto for_each_chunk_of = [&](int r, const auto& act) {
+        const auto theirs = shares.of(r, round);
+        for (std::size_t i = 0; i < theirs.size(); ++i) act(located.find(r, i, theirs[i]));
+      };
+      for (int r = 0; r < call.ranks() && !replicates; ++r)
+        if (r != here)
+          for_each_chunk_of(
+              r, [&](const chunk_rows& of) { expected[static_cast<std::size_t>(r)] += of.bytes_of(here); });
+      moved.exchange(call, expected);
+      for (int r = 0; r < call.ranks(); ++r) {
+        if (replicates && r != here) continue;
+        const std::byte* from = moved.in[static_cast<std::size_t>(r)].data();
+        for_each_chunk_of(r, [&](const chunk_rows& of) {
+          const std::size_t bytes = of.bytes_of(here);
+          if (bytes != 0) unpack(rows, of, from, bytes);
+          from += bytes;
+        });
+      }
+    }
+  }
+  void unpack(const sharded_rows& rows, const chunk_rows& of, const std::byte* from, std::size_t bytes) {
+    if (rows.is_on_device()) {
+      std::byte* const between = bounce_.room(bytes);
+      std::memcpy(between, from, bytes);
+      from = between;
+    }
+    rows.unpack(of, comm_.rank(), from);
+  }
+  /// Chunks of the file as elements of the array.
+  void read_elements(const load_step& step, const std::vector<std::size_t>& places,
+                     std::vector<std::vector<std::byte>>& to) const {
+    to.resize(places.size());
+    for_each_chunk(places.size(), threads_, [&] {
+      return [&, made = std::vector<std::byte>(), scratch = std::vector<std::byte>()](std::size_t i) mutable {
+        read(step, places[i], to[i], scratch);
+        if (as_elements(step, to[i], made) == made.data()) to[i].swap(made);
+      };
+    });
+  }
+
+  static constexpr std::size_t checked_at_once = 64;
+
+  const communicator& comm_;
+  const ranks_call& of_;
+  const io::load_options& options_;
+  int threads_;
+  bool leads_ = true;
+  int turns_ = 1;  ///< ranks of a process
+  manifest says_;
+  owned<checkpoint_files> files_;
+  std::vector<owned<checkpoint_entry>> acting_;  ///< the sharded objects
+  std::vector<load_step> sharded_, own_;
+  std::uint64_t digest_ = 0;
+  bounce_buffer bounce_;
+};
+
+inline void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
+  ranked_load(comm_, of, options).run();
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include "support/folder.hpp"
+
+#include <ferry/io/detail/checkpoint_folder.hpp>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <thread>
+
+/// Ranks that fail, differ or do not come while they save and load: the old checkpoint survives.
+namespace ferry_test::sharded_checkpoint_failures_test {
+
+namespace {
+
+using ferry::detail::file;
+
+constexpr int ranks = 3;
+constexpr std::size_t rows = 700;
+
+/// What each rank threw, by type: "own: ..." or "peer: ...", "protocol: ...", "communication: ...".
+template <class Act>
+std::array<std::string, ranks> said_by(const ferry::communicator& comm, const Act& act) {
+  std::array<std::string, ranks> texts;
+  comm.run([&](int rank) {
+    auto& text = texts[static_cast<std::size_t>(rank)];
+    try {
+      act(rank);
+    } catch (const ferry::peer_error& caught) {
+      text = std::string("peer: ") + caught.what();
+    } catch (const ferry::protocol_error& caught) {
+      text = std::string("protocol: ") + caught.what();
+    } catch (const ferry::communication_error& caught) {
+      text = std::string("communication: ") + caught.what();
+    } catch (const ferry::error& caught) {
+      text = std::string("own: ") + caught.what();
+    }
+  });
+  return texts;
+}
+bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
+/// Whether rank `which` alone failed by itself, with these words, which the others repeat.
+bool failed(const std::array<std::string, ranks>& texts, int which, const char* words) {
+  bool all = true;
+  for (int r = 0; r < ranks; ++r) {
+    const std::string& text = texts[static_cast<std::size_t>(r)];
+    UNSCOPED_INFO("rank " << r << ": " << text);
+    all = all && has(text, words) && text.rfind(r == which ? "own: " : "peer: ", 0) == 0;
+  }
+  return all;
+}
+bool all_are(const std::array<std::string, ranks>& texts, const char* kind) {
+  bool all = true;
+  for (const std::string& text : texts) {
+    UNSCOPED_INFO(text);
+    all = all && text.rfind(kind, 0) == 0;
+  }
+  return all;
+}
+
+/// A group, its table full of ones, and a checkpoint of it.
+template <class Spread = ferry::sharding::cyclic>
+struct saved_table {
+  temporary_folder here;
+  std::string path = here.path() + "/run";
+  ferry::communicator comm;
+  ferry::sharded_table<float, host, Spread> table;
+  ferry::io::checkpoint run{path};
+
+  /// `by_owner`: the first save is no collective call, which a deadline could end.
+  explicit saved_table(std::chrono::milliseconds deadline = std::chrono::seconds(30), Spread spread = {},
+                       bool by_owner = false)
+      : comm(group_of(ranks, deadline)), table("w", comm, rows, 1024, spread) {
+    fill(1);
+    run.add("w", table);
+    if (by_owner)
+      run.save();
+    else
+      comm.run([&] { run.save(); });
+  }
+  void fill(double with) { ferry::init::constant(exec_space{}, table, with); }
+  /// Whether an ordinary table loads `value`, and no file is left over that the next save would not remove.
+  bool holds(float value) {
+    ferry::tensor<float, host> read("read", rows, 1024);
+    ferry::init::zeros(exec_space{}, read);
+    ferry::io::checkpoint ordinary(path);
+    ordinary.add("w", read);
+    ordinary.load();
+    bool all = true;
+    for (std::size_t i = 0; i < read.size(); ++i) all = all && read.data()[i] == value;
+    return all;
+  }
+  bool table_is(float value) {
+    bool all = true;
+    for (int r = 0; r < ranks; ++r)
+      for (std::size_t i = 0; i < table.shard(r).size(); ++i) all = all && table.shard(r).data()[i] == value;
+    return all;
+  }
+};
+
+/// A file may not grow beyond so many bytes, which has the same effect as a full disk.
+class full_disk {
+ public:
+  explicit full_disk(rlim_t bytes) : signal_before_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit small = before_;
+    small.rlim_cur = bytes;
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  full_disk(const full_disk&) = delete;
+  full_disk& operator=(const full_disk&) = delete;
+  ~full_disk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_before_);
+  }
+
+ private:
+  struct rlimit before_ {};
+  void (*signal_before_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("a rank that can't write leaves the old checkpoint", "[distributed]") {
+  const watchdog guard("full disks");
+  for (const int rank : {0, 2}) {
+    saved_table<ferry::sharding::table_wise> of(std::chrono::seconds(30), {.rank = rank});
+    const int before = entries_of(of.path);
+    of.fill(2);
+    {
+      const full_disk small(1 << 20);  // the rank that has the table writes 2.7 MiB
+      CHECK(failed(said_by(of.comm, [&](int) { of.run.save(); }), rank, "File too large"));
+    }
+    CHECK(entries_of(of.path) == before);
+    CHECK(of.holds(1));
+    of.comm.run([&] { of.run.save(); });  // the group serves on
+    CHECK(of.holds(2));
+    CHECK(entries_of(of.path) == before);
+  }
+}
+
+TEST_CASE("ranks that do not save into one folder leave the old checkpoint", "[distributed]") {
+  const watchdog guard("folders");
+  saved_table of;
+  of.fill(2);
+  const int before = entries_of(of.path);
+  const auto save_into = [&](const std::string& of_last) {
+    return said_by(of.comm, [&](int rank) {
+      ferry::io::checkpoint run(rank == ranks - 1 ? of_last : of.path);
+      run.add("w", of.table);
+      run.save();
+    });
+  };
+  // A table of one chunk is written by one rank: take one with a chunk for the last rank.
+  saved_table<ferry::sharding::table_wise> last(std::chrono::seconds(30), {.rank = ranks - 1});
+  REQUIRE(::mkdir((of.here.path() + "/elsewhere").c_str(), 0777) == 0);
+  const auto save_last = [&](const std::string& folder) {
+    return said_by(last.comm, [&](int rank) {
+      ferry::io::checkpoint run(rank == ranks - 1 ? folder : of.path);
+      run.add("w", last.table);
+      run.save();
+    });
+  };
+  CHECK(failed(save_last(of.here.path() + "/missing"), ranks - 1, "create the file: No such file"));
+  CHECK(failed(save_last(of.here.path() + "/elsewhere"), 0, "all ranks need the same folder"));
+  CHECK(entries_of(of.path) == before);
+  CHECK(of.holds(1));
+  {
+    const ferry::detail::folder_lock other(of.path);
+    CHECK(failed(save_into(of.path), 0, "another checkpoint object or process is saving into it"));
+  }
+  CHECK(of.holds(1));
+  CHECK(all_are(save_into(of.path), ""));
+  CHECK(of.holds(2));
+}
+
+TEST_CASE("ranks that differ do not save", "[distributed]") {
+  const watchdog guard("differences");
+  const ferry::optim::adam rule;
+  // What rank 1 does otherwise.
+  enum class change { nothing, seed, steps, options, number, name, more, verb };
+  for (const change what : {change::nothing, change::seed, change::steps, change::options, change::number,
+                            change::name, change::more, change::verb}) {
+    saved_table of;
+    auto state = ferry::optim::make_state(rule, of.table);
+    const auto texts = said_by(of.comm, [&](int rank) {
+      const bool other = rank == 1;
+      ferry::optim::adam mine = rule;
+      double number = other && what == change::number ? 2 : 1;
+      float more = 0;
+      if (other && what == change::seed) state.set_seed(5);
+      if (other && what == change::steps) state.set_steps(5);
+      if (other && what == change::options) mine.lr = 5;
+      ferry::io::checkpoint run(of.path);
+      run.add(other && what == change::name ? "x" : "w", of.table);
+      run.add("state", mine, state);
+      run.add("number", number);
+      if (other && what == change::more) run.add("more", more);
+      if (other && what == change::verb)
+        of.comm.barrier();
+      else
+        run.save();
+    });
+    CAPTURE(static_cast<int>(what));
+    CHECK(all_are(texts, what == change::nothing ? "" : "protocol: "));
+    if (what != change::nothing) CHECK(of.holds(1));
+  }
+}
+
+TEST_CASE("a rank that does not come leaves the old checkpoint", "[distributed]") {
+  const watchdog guard("late ranks");
+  for (const bool throws : {false, true}) {
+    saved_table of(throws ? std::chrono::milliseconds(30000) : std::chrono::milliseconds(300), {}, true);
+    of.fill(2);
+    std::array<std::string, ranks> texts;
+    std::atomic<int> waiting{ranks - 1};
+    try {
+      texts = said_by(of.comm, [&](int rank) {
+        if (rank == 1 && throws) throw std::runtime_error("out of patience");
+        if (rank == 1) {
+          while (waiting > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          return;
+        }
+        try {
+          of.run.save();
+        } catch (...) {
+          --waiting;
+          throw;
+        }
+      });
+      CHECK(!throws);
+      CHECK(has(texts[0], "communication: "));
+      CHECK(has(texts[2], "communication: "));
+      CHECK(has(texts[0], "rank 1 is elsewhere"));
+    } catch (const std::runtime_error& said) {
+      CHECK(throws);
+      CHECK(has(said.what(), "out of patience"));
+    }
+    CHECK(of.holds(1));
+    // What is left over goes with the next save.
+    const auto next = group_of(2);
+    ferry::sharded_table<float, host> small("w", next, 5, 1024);
+    ferry::init::zeros(exec_space{}, small);
+    ferry::io::checkpoint run(of.path);
+    run.add("w", small);
+    next.run([&] { run.save(); });
+    CHECK(entries_of(of.path) == 3);
+  }
+}
+
+TEST_CASE("a damaged or unfit checkpoint changes no rank's rows", "[distributed]") {
+  const watchdog guard("damage");
+  saved_table of;
+  of.fill(7);
+  // Any one byte of a data file.
+  for (std::uint64_t number = 1; number < 4; ++number) {
+    const std::string path = ferry::detail::data_path(of.path, number);
+    const file data(file::open_again(path.c_str(), O_RDWR), "test", path);
+    if (!data.is_open()) continue;
+    char byte = 0;
+    data.read_at(&byte, 1, data.size() - 1);
+    byte = static_cast<char>(byte ^ 1);
+    data.write_at(&byte, 1, data.size() - 1);
+    const auto texts = said_by(of.comm, [&](int) { of.run.load(); });
+    int own = 0;
+    for (const auto& each : texts) {
+      CHECK(has(each, "entry 'w' is damaged"));
+      own += has(each, "own: ") ? 1 : 0;
+    }
+    CHECK(own == 1);
+    byte = static_cast<char>(byte ^ 1);
+    data.write_at(&byte, 1, data.size() - 1);
+  }
+  ferry::sharded_table<float, host> longer("w", of.comm, rows + 1, 1024);
+  ferry::sharded_table<double, host> wider("w", of.comm, rows, 1024);
+  const auto refuses = [&](auto& table, const char* name, const char* words) {
+    const auto texts = said_by(of.comm, [&](int) {
+      ferry::io::checkpoint run(of.path);
+      run.add(name, table);
+      run.load();
+    });
+    for (const auto& each : texts) {
+      CHECK(has(each, "own: "));
+      CHECK(has(each, words));
+    }
+  };
+  refuses(longer, "w", "is f32 [700 x 1024] in the file, and 'w' is f32 [701 x 1024]");
+  refuses(wider, "w", "'w' is f64 [700 x 1024]; load_options::convert would convert it");
+  refuses(of.table, "v", "the file has no such entry; it has 'w'");
+  auto state = ferry::optim::make_state(ferry::optim::adam{}, of.table);
+  const auto texts = said_by(of.comm, [&](int) {
+    ferry::io::checkpoint run(of.path);
+    run.add("w", ferry::optim::adam{}, state);
+    run.load();
+  });
+  CHECK(has(texts[1], "it is of kind 'array' in the file, and of kind 'state' here"));
+  CHECK(of.table_is(7));
+  of.comm.run([&] { of.run.load(); });
+  CHECK(of.table_is(1));
+}
+
+TEST_CASE("what only the owner of a group may do is refused", "[distributed]") {
+  const watchdog guard("refusals");
+  saved_table of;
+  const auto changes = said_by(of.comm, [&](int) { of.run.save({.changes = true}); });
+  const auto later = said_by(of.comm, [&](int) { of.run.save_async(exec_space{}).wait(); });
+  for (int r = 0; r < ranks; ++r) {
+    CHECK(
+        has(changes[static_cast<std::size_t>(r)], "own: ferry::io::checkpoint::save: ranks save everything"));
+    CHECK(has(later[static_cast<std::size_t>(r)],
+              "own: ferry::io::checkpoint::save_async: objects of several"));
+  }
+  // Objects of two groups: by the owner of both only.
+  const auto next = group_of(2);
+  ferry::sharded_table<float, host> other("v", next, 20, 3);
+  ferry::init::constant(exec_space{}, other, 3);
+  of.run.add("v", other);
+  CHECK_THROWS_AS(of.run.add("v", other), ferry::invalid_argument);
+  of.run.save();
+  ferry::init::zeros(exec_space{}, other);
+  of.run.load();
+  CHECK(other.shard(1)(0, 0) == 3);
+  CHECK(has(said_by(of.comm, [&](int) { of.run.save(); })[2], "own: ferry::io::checkpoint: objects of two"));
+  // A table that a rank made for itself is not there outside of run.
+  ferry::io::checkpoint run(of.path);
+  of.comm.run([&](int rank) {
+    ferry::sharded_table<float, host> own("w", of.comm, rows, 1024);
+    if (rank != 0) return;
+    run.add("w", own);
+    expect(has(said<ferry::invalid_argument>([&] { run.mark_all("w"); }), "is not tracked"), "marks");
+  });
+  CHECK_THROWS_AS(run.save(), ferry::invalid_argument);
+  CHECK(of.comm.size() == ranks);
+}
+
+}  // namespace ferry_test::sharded_checkpoint_failures_test

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Three processes save a sharded table in a loop. All of them, or one, are killed at random points. After each
+// kill the checkpoint of the last save that returned loads as an ordinary one, or the one after it, and every
+// bit is right. The next processes go on from it with another sharding.
+#include <ferry/distributed.hpp>
+
+#include "process/check.hpp"
+
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+constexpr int kills = 60, ranks = 3;
+constexpr std::size_t rows = 60000, width = 48;  // 11 MiB, three chunks
+using clock_type = std::chrono::steady_clock;
+
+/// What the saving processes have done, in memory that survives them.
+struct progress {
+  std::atomic<std::int64_t> begun{0};
+  std::atomic<std::int64_t> ended{0};             ///< saves that returned on rank 0
+  std::atomic<std::int64_t> microseconds{60000};  ///< of the last of them
+};
+
+float value(std::int64_t turn, std::int64_t row, std::size_t column) {
+  return static_cast<float>((turn * 31 + row) % 1009) + static_cast<float>(column);
+}
+
+/// Saves until it is killed, or another rank has been.
+template <class Spread>
+void save_for_ever(int rank, const std::string& key, const std::string& path, progress& of) {
+  const Kokkos::ScopeGuard kokkos;
+  const auto comm = ferry::communicator::node(rank, ranks, key, {.deadline = std::chrono::seconds(50)});
+  ferry::sharded_table<float, ferry::pageable_space, Spread> table("w", comm, rows, width);
+  std::int64_t turn = 0;
+  ferry::io::checkpoint run(path);
+  run.add("turn", turn);
+  run.add("table", table);
+  if (of.ended > 0) {
+    run.load();
+    if (turn != of.ended || table.local_view()(0, 1) != value(turn, table.global_row(rank, 0), 1))
+      std::_Exit(4);
+  }
+  comm.barrier();
+  for (++turn;; ++turn) {
+    auto& shard = table.shard(rank);
+    for (std::size_t r = 0; r < shard.rows(); ++r)
+      for (std::size_t c = 0; c < width; ++c)
+        shard(r, c) = value(turn, table.global_row(rank, static_cast<std::int64_t>(r)), c);
+    if (rank == 0) of.begun = turn;
+    const auto start = clock_type::now();
+    run.save();
+    if (rank != 0) continue;
+    of.ended = turn;
+    of.microseconds =
+        std::chrono::duration_cast<std::chrono::microseconds>(clock_type::now() - start).count();
+  }
+}
+
+[[noreturn]] void act(int rank, int kind, const std::string& key, const std::string& path, progress& of) {
+  ::alarm(60);  // no rank outlives this
+  try {
+    if (kind % 2 == 0)
+      save_for_ever<ferry::sharding::cyclic>(rank, key, path, of);
+    else
+      save_for_ever<ferry::sharding::hashed<3>>(rank, key, path, of);
+  } catch (const ferry::communication_error&) {
+    std::_Exit(0);  // another rank was killed
+  } catch (const std::exception& lost) {
+    std::fprintf(stderr, "rank %d: %s\n", rank, lost.what());
+  }
+  std::_Exit(3);
+}
+
+void check(const std::string& path, progress& of) {
+  std::int64_t turn = 0;
+  std::vector<float> whole(rows * width);
+  const ferry::tensor_view<float, ferry::pageable_space> table(whole.data(), rows, width);
+  ferry::io::checkpoint run(path);
+  run.add("turn", turn);
+  run.add("table", table);
+  try {
+    run.load();
+  } catch (const ferry::error& lost) {
+    if (of.ended == 0) return;  // killed in the first save
+    std::puts(lost.what());
+    FERRY_TEST_CHECK(false);
+    return;
+  }
+  FERRY_TEST_CHECK(turn == of.ended || turn == of.ended + 1);
+  FERRY_TEST_CHECK(turn <= of.begun);
+  bool same = true;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < width; ++c)
+      same = same && whole[r * width + c] == value(turn, static_cast<std::int64_t>(r), c);
+  FERRY_TEST_CHECK(same);
+  of.ended = turn;
+  of.begun = turn;
+}
+
+}  // namespace
+
+int main() {
+  std::string folder =
+      (std::getenv("TMPDIR") != nullptr ? std::string(std::getenv("TMPDIR")) : std::string("/tmp")) +
+      "/ferry_killed_XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return 1;
+  const std::string path = folder + "/run";
+  void* const memory =
+      ::mmap(nullptr, sizeof(progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 1;
+  auto& of = *new (memory) progress;
+  std::mt19937 random(std::random_device{}());
+  std::int64_t saves = 0;
+  int within = 0;
+  for (int kill = 0; kill < kills && failures == 0; ++kill) {
+    const std::int64_t begun = of.begun;
+    std::fflush(nullptr);
+    const std::string key = std::to_string(::getpid()) + ".killed." + std::to_string(kill);
+    std::vector<pid_t> all;
+    for (int r = 0; r < ranks; ++r) {
+      const pid_t child = ::fork();
+      if (child < 0) return 1;
+      if (child == 0) act(r, kill, key, path, of);
+      all.push_back(child);
+    }
+    // The clock starts with the first save, so that most kills hit one.
+    int status = 0;
+    bool lost = false;
+    while (of.begun == begun && !lost) {
+      lost = ::waitpid(all[0], &status, WNOHANG) != 0;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    FERRY_TEST_CHECK(!lost);
+    const auto most = std::min<std::int64_t>(300000, 5 * of.microseconds / 2);
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, most)(random)));
+    const int victim = kill % 4;  // or all of them
+    for (int r = 0; r < ranks; ++r)
+      if (victim == ranks || victim == r) ::kill(all[static_cast<std::size_t>(r)], SIGKILL);
+    for (int r = lost ? 1 : 0; r < ranks; ++r) {
+      FERRY_TEST_CHECK(::waitpid(all[static_cast<std::size_t>(r)], &status, 0) ==
+                       all[static_cast<std::size_t>(r)]);
+      if (victim == ranks || victim == r)
+        FERRY_TEST_CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+      else
+        FERRY_TEST_CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    within += of.begun > of.ended ? 1 : 0;
+    saves = of.ended;
+    check(path, of);
+  }
+  std::printf("%d kills, %d of them within a save, %lld saves\n", kills, within,
+              static_cast<long long>(saves));
+  FERRY_TEST_CHECK(within > 0);
+  for (const auto& name : ferry::detail::names_in(path)) ::unlink((path + "/" + name).c_str());
+  ::rmdir(path.c_str());
+  ::rmdir(folder.c_str());
+  return failures == 0 ? 0 : 1;
+}
