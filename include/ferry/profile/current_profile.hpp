@@ -161,9 +161,9 @@ path_kind choose_route(const Exec& exec, const move_facts& facts, path_set candi
 /// ferry::calibrate measured in this program, else the one in the profile file, else default_profile(exec).
 ///
 /// The profile file is `$FERRY_PROFILE`, else `${XDG_CACHE_HOME:-$HOME/.cache}/ferry/profile-<backend>.txt`.
-/// The first call that needs it reads it, once for each device. A file of another kind of device, driver, number of host threads or
-/// version of ferry is not used. Throws io_error where FERRY_PROFILE names a file that can't be read or is
-/// not a profile. A missing file is not an error. Thread-safe.
+/// The first call that needs it reads it, once for each device. A file of another kind of device, driver,
+/// number of host threads or version of ferry is not used. Throws io_error where FERRY_PROFILE names a file
+/// that can't be read or is not a profile. A missing file is not an error. Thread-safe.
 template <class Exec>
 [[nodiscard]] machine_profile current_profile(const Exec& exec) {
   return detail::profile_holder<Exec>::get(exec)->profile;
@@ -176,8 +176,8 @@ template <class Exec>
   return detail::profile_holder<Exec>::get(exec)->origin;
 }
 
-/// Replaces the profile for all later verbs of this program on the device of `exec`. Throws invalid_argument, naming the number, for
-/// one that is not finite, is negative, or is zero where it divides. Thread-safe.
+/// Replaces the profile for all later verbs of this program on the device of `exec`. Throws invalid_argument,
+/// naming the number, for one that is not finite, is negative, or is zero where it divides. Thread-safe.
 template <class Exec>
 void use_profile(const Exec& exec, const machine_profile& profile) {
   detail::require_usable(profile);
