@@ -6,7 +6,6 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -77,7 +76,8 @@ struct pool_rows {
   }
 
   void operator()(const detail::host_run& run) const {
-    detail::registers_for<Out>::in_largest(bags_of_host_run{*this, run});
+    const std::int64_t end = run.end(bags.bags);
+    for (std::int64_t bag = run.begin(bags.bags); bag < end; ++bag) all_of(bag, bags.range(bag, true));
   }
 
   /// A whole bag, on a host.
@@ -100,18 +100,6 @@ struct pool_rows {
   }
 
  private:
-  struct bags_of_host_run {
-    const pool_rows& of;
-    const detail::host_run& run;
-
-    template <int Bytes>
-    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      const std::int64_t end = run.end(of.bags.bags);
-      for (std::int64_t bag = run.begin(of.bags.bags); bag < end; ++bag)
-        of.all_of(bag, of.bags.range(bag, true));
-    }
-  };
-
   template <class Tile>
   KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t i) const {
     const std::int64_t bag = tiles.quotient(i);

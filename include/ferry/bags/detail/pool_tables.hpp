@@ -4,7 +4,6 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -53,23 +52,13 @@ struct pool_tables {
   }
 
   void operator()(const detail::host_run& run) const {
-    detail::registers_for<T>::in_largest(rows_of_host_run{*this, run});
+    const std::int64_t end = run.end(batch);
+    for (std::int64_t b = run.begin(batch); b < end; ++b)
+      for (std::int64_t t = 0; t < count; ++t)
+        of_table(tables[t]).all_of(b, pool.bags.range(t * batch + b, true));
   }
 
  private:
-  struct rows_of_host_run {
-    const pool_tables& of;
-    const detail::host_run& run;
-
-    template <int Bytes>
-    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      const std::int64_t end = run.end(of.batch);
-      for (std::int64_t b = run.begin(of.batch); b < end; ++b)
-        for (std::int64_t t = 0; t < of.count; ++t)
-          of.of_table(of.tables[t]).all_of(b, of.pool.bags.range(t * of.batch + b, true));
-    }
-  };
-
   KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table) const {
     Pool made = pool;
     made.table = decltype(made.table)::of(table.data, table.stride);

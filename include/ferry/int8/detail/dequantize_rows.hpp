@@ -3,7 +3,6 @@
 
 #include <ferry/int8/detail/rowwise_int8_code.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
@@ -38,29 +37,6 @@ struct dequantize_rows {
     return (width < tile ? width : tile) * static_cast<std::int64_t>(1 + sizeof(Out));
   }
 
-  /// Decodes a block of a row. Numbers are decoded from and to arrays of constant length that nothing else
-  /// aliases, which a host's compiler vectorises at -O2.
-  struct block_of_host {
-    rowwise_int8_code code;
-    const std::uint8_t* codes;
-    Out* to;
-    std::int64_t count;
-
-    template <int Bytes>
-    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      constexpr int each = 16;
-      std::int64_t c = 0;
-      for (; c + each <= count; c += each) {
-        std::uint8_t part[each];
-        Out value[each];
-        std::memcpy(part, codes + c, sizeof part);
-        for (int e = 0; e < each; ++e) value[e] = convert<Out>(code.decode(part[e]));
-        std::memcpy(static_cast<void*>(to + c), value, sizeof value);
-      }
-      for (; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));
-    }
-  };
-
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t position = tiles.quotient(i);
     const std::int64_t row = source.row(position, false);
@@ -71,8 +47,18 @@ struct dequantize_rows {
     const auto code = rowwise_int8_code::load(record, width);
     Out* to = out + source.position(position) * out_stride + column;
     if constexpr (Host) {
-      KOKKOS_IF_ON_HOST((const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
-                         detail::registers_for<Out>::in_largest(block_of_host{code, codes, to, count});))
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(record) + column;
+      // From and to arrays of constant length that nothing else aliases, which a compiler vectorises at -O2.
+      constexpr int each = 16;
+      std::int64_t c = 0;
+      for (; c + each <= count; c += each) {
+        std::uint8_t part[each];
+        Out value[each];
+        std::memcpy(part, codes + c, sizeof part);
+        for (int e = 0; e < each; ++e) value[e] = convert<Out>(code.decode(part[e]));
+        std::memcpy(static_cast<void*>(to + c), value, sizeof value);
+      }
+      for (; c < count; ++c) to[c] = convert<Out>(code.decode(codes[c]));
     } else {
       // A whole packet even at the end of a row: 8 more bytes follow the codes.
       const auto codes = *reinterpret_cast<const packet<std::uint8_t, tile>*>(record + column);

@@ -5,7 +5,6 @@
 #include <ferry/rows/detail/packet.hpp>
 #include <ferry/rows/detail/row_range.hpp>
 #include <ferry/rows/detail/tile.hpp>
-#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -45,8 +44,7 @@ struct quantize_rows {
   }
 
   KOKKOS_FUNCTION void operator()([[maybe_unused]] std::int64_t position) const {
-    KOKKOS_IF_ON_HOST((if (source.row(position, false) >= 0)
-                           detail::registers_for<Value>::in_largest(row_of_host{*this, position});))
+    KOKKOS_IF_ON_HOST((if (source.row(position, false) >= 0) quantize(position);))
   }
 
   template <class Member>
@@ -89,17 +87,8 @@ struct quantize_rows {
   }
 
  private:
-  struct row_of_host {
-    const quantize_rows& of;
-    std::int64_t position;
-
-    template <int Bytes>
-    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      of.one(position);
-    }
-  };
-
-  KOKKOS_FORCEINLINE_FUNCTION void one(std::int64_t position) const {
+  /// Not inlined, so that it has all registers.
+  [[gnu::noinline]] void quantize(std::int64_t position) const {
     const Value* from = values + position * values_stride;
     std::byte* record = records + position * record_bytes;
     row_range::side_by_side ranges;

@@ -59,9 +59,9 @@ struct apply_rows {
     if (width == 0 || source.blocked() || operation.is_refused()) return;
     const auto by_width = [&]<class To>(const To& to) {
       if (width % evenly<0>() == 0)
-        detail::registers_for<Compute>::in_largest(rows_of_host_run<true, To>{*this, to, run});
+        in_registers(rows_of_host_run<true, To>{*this, to, run});
       else
-        detail::registers_for<Compute>::in_largest(rows_of_host_run<false, To>{*this, to, run});
+        in_registers(rows_of_host_run<false, To>{*this, to, run});
     };
     if constexpr (requires { operation.visit_plain(by_width); })
       operation.visit_plain(by_width);
@@ -101,6 +101,15 @@ struct apply_rows {
       of.template combined_tiles<Bytes>(item);
     }
   };
+
+  /// Numbers are computed in large registers. Rows that only move gain nothing from them.
+  template <class Body>
+  static void in_registers(const Body& body) {
+    if constexpr (detail::lanes_of<Compute>::most != 0)
+      detail::registers_for<Compute>::in_largest(body);
+    else
+      detail::registers_for<Compute>::template in<0>(body);
+  }
 
   /// Elements per step over a row of one value. An operation that only moves or adds takes one vector at a
   /// time: a processor moves more bytes when loads and stores alternate than when it does four of each.
