@@ -17,7 +17,6 @@
 #include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
