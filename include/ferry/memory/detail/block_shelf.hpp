@@ -126,9 +126,9 @@ FERRY_LAZY bool shelved_block::is_free_for(const instance_id* who) {
 }
 
 FERRY_LAZY bool shelved_block::is_own_of(const instance_id* who) const {
-  for (const block_use& use : uses)
-    if (who == nullptr || use.who != *who) return false;
-  return true;
+  bool own = true;
+  for (const block_use& use : uses) own = own && who != nullptr && use.who == *who;
+  return own;
 }
 
 FERRY_LAZY void shelved_block::end() noexcept {
@@ -166,7 +166,7 @@ FERRY_LAZY void block_shelf::put(block back) noexcept {
     if (!closed_) {
       const std::size_t place = after(back->bytes);
       idle_bytes_ += back->bytes;
-      blocks_.push_back(nullptr);
+      blocks_.push_reserved(nullptr);
       for (std::size_t at = blocks_.size() - 1; at > place; --at) blocks_[at] = std::move(blocks_[at - 1]);
       blocks_[place] = std::move(back);
       return;
@@ -234,7 +234,7 @@ FERRY_INLINE shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_she
 }
 
 FERRY_INLINE shelf_loan::~shelf_loan() {
-  inherited.append(uses.begin(), uses.end());
+  for (block_use& use : uses) inherited.push_reserved(std::move(use));
   uses.clear();
   inherited.swap(block_->uses);
   uses.swap(block_->spare);

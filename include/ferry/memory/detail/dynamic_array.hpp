@@ -52,10 +52,10 @@ class dynamic_array {
   [[nodiscard]] const T* end() const noexcept { return items_ + size_; }
   T& operator[](std::size_t at) noexcept { return items_[at]; }
   const T& operator[](std::size_t at) const noexcept { return items_[at]; }
-  T& front() noexcept { return items_[0]; }
-  const T& front() const noexcept { return items_[0]; }
-  T& back() noexcept { return items_[size_ - 1]; }
-  const T& back() const noexcept { return items_[size_ - 1]; }
+  [[nodiscard]] T& front() noexcept { return items_[0]; }
+  [[nodiscard]] const T& front() const noexcept { return items_[0]; }
+  [[nodiscard]] T& back() noexcept { return items_[size_ - 1]; }
+  [[nodiscard]] const T& back() const noexcept { return items_[size_ - 1]; }
 
   friend bool operator==(const dynamic_array& a, const dynamic_array& b) {
     if (a.size_ != b.size_) return false;
@@ -118,8 +118,9 @@ class dynamic_array {
   void move_to(std::size_t capacity) {
     static_assert(std::is_nothrow_move_constructible_v<T>);
     static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-    if (capacity > static_cast<std::size_t>(-1) / 2 / sizeof(T)) throw std::bad_array_new_length();
-    T* const moved = static_cast<T*>(::operator new(capacity * sizeof(T)));
+    constexpr std::size_t each = sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may be a pointer
+    if (capacity > static_cast<std::size_t>(-1) / 2 / each) throw std::bad_array_new_length();
+    T* const moved = static_cast<T*>(::operator new(capacity* each));
     for (std::size_t at = 0; at < size_; ++at) {
       new (static_cast<void*>(moved + at)) T(static_cast<T&&>(items_[at]));
       items_[at].~T();

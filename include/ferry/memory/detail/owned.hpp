@@ -31,7 +31,8 @@ class owned {
   owned(owned&& other) noexcept : object_(other.release()) {}
   /// Takes over from the owner of a derived class, which may be a std::unique_ptr.
   template <GivesUp<T> Other>
-  owned(Other&& other) noexcept : object_(other.release()) {}
+  owned(Other&& other) noexcept  // NOLINT(bugprone-forwarding-reference-overload): GivesUp
+      : object_(other.release()) {}
   ~owned() {
     if (object_ != nullptr) Delete()(object_);
   }

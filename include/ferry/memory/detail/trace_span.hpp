@@ -54,8 +54,10 @@ class trace_span {
   [[gnu::cold, gnu::noinline]] void end() noexcept {
     const std::int64_t now = trace_now();
     if ((on_->who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->end();
-    if ((on_->who & trace_home::to_log) != 0)
-      trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
+    if ((on_->who & trace_home::to_log) != 0) try {
+        trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
+      } catch (...) {  // no memory for the event, as above
+      }
     delete on_;
   }
 

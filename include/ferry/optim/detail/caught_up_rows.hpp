@@ -34,7 +34,7 @@ struct caught_up_rows {
 
   /// Of a host's item, without the steps that it missed.
   [[nodiscard]] std::int64_t bytes_each() const {
-    return width * static_cast<std::int64_t>(2 * sizeof(Compute) + 2 * Fields * sizeof(State));
+    return width * static_cast<std::int64_t>(2 * (sizeof(Compute) + sizeof(State) * Fields));
   }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {

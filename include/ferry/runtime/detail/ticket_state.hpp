@@ -226,7 +226,7 @@ FERRY_LAZY ticket_state_handle ticket_state_pool::take(const std::shared_ptr<tic
 
 FERRY_LAZY void ticket_state_pool::put(owned<ticket_state> ended) noexcept {
   const std::lock_guard lock(guard_);
-  free_.push_back(std::move(ended));
+  free_.push_reserved(std::move(ended));
 }
 
 FERRY_INLINE void ticket_state_return::operator()(ticket_state* ended) const noexcept {
