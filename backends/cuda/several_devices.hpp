@@ -6,6 +6,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
+#include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -18,7 +19,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 namespace ferry::cuda {
@@ -84,13 +84,14 @@ struct several_devices_functions {
     enter_device(device);
     std::optional<Exec> made;
     std::exception_ptr thrown;
-    std::thread([&] {
+    const auto make = [&]() noexcept {
       try {
         made.emplace(make_instance(device));
       } catch (...) {
         thrown = std::current_exception();
       }
-    }).join();
+    };
+    ferry::detail::joined_thread(make).join();
     if (thrown != nullptr) std::rethrow_exception(thrown);
     return *std::move(made);
   }

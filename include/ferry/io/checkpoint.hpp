@@ -15,6 +15,7 @@
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
@@ -72,7 +73,10 @@ class checkpoint {
   ~checkpoint() = default;
 
   /// The folder.
-  [[nodiscard]] const std::string& path() const { return core_->path(); }
+  template <class Dependent = void>
+  [[nodiscard]] const std::string& path() const {
+    return core<Dependent>().path();
+  }
 
   /// Adds an array under a name of its own: a tensor, slice, view, Kokkos::View with adjacent elements in a
   /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a
@@ -83,14 +87,14 @@ class checkpoint {
     static_assert(
         std::is_lvalue_reference_v<Array> || !ferry::detail::owns_elements<Array>,
         "ferry: a checkpoint keeps references, so it can't take a temporary tensor, vector or array; keep it in a variable.");
-    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
+    core<Array>().add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "array", std::vector<ferry::detail::manifest_fact>{},
         ferry::detail::as_stored("", make_ref(array), name)));
   }
   /// Adds a table of 8-bit rows.
   template <MemorySpace Space>
   void add(const std::string& name, rowwise_int8_tensor<Space>& table) {
-    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
+    core<Space>().add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "rowwise_int8",
         std::vector<ferry::detail::manifest_fact>{
             {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
@@ -107,7 +111,7 @@ class checkpoint {
     one.row_bytes = one.row_stride = sizeof(Number);
     one.data = reinterpret_cast<std::byte*>(&number);
     ferry::detail::choose_chunks(one.schema, one.row_bytes);
-    core_->add(ferry::detail::make_owned<ferry::detail::array_entry>(
+    core<Number>().add(ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "value", std::vector<ferry::detail::manifest_fact>{}, std::move(one)));
   }
 
@@ -133,7 +137,7 @@ class checkpoint {
   template <class Rule, Optimizer StateRule, class T, class StateType, MemorySpace Space>
   void add(const std::string& weights, const std::string& name, Rule&& rule,
            optim::records<StateRule, T, StateType, Space>& records) {
-    core_->require_name(name);
+    core<Rule>().require_name(name);
     add(weights, records.table());
     add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
   }
@@ -169,7 +173,7 @@ class checkpoint {
   template <class Dependent = void>
   void track(const std::string& name) {
     using by = std::conditional_t<std::is_void_v<Dependent>, Kokkos::DefaultExecutionSpace, Dependent>;
-    core_->track(name, &ferry::detail::device_marks_for<by>);
+    core<Dependent>().track(name, &ferry::detail::device_marks_for<by>);
   }
   /// Rows of a tracked entry that were written without a verb, after the writes have ended: any number of row
   /// numbers in host memory, in any order. Throws out_of_range for a row that is none and marks nothing then;
@@ -185,12 +189,12 @@ class checkpoint {
     std::vector<std::int64_t> numbers;
     for (std::int64_t i = 0; i < list.size(); ++i)
       numbers.push_back(static_cast<std::int64_t>(list.data[i * (list.rank == 1 ? list.strides[0] : 1)]));
-    core_->mark_changed(name, numbers);
+    core<Rows>().mark_changed(name, numbers);
   }
   /// All rows of a tracked entry.
   template <class Dependent = void>
   void mark_all(const std::string& name) {
-    core_->mark_all(name);
+    core<Dependent>().mark_all(name);
   }
 
   /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on
@@ -202,7 +206,7 @@ class checkpoint {
   /// taken back is taken back by its wait().
   template <class Dependent = void>
   void save(const save_options& options = {}) {
-    core_->save(options);
+    core<Dependent>().save(options);
   }
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
@@ -223,7 +227,7 @@ class checkpoint {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return ferry::detail::ticket_of(core_->save_in_background(options),
+    return ferry::detail::ticket_of(core<Exec>().save_in_background(options),
                                     ferry::detail::engine<backend>::get());
   }
 
@@ -232,10 +236,16 @@ class checkpoint {
   /// all objects as they were. Waits for work in flight on the tensors; blocks.
   template <class Dependent = void>
   void load(const load_options& options = {}) {
-    core_->load(options);
+    core<Dependent>().load(options);
   }
 
  private:
+  /// See late.hpp.
+  template <class Dependent>
+  ferry::detail::late<ferry::detail::checkpoint_core, Dependent>& core() const {
+    return *core_;
+  }
+
   template <class StateRule, class Rule, class State>
   void add_state(const std::string& name, Rule& rule, bool stays, State& state) {
     using plain = std::remove_const_t<Rule>;
@@ -247,7 +257,7 @@ class checkpoint {
     auto fields =
         ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
     const auto put = [&]<class Kept>(std::shared_ptr<Kept> kept) {
-      core_->add(ferry::detail::make_owned<ferry::detail::state_entry<Kept, space>>(
+      core<Kept>().add(ferry::detail::make_owned<ferry::detail::state_entry<Kept, space>>(
           name, std::move(kept), std::move(fields), state.clock()));
     };
     if (!stays)

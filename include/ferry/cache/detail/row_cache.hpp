@@ -6,6 +6,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -214,6 +215,7 @@ struct row_cache {
   }
 
   /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
+  template <class...>
   [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const {
     const auto has = [&](const cached_array& each) {
       return first == each.cold || (first > each.cold && first - each.cold < each.part_bytes());
@@ -224,6 +226,7 @@ struct row_cache {
   }
 
   /// Whether the verb begins a batch: verbs with one plan, one after the other, are of one batch.
+  template <class...>
   [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan) {
     if (plan == nullptr) {
       latest.reset();
@@ -235,17 +238,20 @@ struct row_cache {
     return true;
   }
 
+  template <class...>
   void hold(row_hold how) const noexcept {
     for (const auto& each : arrays)
       if (const auto alive = each.accesses.lock()) alive->hold(how);
   }
 
+  template <class...>
   void open() const noexcept {
     for (const auto& each : arrays)
       if (const auto alive = each.accesses.lock()) alive->open();
   }
 
   /// Drops the arrays of states that were destroyed.
+  template <class...>
   void drop_lost() {
     const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
     bool any = false;
@@ -259,24 +265,26 @@ struct row_cache {
 
 /// Sole use of a row cache by a verb that is being enqueued. In its lifetime the backing arrays can
 /// be accessed by this thread; else verbs on them are refused where they would miss changes.
-class cache_use {
+template <class Dependent>
+class basic_cache_use {
  public:
   /// Throws invalid_argument if the table was destroyed.
-  cache_use(row_cache& of, const char* verb) : lock_(of.guard), cache_(of) {
+  basic_cache_use(late<row_cache, Dependent>& of, const char* verb) : lock_(of.guard), cache_(of) {
     if (of.arrays.front().accesses.expired())
       throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + of.label +
                              "' of the cached_table was destroyed");
     of.drop_lost();
     of.open();
   }
-  cache_use(const cache_use&) = delete;
-  cache_use& operator=(const cache_use&) = delete;
-  ~cache_use() { cache_.hold(cache_.changed ? row_hold::closed : row_hold::readable); }
+  basic_cache_use(const basic_cache_use&) = delete;
+  basic_cache_use& operator=(const basic_cache_use&) = delete;
+  ~basic_cache_use() { cache_.hold(cache_.changed ? row_hold::closed : row_hold::readable); }
 
  private:
   std::lock_guard<std::mutex> lock_;
-  row_cache& cache_;
+  late<row_cache, Dependent>& cache_;
 };
+using cache_use = basic_cache_use<void>;
 
 /// An array without elements that has a record of accesses, for launch_context.
 inline array_ref<std::byte, device_space> tracked(std::shared_ptr<access_tracker> accesses) {

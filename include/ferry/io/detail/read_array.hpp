@@ -8,6 +8,7 @@
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/memory/detail/late.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/half.hpp>
@@ -108,7 +109,8 @@ template <class To>
 void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_each,
                     stored_converter<To> converter, To* to, std::size_t count) {
   constexpr std::size_t at_once = std::size_t{1} << 16;
-  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(std::min(count, at_once) * bytes_each);
+  const auto buffer =
+      std::make_unique_for_overwrite<late<std::byte[], To>>(std::min(count, at_once) * bytes_each);
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t some = std::min(at_once, count - done);
     from.read_at(buffer.get(), some * bytes_each, offset + done * bytes_each);

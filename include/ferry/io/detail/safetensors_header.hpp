@@ -6,6 +6,7 @@
 #include <ferry/io/detail/safetensors_dtype.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/text_cursor.hpp>
+#include <ferry/memory/detail/late.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -90,8 +91,9 @@ bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
 
 /// Reads the JSON text. Returns an empty string, or why it can't be used. `bytes` is the size of what
 /// follows the header.
-template <class...>
-std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into) {
+template <class Dependent = void>
+std::string parse_safetensors(std::string_view text, std::uint64_t bytes,
+                              late<safetensors_header, Dependent>& into) {
   text_cursor at(text);
   if (const std::size_t valid = valid_utf8(text); valid != text.size())
     return "byte " + std::to_string(valid) + " of the header is not UTF-8";
@@ -111,12 +113,12 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
   if (!at.failed() && !at.at_end()) at.fail("there is more after the object");
   if (at.failed()) return at.why();
 
-  const auto repeated = [](std::vector<std::string_view>& names) {
+  const auto repeated = [](auto& names) {
     std::sort(names.begin(), names.end());
     const auto found = std::adjacent_find(names.begin(), names.end());
     return found == names.end() ? std::string() : json_quoted(found->substr(0, 200)) + " comes twice";
   };
-  std::vector<std::string_view> names;
+  std::vector<late<std::string_view, Dependent>> names;
   for (const auto& [key, value] : into.metadata) names.push_back(key);
   if (auto why = repeated(names); !why.empty()) return "the metadata " + why;
   names.clear();
@@ -163,9 +165,9 @@ safetensors_header read_safetensors_header(const file& from) {
 }
 
 /// The text of a header, with its length. The entries are in the order of the file.
-template <class...>
-std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,
-                                    const safetensors_metadata& metadata) {
+template <class Dependent = void>
+std::string make_safetensors_header(const std::vector<late<safetensors_entry, Dependent>>& entries,
+                                    const late<safetensors_metadata, Dependent>& metadata) {
   std::string text = "{";
   const auto next = [&text] { text += text.size() > 1 ? "," : ""; };
   if (!metadata.empty()) {

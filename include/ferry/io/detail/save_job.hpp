@@ -58,7 +58,7 @@ struct basic_save_job {
   const std::byte* snapshot = nullptr;
   /// The units to write where the changed rows are known; none: the chunk stays as it is. Without a value the
   /// whole chunk is read.
-  std::optional<std::vector<std::uint32_t>> units{};
+  std::optional<std::vector<late<std::uint32_t, Dependent>>> units{};
 
   [[nodiscard]] std::uint64_t offset() const { return place * to->chunk_bytes; }
   [[nodiscard]] std::size_t chunk_bytes() const {

@@ -120,7 +120,8 @@ class state_entry : public checkpoint_entry {
 
   /// What commit() sets.
   struct next_state {
-    owned<std::remove_const_t<Optimizer>> optimizer;
+    // The full name: nvcc 13 does not find the short one where it instantiates this.
+    ferry::detail::owned<std::remove_const_t<Optimizer>> optimizer;
     std::int64_t steps = 0;
     std::int64_t skipped = 0;
     std::uint64_t seed = 0;

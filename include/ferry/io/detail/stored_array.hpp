@@ -23,7 +23,11 @@ struct stored_array {
   bool column_major = false;
   std::uint64_t offset = 0;  ///< of the first byte
 
-  [[nodiscard]] std::span<const std::size_t> sizes() const { return {extents.data(), rank}; }
+  template <class...>
+  [[nodiscard]] std::span<const std::size_t> sizes() const {
+    return std::span<const std::size_t>(extents).first(rank);
+  }
+  template <class...>
   [[nodiscard]] std::size_t size() const {
     std::size_t product = 1;
     for (const std::size_t each : sizes()) product *= each;
