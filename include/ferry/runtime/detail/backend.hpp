@@ -74,8 +74,12 @@ struct registers {
     body(register_size<Bytes>{});
   }
 };
+template <class>
+struct void_of {
+  using type = void;
+};
 template <class Dependent>
-using registers_for = registers<std::void_t<Dependent>>;
+using registers_for = registers<typename void_of<Dependent>::type>;
 
 /// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>
