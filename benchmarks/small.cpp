@@ -2,10 +2,16 @@
 #include "support/scatter_case.hpp"
 #include "support/step_check.hpp"
 
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string>
+#include <vector>
 
 /// Batches of all sizes on the device, next to an empty kernel: what a call costs where there is little to move. `wall ms`
-/// is a call and the wait for it, `ms` a call of a burst. Rows are drawn with replacement, so all sorts happen.
+/// is a call and the wait for it, `ms` a call of a burst. Rows are drawn with replacement, so all sorts happen. On a host next
+/// to the loops that a program without ferry has, in one thread.
 namespace ferry_bench {
 namespace {
 
@@ -21,7 +27,9 @@ class small_batches {
       : run_(run), table_("table", run.chosen().step_rows, run.chosen().width), width_(run.chosen().width) {
     refill();
     measure_empty();
-    for (const std::int64_t n : {1, 32, 1024, 4096, 16384, 131072}) {
+    std::vector<std::int64_t> sizes{1, 32, 1024, 4096, 16384, 131072};
+    if (on_host) sizes = {1, 4, 32, 256, 1024, 16384};
+    for (const std::int64_t n : sizes) {
       const auto sets = index_sets::make<any_row>(run, n, table_.rows());
       const named_rows named(run, sets[1]);
       moves(n, sets, named);
@@ -30,6 +38,8 @@ class small_batches {
   }
 
  private:
+  static constexpr bool on_host = ferry::execution_backend<exec_space>::device_is_host;
+
   void refill() { ferry::init::custom(run_.exec(), table_, before()); }
   [[nodiscard]] element_value before() const { return {width_}; }
 
@@ -57,11 +67,37 @@ class small_batches {
     if (empty_.wall.median() > 0)
       run_.results().ratio(made.name + " wall", "small.empty_kernel wall",
                            made.time.wall.median() / empty_.wall.median());
+    if (loop_.wall.median() > 0)
+      run_.results().ratio(made.name + " wall", "small.loop." + verb + ".n" + std::to_string(n) + " wall",
+                           made.time.wall.median() / loop_.wall.median());
+    loop_ = {};
+  }
+
+  /// Measures loop(row of the table, row of the batch, element) over the rows of a call, for the ratio of the
+  /// next figure. Nothing on a device.
+  template <class Loop>
+  void time_loop([[maybe_unused]] const std::string& verb, [[maybe_unused]] std::int64_t n,
+                 [[maybe_unused]] const index_sets& sets, [[maybe_unused]] const Loop& loop) {
+    if constexpr (on_host) {
+      figure made;
+      made.name = "small.loop." + verb + ".n" + std::to_string(n);
+      made.setting = {{"n", n}, {"row_bytes", 4 * width_}, {"burst", std::int64_t{small_burst}}};
+      made.time = measure(run_, small_burst, [&](int call) {
+        const auto* const rows = sets[call].data();
+        for (std::int64_t p = 0; p < n; ++p) loop(static_cast<std::int64_t>(rows[p]), p);
+      });
+      loop_ = made.time;
+      conclude(run_, made, 0);
+    }
   }
 
   void moves(std::int64_t n, const index_sets& sets, const named_rows& named) {
     const auto& exec = run_.exec();
     batch_tensor batch("batch", n, width_);
+    time_loop("gather", n, sets,
+              [to = batch.data(), from = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
+                std::memcpy(to + p * w, from + row * w, static_cast<std::size_t>(w) * sizeof(float));
+              });
     time(
         "gather", n, [&](int call) { return ferry::gather(exec, table_, sets[call], batch); },
         [&] {
@@ -76,6 +112,10 @@ class small_batches {
           const auto counted = ferry::make_plan(exec, sets[1], table_.rows()).unique_count();
           return counted > named.count() ? counted - named.count() : named.count() - counted;
         });
+    time_loop("scatter", n, sets,
+              [from = batch.data(), to = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
+                std::memcpy(to + row * w, from + p * w, static_cast<std::size_t>(w) * sizeof(float));
+              });
     const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
     time(
         "scatter", n, [&](int call) { return ferry::scatter(exec, table_, sets[call], salted); },
@@ -98,8 +138,24 @@ class small_batches {
                                 first_sgd_step{-1.0}, named);
         });
     const ferry::optim::sgd sgd{.lr = 0.1};
+    time_loop("step.sgd", n, sets,
+              [to = table_.data(), from = grads.data(), w = width_](std::int64_t row, std::int64_t p) {
+                for (std::int64_t e = 0; e < w; ++e) to[row * w + e] -= 0.1f * from[p * w + e];
+              });
     step("sgd", n, sgd, first_sgd_step{sgd.lr}, sets, named, grads);
     const ferry::optim::adam adam{.lr = 0.1, .eps = 0.25};
+    if (on_host) moments_.resize(2 * table_.size());
+    time_loop("step.adam", n, sets,
+              [to = table_.data(), from = grads.data(), w = width_, first = moments_.data(),
+               second = moments_.data() + moments_.size() / 2](std::int64_t row, std::int64_t p) {
+                for (std::int64_t e = 0; e < w; ++e) {
+                  const std::int64_t at = row * w + e;
+                  const float g = from[p * w + e];
+                  first[at] = 0.9f * first[at] + 0.1f * g;
+                  second[at] = 0.999f * second[at] + 0.001f * g * g;
+                  to[at] -= 0.1f * first[at] / (std::sqrt(second[at]) + 0.25f);
+                }
+              });
     step("adam", n, adam, first_normed_step{adam.lr, adam.eps}, sets, named, grads);
   }
 
@@ -118,6 +174,8 @@ class small_batches {
   ferry::tensor<float, ferry::device_space> table_;
   std::int64_t width_;
   measured empty_;
+  std::vector<float> moments_;  ///< of adam's loop
+  measured loop_;               ///< of the loop next to the next figure
 };
 
 void small(session& run) { small_batches{run}; }

@@ -100,6 +100,32 @@ TEST_CASE("a small kernel of a host runs once in the calling thread, a large one
   CHECK(threads_of<of_unknown_bytes>(1000, 1).size() == threads);
 }
 
+TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch", "[small]") {
+  namespace kernels = ferry::kernels;
+  using list = kernels::index_rows<std::int32_t, ferry::bounds::check>;
+  kernels::quantize_rows<float, kernels::deciding_positions> quantize{};
+  quantize.width = 100;
+  CHECK(quantize.bytes_each() == 900);  // a row is read twice
+  kernels::dequantize_rows<float, list, true> dequantize{};
+  dequantize.width = 100;
+  CHECK(dequantize.bytes_each() == 500);
+  dequantize.width = 100000;  // in blocks
+  CHECK(dequantize.bytes_each() == 5 * decltype(dequantize)::tile);
+  using table = kernels::pooled_table<float>;
+  using pool = kernels::pool_rows<float, ferry::pooling::sum, table, list, std::int64_t, void, float, void>;
+  kernels::bag_list<std::int64_t> bags{};
+  bags.bags = 10;
+  bags.positions = 35;
+  pool one{};
+  one.bags = bags;
+  one.width = 8;
+  CHECK(one.bytes_each() == 4 * 32 + 32);  // 3.5 rows of a bag, rounded up, and the pooled one
+  one.bags.bags = 0;
+  CHECK(one.bytes_each() == 32 + 32);
+  CHECK(kernels::sum_lane<kernels::lower_sums>::bytes_each() == 512);
+  CHECK(kernels::scale_values<double>::bytes_each() == 16);
+}
+
 TEST_CASE("a small step has the labels of a large one", "[small]") {
   const auto small = labels_of_step(3, 4);
   for (const char* label : {"ferry::make_plan::resolve", "ferry::make_plan::sum",
