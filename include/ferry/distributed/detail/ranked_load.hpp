@@ -28,9 +28,10 @@ namespace ferry::detail {
 /// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
 /// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
 /// may share it.
-class ranked_load {
+template <class Dependent>
+class basic_ranked_load {
  public:
-  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+  basic_ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
       : comm_(comm),
         of_(of),
         options_(options),
@@ -262,8 +263,10 @@ class ranked_load {
   std::uint64_t digest_ = 0;
   bounce_buffer bounce_;
 };
+using ranked_load = basic_ranked_load<void>;
 
-inline void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
+template <class Dependent>
+void basic_ranks_of_group<Dependent>::load(const ranks_call& of, const io::load_options& options) const {
   ranked_load(comm_, of, options).run();
 }
 
