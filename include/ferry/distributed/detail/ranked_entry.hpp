@@ -19,7 +19,7 @@ namespace ferry::detail {
 template <class Dependent>
 class basic_ranks_of_group final : public checkpoint_ranks {
  public:
-  explicit basic_ranks_of_group(const communicator& comm) : comm_(comm) {}
+  explicit basic_ranks_of_group(communicator comm) : comm_(std::move(comm)) {}
 
   [[nodiscard]] const communicator& comm() const { return comm_; }
   [[nodiscard]] const void* group() const override { return comm_.group().get(); }

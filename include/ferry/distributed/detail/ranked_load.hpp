@@ -203,6 +203,7 @@ class basic_ranked_load {
       for (std::size_t i = 0; i < mine.size(); ++i) {
         const chunk_rows& of = located.find(here, i, mine[i]);
         std::vector<std::byte*> to;
+        to.reserve(moved.out.size());
         for (int r = 0; r < call.ranks(); ++r)
           to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
         of.part(chunks[i].data(), std::move(to));

@@ -123,10 +123,11 @@ class basic_ranked_save {
   void pack_for(int to, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
                 std::vector<chunk_rows>& located, rank_buffers& moved) {
     const int here = call_.rank();
-    chunk_rows of;
+    chunk_rows other;
     std::size_t i = 0;
     for (const std::size_t place : shares.of(to, round)) {
       const chunk_span at = shares.span_of(place);
+      chunk_rows& of = to == here ? located[i++] : other;
       of.locate(rows.spread(), rows.row_bytes(), at.offset, at.bytes, here);
       const std::size_t bytes = of.bytes_of(here);
       auto& buffer = moved.out[static_cast<std::size_t>(to)];
@@ -137,7 +138,6 @@ class basic_ranked_save {
       } else if (bytes != 0) {
         rows.pack(of, here, rank_buffers::more(buffer, bytes));
       }
-      if (to == here) located[i++] = std::move(of);
     }
   }
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,

@@ -177,6 +177,7 @@ class sharded_state_entry final : public ranked_entry {
       for (std::size_t f = 0; f < parts.size(); ++f) parts[f].push_back(shard->fields[f]);
     }
     std::vector<checkpoint_array> fields;
+    fields.reserve(parts.size());
     for (auto& each : parts) fields.push_back(array_of_shards(comm(), spread_, first, std::move(each)));
     return make_owned<acting_type>(*this, optimizer_, std::move(fields), spread_, first, std::move(clocks),
                                    leads);

@@ -95,9 +95,9 @@ template <class Dependent>
 class basic_sharded_rows final : public rows_apart {
  public:
   /// `parts`: those of ranks first, first + 1 and so on; one, or all.
-  basic_sharded_rows(const communicator& comm, std::shared_ptr<const row_spread> spread, int first,
+  basic_sharded_rows(communicator comm, std::shared_ptr<const row_spread> spread, int first,
                      std::vector<shard_part>&& parts)
-      : comm_(comm), spread_(std::move(spread)), first_(first), parts_(std::move(parts)) {}
+      : comm_(std::move(comm)), spread_(std::move(spread)), first_(first), parts_(std::move(parts)) {}
 
   [[nodiscard]] const row_spread& spread() const { return *spread_; }
   [[nodiscard]] std::uint64_t row_bytes() const { return parts_.front().array.row_bytes; }
