@@ -55,8 +55,8 @@ namespace ferry::io {
 ///
 /// The objects are kept as references: they must live, and their memory must stay where it is, until the last
 /// call that uses them. Moving a tensor or a state is allowed. Plans are not saved: make_plan makes them
-/// anew. Calls of several threads are served one after the other. Saves into one folder by two objects or
-/// processes at the same time throw io_error.
+/// anew. Calls of several threads are served one after the other; ranks of a group save and load sharded
+/// tables together. Saves into one folder by two objects or processes at the same time throw io_error.
 class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.

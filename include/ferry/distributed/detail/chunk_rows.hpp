@@ -13,7 +13,8 @@ namespace ferry::detail {
 
 /// Where the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
 /// row numbers. The first and the last row may be cut.
-class chunk_rows {
+template <class Dependent>
+class basic_chunk_rows {
  public:
   /// Of replicas, those of rank `here` are meant.
   void locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset, std::size_t bytes,
@@ -114,5 +115,6 @@ class chunk_rows {
   std::vector<int> owners_;
   std::vector<std::int64_t> places_;
 };
+using chunk_rows = basic_chunk_rows<void>;
 
 }  // namespace ferry::detail

@@ -31,14 +31,15 @@ struct chunk_span {
 
 /// The chunks of an array, dealt out to the ranks. A chunk whose rows lie on one rank is that rank's, so that
 /// they need not travel; the others take turns.
-class chunk_shares {
+template <class Dependent>
+class basic_chunk_shares {
  public:
   /// Chunks that a rank works on at once.
   static constexpr std::size_t at_once = 4;
 
   /// `rows`: null for an array that is no sharded one; its chunks are rank 0's. `replicas`: each rank works
   /// on all chunks of an array that is replicated, instead of a share.
-  chunk_shares(const manifest_array& in_file, const checkpoint_array& array, int ranks, bool replicas)
+  basic_chunk_shares(const manifest_array& in_file, const checkpoint_array& array, int ranks, bool replicas)
       : file_(&in_file), element_bytes_(array.schema.element_bytes), of_(static_cast<std::size_t>(ranks)) {
     const sharded_rows* const rows = rows_of_shards(array);
     for (std::size_t place = 0; place < in_file.chunk_count(); ++place) {
@@ -82,11 +83,13 @@ class chunk_shares {
   std::vector<std::vector<std::size_t>> of_;
   std::size_t rounds_ = 0;
 };
+using chunk_shares = basic_chunk_shares<void>;
 
 /// Bytes for and from each rank; those for this rank itself stay where they are.
-class rank_buffers {
+template <class Dependent>
+class basic_rank_buffers {
  public:
-  explicit rank_buffers(int ranks)
+  explicit basic_rank_buffers(int ranks)
       : out(static_cast<std::size_t>(ranks)), in(static_cast<std::size_t>(ranks)) {}
 
   std::vector<std::vector<std::byte>> out, in;
@@ -115,8 +118,12 @@ class rank_buffers {
     std::swap(in[here], out[here]);
   }
 };
+using rank_buffers = basic_rank_buffers<void>;
 
 /// Threads for the chunks of one rank, of which others may lie in this process.
-inline int chunk_threads_of_rank(int local_ranks) { return std::max(1, chunk_threads() / local_ranks); }
+template <class...>
+int chunk_threads_of_rank(int local_ranks) {
+  return std::max(1, chunk_threads() / local_ranks);
+}
 
 }  // namespace ferry::detail

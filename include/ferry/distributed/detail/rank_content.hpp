@@ -15,7 +15,8 @@
 namespace ferry::detail {
 
 /// What the ranks must agree on: everything but the elements of arrays. Of numbers the value, too.
-inline std::uint64_t digest_of_content(const checkpoint_content& content) {
+template <class...>
+std::uint64_t digest_of_content(const checkpoint_content& content) {
   std::string all = encode(manifest{0, {}, content.entries});
   std::size_t i = 0;
   for (const auto& entry : content.entries)
@@ -28,7 +29,8 @@ inline std::uint64_t digest_of_content(const checkpoint_content& content) {
 }
 
 /// The objects as this rank has them.
-inline checkpoint_content content_of_rank(const ranks_call& of) {
+template <class...>
+checkpoint_content content_of_rank(const ranks_call& of) {
   checkpoint_content made;
   for (const auto* each : of.entries) {
     manifest_entry& to = made.entries.emplace_back();

@@ -16,25 +16,28 @@
 namespace ferry::detail {
 
 /// The ranks of a communicator, as a checkpoint knows them.
-class ranks_of_group final : public checkpoint_ranks {
+template <class Dependent>
+class basic_ranks_of_group final : public checkpoint_ranks {
  public:
-  explicit ranks_of_group(const communicator& comm) : comm_(comm) {}
+  explicit basic_ranks_of_group(communicator comm) : comm_(std::move(comm)) {}
 
   [[nodiscard]] const communicator& comm() const { return comm_; }
   [[nodiscard]] const void* group() const override { return comm_.group().get(); }
   [[nodiscard]] bool acts_for_one() const override { return comm_.rank() >= 0; }
-  inline void save(const ranks_call& of, const io::save_options& options) const override;
-  inline void load(const ranks_call& of, const io::load_options& options) const override;
+  void save(const ranks_call& of, const io::save_options& options) const override;
+  void load(const ranks_call& of, const io::load_options& options) const override;
 
  private:
   communicator comm_;
 };
+using ranks_of_group = basic_ranks_of_group<void>;
 
 /// An object of a checkpoint whose rows are spread over ranks. By itself it serves a thread that acts for all
 /// of them; a thread that acts for one rank works with acting().
-class ranked_entry : public checkpoint_entry {
+template <class Dependent>
+class basic_ranked_entry : public checkpoint_entry {
  public:
-  ranked_entry(std::string name, const communicator& comm)
+  basic_ranked_entry(std::string name, const communicator& comm)
       : checkpoint_entry(std::move(name)), ranks_(comm) {}
 
   [[nodiscard]] const checkpoint_ranks* ranks() const override { return &ranks_; }
@@ -79,14 +82,17 @@ class ranked_entry : public checkpoint_entry {
   ranks_of_group ranks_;
   owned<checkpoint_entry> now_;
 };
+using ranked_entry = basic_ranked_entry<void>;
 
 /// The entry as one whose rows are spread; null for all others.
-inline const ranked_entry* as_ranked(const checkpoint_entry& entry) {
+template <class...>
+const ranked_entry* as_ranked(const checkpoint_entry& entry) {
   return entry.ranks() == nullptr ? nullptr : static_cast<const ranked_entry*>(&entry);
 }
 
 /// "checkpoint::<verb> of 'a', 'b'"
-inline call_note note_of_checkpoint(const char* verb, const ranks_call& of) {
+template <class...>
+call_note note_of_checkpoint(const char* verb, const ranks_call& of) {
   call_note note("checkpoint::");
   note.add(verb).add(" of ");
   const char* before = "'";

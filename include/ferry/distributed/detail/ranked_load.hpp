@@ -28,9 +28,10 @@ namespace ferry::detail {
 /// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
 /// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
 /// may share it.
-class ranked_load {
+template <class Dependent>
+class basic_ranked_load {
  public:
-  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+  basic_ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
       : comm_(comm),
         of_(of),
         options_(options),
@@ -202,6 +203,7 @@ class ranked_load {
       for (std::size_t i = 0; i < mine.size(); ++i) {
         const chunk_rows& of = located.find(here, i, mine[i]);
         std::vector<std::byte*> to;
+        to.reserve(moved.out.size());
         for (int r = 0; r < call.ranks(); ++r)
           to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
         of.part(chunks[i].data(), std::move(to));
@@ -262,8 +264,10 @@ class ranked_load {
   std::uint64_t digest_ = 0;
   bounce_buffer bounce_;
 };
+using ranked_load = basic_ranked_load<void>;
 
-inline void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
+template <class Dependent>
+void basic_ranks_of_group<Dependent>::load(const ranks_call& of, const io::load_options& options) const {
   ranked_load(comm_, of, options).run();
 }
 

@@ -35,18 +35,19 @@ namespace ferry::detail {
 /// A rank that has voted for the save does not know whether rank 0 has all votes, so its file stays, whatever
 /// happens. Only rank 0 removes files by their names, while it has the lock of the folder: a rank that comes
 /// back late must not remove those of a later save. What nobody removes goes with the next save.
-class ranked_save {
+template <class Dependent>
+class basic_ranked_save {
  public:
-  ranked_save(collective& call, const communicator& comm, const std::string& folder,
-              checkpoint_content& content)
+  basic_ranked_save(collective& call, const communicator& comm, const std::string& folder,
+                    checkpoint_content& content)
       : call_(call),
         folder_(folder),
         content_(content),
         threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
-  ranked_save(const ranked_save&) = delete;
-  ranked_save& operator=(const ranked_save&) = delete;
+  basic_ranked_save(const basic_ranked_save&) = delete;
+  basic_ranked_save& operator=(const basic_ranked_save&) = delete;
   /// After a failure that all ranks know of.
-  ~ranked_save() {
+  ~basic_ranked_save() {
     if (done_ || base_ == 0) return;
     if (!is_first()) {
       if (data_ != nullptr && !voted_) data_->abandon();
@@ -122,10 +123,11 @@ class ranked_save {
   void pack_for(int to, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
                 std::vector<chunk_rows>& located, rank_buffers& moved) {
     const int here = call_.rank();
-    chunk_rows of;
+    chunk_rows other;
     std::size_t i = 0;
     for (const std::size_t place : shares.of(to, round)) {
       const chunk_span at = shares.span_of(place);
+      chunk_rows& of = to == here ? located[i++] : other;
       of.locate(rows.spread(), rows.row_bytes(), at.offset, at.bytes, here);
       const std::size_t bytes = of.bytes_of(here);
       auto& buffer = moved.out[static_cast<std::size_t>(to)];
@@ -136,7 +138,6 @@ class ranked_save {
       } else if (bytes != 0) {
         rows.pack(of, here, rank_buffers::more(buffer, bytes));
       }
-      if (to == here) located[i++] = std::move(of);
     }
   }
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,
@@ -257,8 +258,10 @@ class ranked_save {
   bool done_ = false;
   bounce_buffer bounce_;
 };
+using ranked_save = basic_ranked_save<void>;
 
-inline void ranks_of_group::save(const ranks_call& of, const io::save_options& options) const {
+template <class Dependent>
+void basic_ranks_of_group<Dependent>::save(const ranks_call& of, const io::save_options& options) const {
   checkpoint_content content;
   std::uint64_t digest = 0;
   const call_note note = note_of_checkpoint("save", of);

@@ -25,12 +25,13 @@
 namespace ferry::detail {
 
 /// A sharded table, of which the object that was added holds some shards.
-class sharded_array_entry final : public ranked_entry {
+template <class Dependent>
+class basic_sharded_array_entry final : public ranked_entry {
  public:
   /// shards[i]: of rank first_local + i, where it is there.
-  sharded_array_entry(std::string name, const communicator& comm, std::string kind,
-                      std::vector<manifest_fact> facts, std::shared_ptr<const row_spread> spread,
-                      std::vector<std::optional<shard_part>>&& shards)
+  basic_sharded_array_entry(std::string name, const communicator& comm, std::string kind,
+                            std::vector<manifest_fact> facts, std::shared_ptr<const row_spread> spread,
+                            std::vector<std::optional<shard_part>>&& shards)
       : ranked_entry(std::move(name), comm),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
@@ -55,6 +56,7 @@ class sharded_array_entry final : public ranked_entry {
   std::shared_ptr<const row_spread> spread_;
   std::vector<std::optional<shard_part>> shards_;
 };
+using sharded_array_entry = basic_sharded_array_entry<void>;
 
 /// A state with the shards of some ranks: one, or all.
 template <class Optimizer, class Space>
@@ -175,6 +177,7 @@ class sharded_state_entry final : public ranked_entry {
       for (std::size_t f = 0; f < parts.size(); ++f) parts[f].push_back(shard->fields[f]);
     }
     std::vector<checkpoint_array> fields;
+    fields.reserve(parts.size());
     for (auto& each : parts) fields.push_back(array_of_shards(comm(), spread_, first, std::move(each)));
     return make_owned<acting_type>(*this, optimizer_, std::move(fields), spread_, first, std::move(clocks),
                                    leads);

@@ -46,15 +46,17 @@ tensor_view<Byte, Space> bytes_of_shard(const checkpoint_array& of) {
   return tensor_view<Byte, Space>(of.data, of.schema.extents[0], of.row_bytes);
 }
 /// Places and rows in memory that kernels of a device reach.
-struct rows_on_wire {
+template <class Dependent>
+struct basic_rows_on_wire {
   tensor<std::int64_t, pinned_space> places;
   tensor<std::byte, pinned_space> rows;
 
-  rows_on_wire(const std::vector<std::int64_t>& at, std::uint64_t row_bytes)
+  basic_rows_on_wire(const std::vector<std::int64_t>& at, std::uint64_t row_bytes)
       : places("places", at.size()), rows("rows of a shard", at.size(), row_bytes) {
     std::memcpy(places.data(), at.data(), at.size() * sizeof(std::int64_t));
   }
 };
+using rows_on_wire = basic_rows_on_wire<void>;
 
 template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
 void gather_places(const communicator& comm, int rank, const checkpoint_array& from,
@@ -89,12 +91,13 @@ shard_part part_of_shard(checkpoint_array&& array) {
 }
 
 /// The rows of an array in the shards of the ranks that the calling thread acts for.
-class sharded_rows final : public rows_apart {
+template <class Dependent>
+class basic_sharded_rows final : public rows_apart {
  public:
   /// `parts`: those of ranks first, first + 1 and so on; one, or all.
-  sharded_rows(const communicator& comm, std::shared_ptr<const row_spread> spread, int first,
-               std::vector<shard_part>&& parts)
-      : comm_(comm), spread_(std::move(spread)), first_(first), parts_(std::move(parts)) {}
+  basic_sharded_rows(communicator comm, std::shared_ptr<const row_spread> spread, int first,
+                     std::vector<shard_part>&& parts)
+      : comm_(std::move(comm)), spread_(std::move(spread)), first_(first), parts_(std::move(parts)) {}
 
   [[nodiscard]] const row_spread& spread() const { return *spread_; }
   [[nodiscard]] std::uint64_t row_bytes() const { return parts_.front().array.row_bytes; }
@@ -207,10 +210,12 @@ class sharded_rows final : public rows_apart {
   mutable std::once_flag begun_;
   mutable std::vector<owned<marked_write>> marking_;  ///< marks what was written when the object ends
 };
+using sharded_rows = basic_sharded_rows<void>;
 
 /// The whole array, of which the parts are rows.
-inline checkpoint_array array_of_shards(const communicator& comm, std::shared_ptr<const row_spread> spread,
-                                        int first, std::vector<shard_part>&& parts) {
+template <class...>
+checkpoint_array array_of_shards(const communicator& comm, std::shared_ptr<const row_spread> spread,
+                                 int first, std::vector<shard_part>&& parts) {
   const checkpoint_array& part = parts.at(0).array;
   checkpoint_array made;
   made.schema = part.schema;
@@ -223,7 +228,8 @@ inline checkpoint_array array_of_shards(const communicator& comm, std::shared_pt
 }
 
 /// The rows of such an array; null for one that lies in one piece.
-inline const sharded_rows* rows_of_shards(const checkpoint_array& array) {
+template <class...>
+const sharded_rows* rows_of_shards(const checkpoint_array& array) {
   return static_cast<const sharded_rows*>(array.apart.get());
 }
 
