@@ -106,6 +106,12 @@ inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int devic
   return advise_reader(data, bytes, device);
 }
 
+/// Atomic additions to numbers of one or two bytes exchange the word of four bytes that holds them, so the last
+/// word of an allocation must be whole.
+inline std::size_t in_whole_words(std::size_t bytes) {
+  return bytes > static_cast<std::size_t>(-4) ? bytes : (bytes + 3) / 4 * 4;
+}
+
 /// `device` of the functions that allocate: where device memory lies and near which host memory is placed; -1
 /// means the default device. Page-locked and managed memory is that of all devices.
 struct allocation_functions {
@@ -114,7 +120,7 @@ struct allocation_functions {
     const device_guard on(device);
     const capture_pause pause(true);
     void* data = nullptr;
-    if (const cudaError_t status = cudaMalloc(&data, bytes); status != cudaSuccess)
+    if (const cudaError_t status = cudaMalloc(&data, in_whole_words(bytes)); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMalloc");
     return {data, bytes, from_device_heap, 0, device};
   }
@@ -132,7 +138,7 @@ struct allocation_functions {
     const capture_pause pause(true);
     if (!shares_managed(device)) return page_locked(space.name.data(), bytes, label, device);
     void* data = nullptr;
-    if (const cudaError_t status = cudaMallocManaged(&data, bytes); status != cudaSuccess)
+    if (const cudaError_t status = cudaMallocManaged(&data, in_whole_words(bytes)); status != cudaSuccess)
       throw_bad_alloc(space.name.data(), label, bytes, status, "cudaMallocManaged");
     try {
       if (const cudaError_t status = advise_host_resident(data, bytes, device); status != cudaSuccess)

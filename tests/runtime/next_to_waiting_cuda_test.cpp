@@ -43,15 +43,15 @@ struct batch {
 
 class own_stream {
  public:
-  explicit own_stream(unsigned int flags) {
-    REQUIRE(cudaStreamCreateWithFlags(&handle_, flags) == cudaSuccess);
-  }
+  explicit own_stream(unsigned int flags) { make(flags); }
   own_stream(const own_stream&) = delete;
   own_stream& operator=(const own_stream&) = delete;
   ~own_stream() { cudaStreamDestroy(handle_); }
   [[nodiscard]] cudaStream_t handle() const { return handle_; }
 
  private:
+  void make(unsigned int flags) { REQUIRE(cudaStreamCreateWithFlags(&handle_, flags) == cudaSuccess); }
+
   cudaStream_t handle_ = nullptr;
 };
 

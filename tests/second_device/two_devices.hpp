@@ -24,13 +24,7 @@ inline bool has_two_devices() {
 /// A stream of a user on a device, for an instance. Destroyed after the instance.
 class user_stream {
  public:
-  explicit user_stream(int device) : device_(device) {
-    int before = 0;
-    REQUIRE(cudaGetDevice(&before) == cudaSuccess);
-    REQUIRE(cudaSetDevice(device) == cudaSuccess);
-    REQUIRE(cudaStreamCreate(&native_) == cudaSuccess);
-    REQUIRE(cudaSetDevice(before) == cudaSuccess);
-  }
+  explicit user_stream(int device) : device_(device) { make(); }
   user_stream(const user_stream&) = delete;
   user_stream& operator=(const user_stream&) = delete;
   ~user_stream() {
@@ -41,6 +35,14 @@ class user_stream {
   [[nodiscard]] cudaStream_t native() const { return native_; }
 
  private:
+  void make() {
+    int before = 0;
+    REQUIRE(cudaGetDevice(&before) == cudaSuccess);
+    REQUIRE(cudaSetDevice(device_) == cudaSuccess);
+    REQUIRE(cudaStreamCreate(&native_) == cudaSuccess);
+    REQUIRE(cudaSetDevice(before) == cudaSuccess);
+  }
+
   int device_;
   cudaStream_t native_ = nullptr;
 };

@@ -30,24 +30,7 @@ __global__ void wait_for_release(waiting_flags* flags, long long looks) {
 /// Blocks that each fill a multiprocessor, at work on `stream` until release().
 class waiting_kernel {
  public:
-  waiting_kernel(cudaStream_t stream, int blocks) : stream_(stream) {
-    REQUIRE(blocks <= waiting_flags::most_blocks);
-    REQUIRE(cudaHostAlloc(&flags_, sizeof *flags_, cudaHostAllocMapped) == cudaSuccess);
-    *flags_ = {};
-    int device = 0, most = 0;
-    REQUIRE(cudaGetDevice(&device) == cudaSuccess);
-    REQUIRE(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess);
-    REQUIRE(cudaFuncSetAttribute(wait_for_release, cudaFuncAttributeMaxDynamicSharedMemorySize, most) ==
-            cudaSuccess);
-    constexpr long long looks = 6'000'000;  // over the link: some seconds
-    wait_for_release<<<blocks, 64, static_cast<std::size_t>(most), stream>>>(flags_, looks);
-    REQUIRE(cudaGetLastError() == cudaSuccess);
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (begun() < blocks && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
-    const bool all = begun() == blocks;
-    if (!all) release();
-    REQUIRE(all);
-  }
+  waiting_kernel(cudaStream_t stream, int blocks) : stream_(stream) { begin(blocks); }
   waiting_kernel(const waiting_kernel&) = delete;
   waiting_kernel& operator=(const waiting_kernel&) = delete;
   ~waiting_kernel() {
@@ -64,6 +47,24 @@ class waiting_kernel {
   }
 
  private:
+  void begin(int blocks) {
+    REQUIRE(blocks <= waiting_flags::most_blocks);
+    REQUIRE(cudaHostAlloc(&flags_, sizeof *flags_, cudaHostAllocMapped) == cudaSuccess);
+    *flags_ = {};
+    int device = 0, most = 0;
+    REQUIRE(cudaGetDevice(&device) == cudaSuccess);
+    REQUIRE(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) == cudaSuccess);
+    REQUIRE(cudaFuncSetAttribute(wait_for_release, cudaFuncAttributeMaxDynamicSharedMemorySize, most) ==
+            cudaSuccess);
+    constexpr long long looks = 6'000'000;  // over the link: some seconds
+    wait_for_release<<<blocks, 64, static_cast<std::size_t>(most), stream_>>>(flags_, looks);
+    REQUIRE(cudaGetLastError() == cudaSuccess);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (begun() < blocks && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    const bool all = begun() == blocks;
+    if (!all) release();
+    REQUIRE(all);
+  }
   [[nodiscard]] int begun() const {
     int blocks = 0;
     for (const unsigned int& block : flags_->begun) blocks += seen(block) != 0u;
