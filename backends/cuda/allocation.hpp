@@ -106,8 +106,8 @@ inline cudaError_t advise_host_resident(void* data, std::size_t bytes, int devic
   return advise_reader(data, bytes, device);
 }
 
-/// Atomic additions to numbers of one or two bytes exchange the word of four bytes that holds them, so the last
-/// word of an allocation must be whole.
+/// Atomic additions to numbers of one or two bytes exchange the word of four bytes that holds them, so the
+/// last word of an allocation must be whole.
 inline std::size_t in_whole_words(std::size_t bytes) {
   return bytes > static_cast<std::size_t>(-4) ? bytes : (bytes + 3) / 4 * 4;
 }
