@@ -318,6 +318,7 @@ class OnTheGpu(unittest.TestCase):
                     shared = torch.from_dlpack(table.on("cuda").__dlpack__(stream=-1, max_version=(1, 0)))
                 copied = shared.clone()
             theirs.synchronize()
+            self.kept = table, shared  # a table waits for the work on it when it dies
             return lambda: copied[0, 0].item(), ours
 
         self.race(run)
