@@ -91,9 +91,9 @@ void with_rows_near(const Exec& exec, const Exec& there, const tensor_slice<cons
                     const Act& act) {
   if constexpr (!Space::is_host_accessible)
     if (!share_home<Space>(exec, there)) {
-      auto near = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
-      copy_home(there, near.data(), exec, rows.data(), near.size() * sizeof(T));
-      return act(tensor_slice<const T, Space>(near.first(near.rows())));
+      auto copied = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
+      copy_home(there, copied.data(), exec, rows.data(), copied.size() * sizeof(T));
+      return act(tensor_slice<const T, Space>(copied.first(copied.rows())));
     }
   act(rows);
 }

@@ -99,7 +99,7 @@ void step_bags_by_routes(collective& call, const Exec& exec, const Table& table,
       const Exec there = shard_instance(table.comm(), r, exec);
       const auto step_on = [&](const auto& rows) {
         with_rows_near(call.is_whole() ? exec : there, there, gradients.part(bags, r),
-                       [&](const auto& near) { apply(r, rows, offsets, near, more(r)...); });
+                       [&](const auto& of_bags) { apply(r, rows, offsets, of_bags, more(r)...); });
       };
       if constexpr (is_sharded_plan<Named>)
         step_on(named.storage().plans[static_cast<std::size_t>(r - named.storage().first)]);
