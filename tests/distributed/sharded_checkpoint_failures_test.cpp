@@ -103,7 +103,7 @@ struct saved_table {
   }
 };
 
-/// A file may not grow beyond so many bytes, which has the same effect as a full disk.
+/// A file may not grow beyond a number of bytes, which has the same effect as a full disk.
 class full_disk {
  public:
   explicit full_disk(rlim_t bytes) : signal_before_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// A sharding of so many rows over so many ranks, for host code that does not know its type.
+/// A sharding of a number of rows over a number of ranks, for host code that does not know its type.
 class row_spread {
  public:
   row_spread(std::int64_t rows, int ranks, bool replicates, std::uint64_t digest)
