@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// Instructions of x86 processors that no operator of a vector type stands for, by the names that gcc gives
+/// x86 instructions that vector types have no operator for, by the names that gcc gives
 /// them: its headers would take it 15 milliseconds a source, and most of a second where AVX may be used.
 #if defined(__SSE2__)
 #if defined(__clang__)

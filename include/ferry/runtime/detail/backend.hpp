@@ -50,7 +50,7 @@ struct lanes_of {
   static constexpr int most = 0;
 };
 
-/// Registers of `Bytes` bytes; 0 stands for those of every processor that the program is compiled for.
+/// Registers of `Bytes` bytes. 0: those of every processor that the program is compiled for.
 template <int Bytes>
 struct register_size {
   static constexpr int bytes = Bytes;
