@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-/// x86 instructions that vector types have no operator for, by the names that gcc gives
-/// them: its headers would take it 15 milliseconds a source, and most of a second where AVX may be used.
+/// x86 instructions that vector types have no operator for, by gcc's own names: its headers would take it 15
+/// milliseconds a source, and most of a second where AVX may be used.
 #if defined(__SSE2__)
 #if defined(__clang__)
 #include <immintrin.h>
