@@ -27,31 +27,74 @@ struct placed_heads {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t segment) const { return heads.position(segment); }
 };
 
+/// Item i is the place of position i's row, which each thread of the row looks up. Hits and misses are
+/// counted as in find_places: every position is a hit at first, and what is none corrects that, so that a
+/// batch of hits adds to one counter once.
+template <class Source>
+struct places_on_the_way {
+  Source source;
+  dense_directory directory;
+  place_rule rule;
+  std::int64_t slots;
+  std::int64_t items;
+  std::uint64_t* tallies;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool record) const {
+    const std::int64_t row = source.row(item, record);
+    return row < 0 ? -1 : rule.of(row, directory.find(row));
+  }
+  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
+
+  KOKKOS_FUNCTION void tally(std::int64_t item, std::int64_t place) const {
+    std::uint64_t* mine = tallies + (item & (detail::tally_room - 1));
+    if (item == 0) Kokkos::atomic_add(mine, static_cast<std::uint64_t>(items));
+    const bool hit = place >= rule.hot_base && place - rule.hot_base < slots;
+    if (hit) return;
+    Kokkos::atomic_sub(mine, std::uint64_t{1});
+    if (place >= 0) Kokkos::atomic_add(mine + detail::tally_room, std::uint64_t{1});
+  }
+};
+
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
 
+template <class Bounds, class Exec, class Indices>
+auto rows_named_by(launch_context<Exec>& of, const row_cache& cache, const Indices& indices) {
+  return kernels::index_rows<std::remove_const_t<typename Indices::value_type>, Bounds>{
+      indices_for_kernels(of, indices), cache.rows, Bounds::reports ? of.report() : report_writer{}};
+}
+
+/// Begins the batch of a gather. Returns whether it is to be counted.
+template <class Exec, class Named>
+bool begin_gather(launch_context<Exec>& of, row_cache& cache, const Named& named) {
+  if constexpr (is_plan<Named>)
+    return begin_batch(of, cache, named.storage(), false);
+  else
+    return begin_batch(of, cache, nullptr, false);
+}
+
 /// The place of every position's row in the virtual table, -1 where it has none. Reports bad indices.
 template <class Bounds, class Exec, class Named>
 const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const Named& named,
-                              const kernels::place_rule& rule) {
+                              const kernels::place_rule& rule, bool counts) {
   const std::int64_t n = positions_of(named), every = counting_step(n);
   auto* places = of.template scratch<std::int64_t>(n);
-  if constexpr (is_plan<Named>) {
-    const bool counts = begin_batch(of, cache, named.storage(), false);
-    if (counts) cache.counted_every = every;
-    const kernels::listed_rows rows{named.storage()->row_of};
-    find_places(of, cache, kernels::counted_positions<kernels::listed_rows>{rows, every}, n, rule, counts,
-                false, places);
-  } else {
-    using source = kernels::index_rows<std::remove_const_t<typename Named::value_type>, Bounds>;
-    const source rows{indices_for_kernels(of, named), cache.rows,
-                      Bounds::reports ? of.report() : report_writer{}};
-    const bool counts = begin_batch(of, cache, nullptr, false);
-    if (counts) cache.counted_every = every;
-    find_places(of, cache, kernels::counted_positions<source>{rows, every}, n, rule, counts, false, places);
-  }
+  if (counts) cache.counted_every = every;
+  const auto find = [&](const auto& rows) {
+    find_places(of, cache, kernels::counted_positions<std::remove_cvref_t<decltype(rows)>>{rows, every}, n,
+                rule, counts, false, places);
+  };
+  if constexpr (is_plan<Named>)
+    find(kernels::listed_rows{named.storage()->row_of});
+  else
+    find(rows_named_by<Bounds>(of, cache, named));
   return places;
+}
+template <class Bounds, class Exec, class Named>
+const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const Named& named,
+                              const kernels::place_rule& rule) {
+  return places_of<Bounds>(of, cache, named, rule, begin_gather(of, cache, named));
 }
 
 /// The place of each of a plan's rows, -1 after the last one.
@@ -69,7 +112,8 @@ const std::int64_t* places_of_unique(launch_context<Exec>& of, row_cache& cache,
 }
 
 /// out[p] = the row of position p: one kernel looks the rows up, another moves those of device memory and
-/// those of host memory alike. With a plan and a batch in device memory, each row is fetched once, to the
+/// those of host memory alike. Where uses are not counted and a lookup reads one sector, the second kernel
+/// alone does both. With a plan and a batch in device memory, each row is fetched once, to the
 /// first of its positions, and copied from there to the others; both passes give each thread equally many
 /// positions, however often a row comes. Codes: the table has 8-bit rows, which become numbers.
 template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class Named, class Out,
@@ -115,7 +159,16 @@ ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T
       move(kernels::placed_heads{places_of_unique(of, cache, named, rule), heads});
       launch_gather(exec, expand, read_only(out), out, kernels::other_places{heads, from.inverse}, n);
     } else {
-      move(kernels::listed_rows{places_of<Bounds>(of, cache, named, rule)});
+      const bool counts = begin_gather(of, cache, named);
+      if constexpr (!is_plan<Named> && !Codes && !is_host_exec<Exec> && std::is_same_v<T, Out>)
+        if (!counts && cache.memory.sets == 0) {
+          const auto rows = rows_named_by<Bounds>(of, cache, named);
+          const slot_book& book = cache.memory.book;
+          move(kernels::places_on_the_way<std::remove_const_t<decltype(rows)>>{
+              rows, {book.directory}, rule, cache.memory.slots, n, book.tallies});
+          return of.finish(table, n, is_signed);
+        }
+      move(kernels::listed_rows{places_of<Bounds>(of, cache, named, rule, counts)});
     }
   }
   if constexpr (!is_plan<Named>)

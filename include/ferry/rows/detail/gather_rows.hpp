@@ -54,7 +54,8 @@ struct gather_rows {
 /// of the rate inside the device (H200). For launches that cover all items at once.
 ///
 /// Device mapping: as gather_rows, with `pairs(items, step)` in place of the items. A thread's items are
-/// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows.
+/// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows. A
+/// source that declares tally(item, row) sees each item once, while the loads are under way.
 template <class Unit, class Source>
 struct gather_row_pairs {
   static constexpr std::int64_t far_apart = 32;
@@ -95,16 +96,21 @@ struct gather_row_pairs {
     const std::int64_t column = i - pair * width.divisor();
     const std::int64_t within = pair & (step - 1);
     const std::int64_t first = 2 * (pair - within) + within;
+    std::int64_t row[2], to[2];
     Any unit[2];
-    std::int64_t to[2];
     for (int k = 0; k < 2; ++k) {
       const std::int64_t item = first + k * step;
-      const std::int64_t row = item < items ? source.row(item, column == 0) : -1;
-      to[k] = -1;
-      if (row < 0) continue;
-      unit[k] = static_cast<const Any*>(table)[row * table_stride + column];
-      to[k] = source.position(item) * out_stride + column;
+      row[k] = item < items ? source.row(item, column == 0) : -1;
     }
+    for (int k = 0; k < 2; ++k) {
+      to[k] = -1;
+      if (row[k] < 0) continue;
+      unit[k] = static_cast<const Any*>(table)[row[k] * table_stride + column];
+      to[k] = source.position(first + k * step) * out_stride + column;
+    }
+    if constexpr (requires { source.tally(first, row[0]); })
+      for (int k = 0; k < 2; ++k)
+        if (column == 0 && first + k * step < items) source.tally(first + k * step, row[k]);
     for (int k = 0; k < 2; ++k)
       if (to[k] >= 0) static_cast<Any*>(out)[to[k]] = unit[k];
   }
