@@ -102,6 +102,31 @@ TEST_CASE("rows of a list are loaded when the cache is made, and bad indices rep
   CHECK(same_bits(take(mine), take(its)));
 }
 
+TEST_CASE("a resize that can't load its rows changes nothing", "[cache][pageable]") {
+  auto random = generator(7300);
+  auto table = make<ferry::pageable_space>("table", 90, 12, values<float>(random, 90 * 12));
+  auto twin = make<ferry::pageable_space>("twin", 90, 12, take(table));
+  ferry::cached_table hot(table, ferry::cache::first{20}, ferry::cache::dense{});
+  by_host_threads(hot);
+  const auto stage = hot.core().stage;
+  random_gathers<float>(random, hot, twin, 90, 12, 4);
+  const auto before = hot.statistics();
+  const auto bytes = hot.bytes();
+  hot.core().stage = [](void*, const ferry::detail::row_cache&, bool) {
+    throw ferry::budget_exceeded("ferry: none left");
+  };
+  for (const int most : {60, 5}) CHECK_THROWS_AS(hot.resize(most), ferry::budget_exceeded);
+  hot.core().stage = stage;
+  CHECK(hot.slots() == 20);
+  CHECK(hot.bytes() == bytes);
+  CHECK(hot.statistics().hits == before.hits);
+  random_gathers<float>(random, hot, twin, 90, 12, 4);
+  CHECK(hot.statistics().hits > before.hits);
+  hot.resize(60);
+  CHECK(hot.slots() == 60);
+  random_gathers<float>(random, hot, twin, 90, 12, 4);
+}
+
 TEST_CASE("a table over a file is cached", "[cache][pageable][file]") {
   auto random = generator(7200);
   const auto path = std::filesystem::temp_directory_path() /

@@ -206,18 +206,26 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
     arrays.push_back(std::move(made));
   }
   open_book<Exec>(memory, kept);
-  count_uses<Exec>(cache, policy, most);
   {
     launch_context<Exec> of(Exec{}, "cached_table");
     flush_rows(of, cache);
     of.finish().wait();
   }
   const auto sums = read_tallies<Exec>(cache);
+  const std::int64_t interval = cache.interval;
+  count_uses<Exec>(cache, policy, most);
+  std::swap(cache.memory, memory);
+  std::swap(cache.arrays, arrays);
+  try {
+    fill_cache<Exec>(cache, kept);
+  } catch (...) {  // the rows in the memory before are those of the table since the flush
+    std::swap(cache.memory, memory);
+    std::swap(cache.arrays, arrays);
+    cache.interval = interval;
+    throw;
+  }
   for (std::size_t s = 0; s < sums.size(); ++s) cache.earlier[s] += sums[s];
-  cache.memory = std::move(memory);
-  cache.arrays = std::move(arrays);
   cache.due = cache.batches;
-  fill_cache<Exec>(cache, kept);
 }
 
 /// The end of a cache: writes what has changed, and waits.
