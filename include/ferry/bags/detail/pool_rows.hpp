@@ -171,8 +171,9 @@ struct pool_rows {
   static constexpr bool may_skip = (may_miss<Source> && !always_strict<Source>);
 
   /// Adds the rows of positions [k, k + N), or where not Whole those before `end`. All loads come before the
-  /// first addition. A position without a row loads row 0, which is added only to a sum that nobody stores. A
-  /// bit for each position says which have none: the rows' numbers would occupy registers until the end.
+  /// first addition. A position without a row loads row 0, which is added only to a sum that nobody stores.
+  /// Where such positions may be left out, a bit for each says which have none: the rows' numbers would occupy
+  /// registers until the end.
   template <int N, class Tile, bool Whole = true>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        [[maybe_unused]] std::int64_t end = 0) const {
@@ -186,7 +187,8 @@ struct pool_rows {
         row[j] = source.row(k + j, false);
         if constexpr (may_miss<Source>)
           if (row[j] < 0) {
-            missing |= 1u << j;
+            if constexpr (may_skip) missing |= 1u << j;
+            sum.missed = true;
             row[j] = 0;
           }
         if constexpr (weighs) weight[j] = convert<Compute>(weights[k + j]);
@@ -194,7 +196,6 @@ struct pool_rows {
     Compute value[N][Tile::elements];
     for (int j = 0; j < N; ++j)
       if (has(j)) table.row(row[j], width).template load<Tile>(value[j], column, count);
-    if constexpr (may_miss<Source>) sum.missed = sum.missed || missing != 0;
     for (int j = 0; j < N; ++j) {
       if (!has(j)) continue;
       if constexpr (may_skip)
