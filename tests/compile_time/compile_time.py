@@ -20,7 +20,7 @@ from pathlib import Path
 
 # A plus: as a user of ferry::instances compiles the program. A star: with ferry.hpp precompiled.
 PROGRAMS = ["umbrella", "gather", "step", "umbrella+", "gather+", "step+", "gather*", "step*", "gather+*", "step+*"]
-INSTANCES = "-DFERRY_USE_INSTANCES"
+INSTANCES = ["-DFERRY_USE_INSTANCES", "-DFERRY_DISPATCH_AVX2"]
 # What they may cost: some 15 % above what was measured, see docs/performance.md.
 RATIOS = {"GNU": {"umbrella": 2.5, "gather": 5.0, "step": 8.2, "umbrella+": 2.4, "gather+": 2.5, "step+": 2.6,
                   "gather*": 3.2, "step*": 6.2, "gather+*": 0.7, "step+*": 0.8},
@@ -49,7 +49,7 @@ def measure(folder, name, runs, command, ptx, enough=0.0):
     """The least seconds of the runs, of which none follows one that took at most `enough`, and the number of kernels."""
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "out")
-        words = command + ([INSTANCES] if "+" in name else [])
+        words = command + (INSTANCES if "+" in name else [])
         if name.endswith("*"):
             words = words + precompile(folder, words, scratch)
         words += ["-ptx" if ptx else "-c", str(folder / f"{name.rstrip('+*')}.cpp"), "-o", out]

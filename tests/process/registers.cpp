@@ -144,7 +144,7 @@ void all() {
 
 int main(int argc, char** argv) {
   const Kokkos::ScopeGuard kokkos(argc, argv);
-#if FERRY_HOST_LANES && !defined(__AVX2__)
+#if defined(FERRY_HAS_AVX2_VERSIONS)
   std::printf("registers %d processor %d\n", ferry::host::register_bytes(),
               __builtin_cpu_supports("avx2") != 0 ? 32 : 0);
 #else
