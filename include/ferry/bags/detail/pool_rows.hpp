@@ -172,8 +172,8 @@ struct pool_rows {
 
   /// Adds the rows of positions [k, k + N), or where not Whole those before `end`. All loads come before the
   /// first addition. A position without a row loads row 0, which is added only to a sum that nobody stores.
-  /// Where such positions may be left out, a bit for each says which have none: the rows' numbers would occupy
-  /// registers until the end.
+  /// Where such positions may be left out, a bit for each says which have none: the rows' numbers would
+  /// occupy registers until the end.
   template <int N, class Tile, bool Whole = true>
   KOKKOS_FORCEINLINE_FUNCTION void add(pooled<Tile>& sum, std::int64_t k, std::int64_t column, int count,
                                        [[maybe_unused]] std::int64_t end = 0) const {
