@@ -4,11 +4,10 @@
 
     compile_time.py COMPILER_ID RUNS FOLDER -- COMPILER FLAG...
 
-Compiles the programs of FOLDER: kokkos.cpp includes Kokkos alone, the others ferry as well. With
-g++ also as a user who precompiles ferry.hpp does. A cost is the user time of the compiler over that for kokkos.cpp, the least
-of RUNS: a ratio, which load changes little. Of the others the first run within
-the bound is the last: no other one would change the verdict. nvcc makes PTX, whose kernels are counted, too: those of
-kokkos.cpp are not ferry's.
+Compiles the programs of FOLDER: kokkos.cpp includes Kokkos alone, the others ferry as well. With g++ also as a user who
+precompiles ferry.hpp does. A cost is the user time of the compiler over that for kokkos.cpp, the least of RUNS. The first run
+within the bound is the last: no other one would change the verdict. Ratios are printed and not judged where other programs
+keep processors busy. nvcc makes PTX, whose kernels are counted, too: those of kokkos.cpp are not ferry's.
 """
 
 import os
@@ -16,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 # A plus: as a user of ferry::instances compiles the program. A star: with ferry.hpp precompiled.
@@ -25,6 +25,8 @@ INSTANCES = ["-DFERRY_USE_INSTANCES", "-DFERRY_DISPATCH_AVX2"]
 RATIOS = {"GNU": {"umbrella": 2.5, "gather": 5.0, "step": 8.2, "umbrella+": 2.4, "gather+": 2.5, "step+": 2.6,
                   "gather*": 3.2, "step*": 6.2, "gather+*": 0.7, "step+*": 0.8},
           "NVIDIA": {"umbrella": 3.4, "gather": 5.2, "step": 5.2, "gather+": 3.3, "step+": 3.4}}
+# Processors that other programs may keep busy where a ratio is judged. With one, a step was measured a quarter slower.
+MOST_OTHERS = 0.2
 KERNELS = {"umbrella": 1, "gather": 10, "step": 18, "gather+": 1, "step+": 1}
 
 
@@ -34,6 +36,33 @@ def user_seconds(command):
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stdout}")
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def busy_seconds():
+    """Seconds that all processors have spent in programs; None where the system does not say."""
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+        return sum(int(field) for field in fields[1:4]) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
+class OtherPrograms:
+    """What other programs computed since this was made, in processors: they share caches with the compiler."""
+
+    def __init__(self):
+        self.at, self.busy, self.own = time.monotonic(), busy_seconds(), self.own_seconds()
+
+    @staticmethod
+    def own_seconds():
+        children, here = (resource.getrusage(who) for who in (resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF))
+        return children.ru_utime + children.ru_stime + here.ru_utime + here.ru_stime
+
+    def processors(self):
+        if self.busy is None:
+            return 0.0
+        others = busy_seconds() - self.busy - (self.own_seconds() - self.own)
+        return others / (time.monotonic() - self.at)
 
 
 def precompile(folder, command, scratch):
@@ -66,20 +95,25 @@ def main(arguments):
     compiler, runs, folder = arguments[0], int(arguments[1]), Path(arguments[2])
     command = arguments[split + 1:]
     ptx = compiler == "NVIDIA"
+    others = OtherPrograms()
     base, base_kernels = measure(folder, "kokkos", runs, command, ptx)
     print(f"{'source':10} {'user s':>8} {'ratio':>7} {'at most':>8} {'kernels':>8} {'at most':>8}")
     print(f"{'kokkos':10} {base:8.2f}")
-    failed = False
+    too_slow = too_many = False
     for name in PROGRAMS:
         if name not in RATIOS[compiler]:
             continue
         most = RATIOS[compiler][name]
         seconds, kernels = measure(folder, name, runs, command, ptx, enough=most * base)
         ratio, kernels = seconds / base, kernels - base_kernels
-        failed = failed or ratio > most or (ptx and kernels > KERNELS[name])
+        too_slow = too_slow or ratio > most
+        too_many = too_many or (ptx and kernels > KERNELS[name])
         counted = f"{kernels:8} {KERNELS[name]:8}" if ptx else ""
         print(f"{name:10} {seconds:8.2f} {ratio:7.2f} {most:8.2f} {counted}")
-    return 1 if failed else 0
+    if too_slow and others.processors() > MOST_OTHERS:
+        print(f"other programs kept {others.processors():.1f} processors busy: the ratios are not judged")
+        too_slow = False
+    return 1 if too_slow or too_many else 0
 
 
 if __name__ == "__main__":
