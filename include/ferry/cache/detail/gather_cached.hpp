@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
+#include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
@@ -25,34 +26,6 @@ struct placed_heads {
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t segment, bool) const { return places[segment]; }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t segment) const { return heads.position(segment); }
-};
-
-/// Item i is the place of position i's row, which each thread of the row looks up. Hits and misses are
-/// counted as in find_places: every position is a hit at first, and what is none corrects that, so that a
-/// batch of hits adds to one counter once.
-template <class Source>
-struct places_on_the_way {
-  Source source;
-  dense_directory directory;
-  place_rule rule;
-  std::int64_t slots;
-  std::int64_t items;
-  std::uint64_t* tallies;
-
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool record) const {
-    const std::int64_t row = source.row(item, record);
-    return row < 0 ? -1 : rule.of(row, directory.find(row));
-  }
-  KOKKOS_FUNCTION static std::int64_t position(std::int64_t k) { return k; }
-
-  KOKKOS_FUNCTION void tally(std::int64_t item, std::int64_t place) const {
-    std::uint64_t* mine = tallies + (item & (detail::tally_room - 1));
-    if (item == 0) Kokkos::atomic_add(mine, static_cast<std::uint64_t>(items));
-    const bool hit = place >= rule.hot_base && place - rule.hot_base < slots;
-    if (hit) return;
-    Kokkos::atomic_sub(mine, std::uint64_t{1});
-    if (place >= 0) Kokkos::atomic_add(mine + detail::tally_room, std::uint64_t{1});
-  }
 };
 
 }  // namespace ferry::kernels
@@ -161,11 +134,8 @@ ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T
     } else {
       const bool counts = begin_gather(of, cache, named);
       if constexpr (!is_plan<Named> && !Codes && !is_host_exec<Exec> && std::is_same_v<T, Out>)
-        if (!counts && cache.memory.sets == 0) {
-          const auto rows = rows_named_by<Bounds>(of, cache, named);
-          const slot_book& book = cache.memory.book;
-          move(kernels::places_on_the_way<std::remove_const_t<decltype(rows)>>{
-              rows, {book.directory}, rule, cache.memory.slots, n, book.tallies});
+        if (!counts && cache.memory.sets == 0 && bytes_of_rows(out, 1) <= longest_found) {
+          launch_gather_found(of, cache, label, both, out, rows_named_by<Bounds>(of, cache, named), rule, n);
           return of.finish(table, n, is_signed);
         }
       move(kernels::listed_rows{places_of<Bounds>(of, cache, named, rule, counts)});

@@ -54,8 +54,7 @@ struct gather_rows {
 /// of the rate inside the device (H200). For launches that cover all items at once.
 ///
 /// Device mapping: as gather_rows, with `pairs(items, step)` in place of the items. A thread's items are
-/// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows. A
-/// source that declares tally(item, row) sees each item once, while the loads are under way.
+/// `step` apart: 1, or more for rows so short that neighbouring threads should take neighbouring rows.
 template <class Unit, class Source>
 struct gather_row_pairs {
   static constexpr std::int64_t far_apart = 32;
@@ -108,9 +107,6 @@ struct gather_row_pairs {
       unit[k] = static_cast<const Any*>(table)[row[k] * table_stride + column];
       to[k] = source.position(first + k * step) * out_stride + column;
     }
-    if constexpr (requires { source.tally(first, row[0]); })
-      for (int k = 0; k < 2; ++k)
-        if (column == 0 && first + k * step < items) source.tally(first + k * step, row[k]);
     for (int k = 0; k < 2; ++k)
       if (to[k] >= 0) static_cast<Any*>(out)[to[k]] = unit[k];
   }
