@@ -5,6 +5,8 @@
 #include <boost/hana/tuple.hpp>
 #include <boost/hana/type.hpp>
 
+#include <catch2/catch_template_test_macros.hpp>
+
 #include <type_traits>
 
 /// gather, scatter and scatter_add on cached tables of any element type.
@@ -114,6 +116,43 @@ TEST_CASE("random verbs on cached tables give the bits of tables without a cache
   for (const std::size_t width : {1, 4, 16, 33, 128})
     random_verbs<float, ferry::pinned_space, ferry::cache::automatic>(1030, width, 100, 2, ++salt);
   random_verbs<float, ferry::mapped_space, ferry::cache::dense>(1, 8, 1, 1, ++salt);
+}
+
+TEMPLATE_TEST_CASE("gathers from rows that are not counted find hits and misses", "[cache][moves]",
+                   std::uint8_t, float, double) {
+  std::uint64_t salt = 3300;
+  for (const std::size_t width : {1, 3, 31, 32, 33, 64, 65}) {
+    CAPTURE(width);
+    auto random = generator(++salt);
+    const exec_space exec;
+    const std::size_t rows = 700, cached = 90;
+    const auto start = any_values<TestType>(random, rows * width);
+    auto table = make<ferry::mapped_space>("table", rows, width, start);
+    auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+    ferry::cached_table hot(table, ferry::cache::first{cached}, ferry::cache::dense{});
+    std::uint64_t hits = 0, misses = 0;
+    for (const std::size_t n : {1, 15, 16, 17, 255, 256, 257, 1000}) {
+      CAPTURE(n);
+      std::vector<std::int64_t> which(n);
+      for (auto& row : which) {
+        row = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? cached : rows + 20));
+        if (random() % 30 == 0) row = -1;
+        if (row >= 0 && row < static_cast<std::int64_t>(rows))
+          ++(row < static_cast<std::int64_t>(cached) ? hits : misses);
+      }
+      const auto given = any_values<TestType>(random, n * width);
+      auto batch = make<ferry::device_space>("batch", n, width, given);
+      auto other = make<ferry::device_space>("other", n, width, given);
+      ferry::gather(exec, hot, which, batch, ferry::bounds::skip{}).wait();
+      ferry::gather(exec, twin, which, other, ferry::bounds::skip{}).wait();
+      CHECK(same_bits(take(batch), take(other)));
+      CHECK(hot.statistics().hits == hits);
+      CHECK(hot.statistics().misses == misses);
+    }
+    std::vector<std::int32_t> bad{5, 700, 3};
+    auto batch = make<ferry::device_space>("batch", 3, width, any_values<TestType>(random, 3 * width));
+    CHECK_THROWS_AS(ferry::gather(exec, hot, bad, batch).wait(), ferry::out_of_range);
+  }
 }
 
 }  // namespace ferry_test::moves_test

@@ -108,7 +108,7 @@ class cached_table {
   [[nodiscard]] std::size_t slots() const { return detail::cached_slots(core()); }
   /// Bytes of device memory: cached rows of table and state, directory, counts.
   [[nodiscard]] std::size_t bytes() const { return detail::cache_bytes(core()); }
-  /// What the cache did so far. Waits for the verbs in flight.
+  /// What the cache did so far. Waits for the verbs in flight. Launches of graphs must have ended.
   [[nodiscard]] cache::statistics statistics() const { return detail::read_statistics(core()); }
 
   /// Enqueues on `exec` that all changes are written to the table and to state. The cached rows stay. Verbs

@@ -3,6 +3,7 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/check_cached.hpp>
+#include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/predict_cached.hpp>
 #include <ferry/cache/explanation.hpp>
 #include <ferry/error.hpp>
@@ -13,6 +14,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
@@ -42,6 +44,12 @@ template <class BatchSpace = void, class Table, class Policy, class Directory,
   facts.rows = ref.rows();
   facts.known = so_far.hits + so_far.misses != 0;
   facts.hit_rate = so_far.hit_rate();
+  if constexpr (!detail::is_host_exec<Exec>)
+    if (what == verb::gather && !options.planned) {
+      auto& core = table.core();
+      const std::lock_guard lock(core.guard);
+      facts.found_apart = !detail::finds_while_gathering(core, facts.cold.row_bytes);
+    }
   auto made = detail::explain_cached<Exec>(known->profile, facts);
   made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, cached table " + ref.describe() +
               " with " + std::to_string(facts.slots) + " rows in device_space, batch in " +

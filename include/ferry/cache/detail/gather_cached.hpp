@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/cache/detail/find_places.hpp>
+#include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/gather_found.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
@@ -32,42 +33,33 @@ struct placed_heads {
 
 namespace ferry::detail {
 
+/// The rows that indices name; reports bad ones.
 template <class Bounds, class Exec, class Indices>
-auto rows_named_by(launch_context<Exec>& of, const row_cache& cache, const Indices& indices) {
+auto index_rows_of(launch_context<Exec>& of, const row_cache& cache, const Indices& indices) {
   return kernels::index_rows<std::remove_const_t<typename Indices::value_type>, Bounds>{
       indices_for_kernels(of, indices), cache.rows, Bounds::reports ? of.report() : report_writer{}};
-}
-
-/// Begins the batch of a gather. Returns whether it is to be counted.
-template <class Exec, class Named>
-bool begin_gather(launch_context<Exec>& of, row_cache& cache, const Named& named) {
-  if constexpr (is_plan<Named>)
-    return begin_batch(of, cache, named.storage(), false);
-  else
-    return begin_batch(of, cache, nullptr, false);
 }
 
 /// The place of every position's row in the virtual table, -1 where it has none. Reports bad indices.
 template <class Bounds, class Exec, class Named>
 const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const Named& named,
-                              const kernels::place_rule& rule, bool counts) {
+                              const kernels::place_rule& rule) {
   const std::int64_t n = positions_of(named), every = counting_step(n);
   auto* places = of.template scratch<std::int64_t>(n);
-  if (counts) cache.counted_every = every;
-  const auto find = [&](const auto& rows) {
-    find_places(of, cache, kernels::counted_positions<std::remove_cvref_t<decltype(rows)>>{rows, every}, n,
-                rule, counts, false, places);
-  };
-  if constexpr (is_plan<Named>)
-    find(kernels::listed_rows{named.storage()->row_of});
-  else
-    find(rows_named_by<Bounds>(of, cache, named));
+  if constexpr (is_plan<Named>) {
+    const bool counts = begin_batch(of, cache, named.storage(), false);
+    if (counts) cache.counted_every = every;
+    const kernels::listed_rows rows{named.storage()->row_of};
+    find_places(of, cache, kernels::counted_positions<kernels::listed_rows>{rows, every}, n, rule, counts,
+                false, places);
+  } else {
+    const auto rows = index_rows_of<Bounds>(of, cache, named);
+    const bool counts = begin_batch(of, cache, nullptr, false);
+    if (counts) cache.counted_every = every;
+    using source = std::remove_const_t<decltype(rows)>;
+    find_places(of, cache, kernels::counted_positions<source>{rows, every}, n, rule, counts, false, places);
+  }
   return places;
-}
-template <class Bounds, class Exec, class Named>
-const std::int64_t* places_of(launch_context<Exec>& of, row_cache& cache, const Named& named,
-                              const kernels::place_rule& rule) {
-  return places_of<Bounds>(of, cache, named, rule, begin_gather(of, cache, named));
 }
 
 /// The place of each of a plan's rows, -1 after the last one.
@@ -85,8 +77,8 @@ const std::int64_t* places_of_unique(launch_context<Exec>& of, row_cache& cache,
 }
 
 /// out[p] = the row of position p: one kernel looks the rows up, another moves those of device memory and
-/// those of host memory alike. Where uses are not counted and a lookup reads one sector, the second kernel
-/// alone does both. With a plan and a batch in device memory, each row is fetched once, to the
+/// those of host memory alike. For short rows, where uses are not counted and a lookup reads one sector, one
+/// kernel does both. With a plan and a batch in device memory, each row is fetched once, to the
 /// first of its positions, and copied from there to the others; both passes give each thread equally many
 /// positions, however often a row comes. Codes: the table has 8-bit rows, which become numbers.
 template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class Named, class Out,
@@ -132,13 +124,14 @@ ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T
       move(kernels::placed_heads{places_of_unique(of, cache, named, rule), heads});
       launch_gather(exec, expand, read_only(out), out, kernels::other_places{heads, from.inverse}, n);
     } else {
-      const bool counts = begin_gather(of, cache, named);
       if constexpr (!is_plan<Named> && !Codes && !is_host_exec<Exec> && std::is_same_v<T, Out>)
-        if (!counts && cache.memory.sets == 0 && bytes_of_rows(out, 1) <= longest_found) {
-          launch_gather_found(of, cache, label, both, out, rows_named_by<Bounds>(of, cache, named), rule, n);
+        if (finds_while_gathering(cache, bytes_of_rows(out, 1))) {
+          const auto rows = index_rows_of<Bounds>(of, cache, named);
+          begin_batch(of, cache, nullptr, false);
+          launch_gather_found(of, cache, label, both, out, rows, rule, n);
           return of.finish(table, n, is_signed);
         }
-      move(kernels::listed_rows{places_of<Bounds>(of, cache, named, rule, counts)});
+      move(kernels::listed_rows{places_of<Bounds>(of, cache, named, rule)});
     }
   }
   if constexpr (!is_plan<Named>)

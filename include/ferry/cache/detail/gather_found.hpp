@@ -24,8 +24,9 @@ struct team_places {
 };
 
 /// out[i] = the row of item i, which a team looks up first: find_places and gather_rows in one kernel, where
-/// uses are not counted. Hits and misses are counted: every item is a hit at first, and what is none corrects
-/// that, so that a batch of hits adds to one counter once.
+/// uses are not counted. Hits and misses are counted: the first item adds all items to the hits, and an item
+/// that is no hit subtracts itself, so that a batch of hits adds to one counter once. The sums are right
+/// after the kernel.
 ///
 /// Device mapping: a team has `each` neighbouring items. Its first threads look one up each; then all threads
 /// move the units of its rows, row-major, of which four loads of a thread come before the first store. While
@@ -101,9 +102,6 @@ struct gather_found {
 }  // namespace ferry::kernels
 
 namespace ferry::detail {
-
-/// Rows longer than this leave a team too much to move between its lookups, which take little of their time.
-inline constexpr std::int64_t longest_found = 2048;
 
 /// out[i] = the row of source item i, for a dense directory. `table` is the virtual table of `rule`.
 template <class Exec, class T, class TableSpace, class Out, class OutSpace, class Source>

@@ -213,15 +213,17 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
   }
   const auto sums = read_tallies<Exec>(cache);
   const std::int64_t interval = cache.interval;
+  const bool counted = cache.counts.rows() != 0;
   count_uses<Exec>(cache, policy, most);
   std::swap(cache.memory, memory);
   std::swap(cache.arrays, arrays);
   try {
     fill_cache<Exec>(cache, kept);
-  } catch (...) {  // the rows in the memory before are those of the table since the flush
+  } catch (...) {  // since the flush, the former memory and the table hold equal rows
     std::swap(cache.memory, memory);
     std::swap(cache.arrays, arrays);
     cache.interval = interval;
+    if (!counted) cache.counts = {};
     throw;
   }
   for (std::size_t s = 0; s < sums.size(); ++s) cache.earlier[s] += sums[s];
