@@ -306,6 +306,7 @@ class OnTheGpu(unittest.TestCase):
         ours, theirs = torch.cuda.Stream(), torch.cuda.Stream()
 
         def run(sleep, ordered):
+            self.kept = self.ticket = None  # memory that is freed waits for the whole device
             table = ferry.Table(1, 7, space="device").zeros()
             torch.cuda.synchronize()
             with torch.cuda.stream(ours):
