@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 
-KERNEL = re.compile(r"(?:\w+ )?(?:ferry::kernels::|ferry_test::on_host)")
+# A kernel, or what it calls in its place (registers::in_largest).
+KERNEL = re.compile(r"(?:\w+ )?(?:ferry::kernels::|ferry::detail::registers<|ferry_test::on_host)")
 COPY = re.compile(r"\s+(rep\s+(?:movs|stos)\w*|(?:call|jmp)\s+(?:mem(?:cpy|move|set))\b)")
 PACKED = re.compile(r"\s+v?(?:add|sub|mul|div)p[sd]\b")
 
