@@ -78,12 +78,13 @@ struct gather_found {
   template <class Any>
   KOKKOS_FORCEINLINE_FUNCTION void move(const team_places& places, int rank, std::int64_t first,
                                         std::int64_t count) const {
+    constexpr std::int64_t threads = team_size;
     const std::int64_t units = count * width.divisor();
-    for (std::int64_t begin = rank; begin < units; begin += at_once * team_size) {
+    for (std::int64_t begin = rank; begin < units; begin += at_once * threads) {
       Any unit[at_once];
       std::int64_t to[at_once];
       for (int k = 0; k < at_once; ++k) {
-        const std::int64_t i = begin + k * team_size;
+        const std::int64_t i = begin + k * threads;
         to[k] = -1;
         if (i >= units) continue;
         const std::int64_t item = width.quotient(i);
