@@ -1,9 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// nvcc warns of annotations inside of Eigen.
-#if defined(__NVCC__)
-#pragma nv_diag_suppress 20012
-#endif
-
 #include <ferry/ferry.hpp>
 #include <ferry/interop/eigen.hpp>
 
