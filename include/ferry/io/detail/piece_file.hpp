@@ -51,8 +51,8 @@ class basic_piece_file {
   void keep() { data_.keep(); }
   /// Frees the disk space of a file that nobody will name. Its name stays: it may be another's by now.
   void abandon() noexcept {
-    if (data_.content().is_open()) [[maybe_unused]]
-      const int done = ::ftruncate(data_.content().descriptor(), 0);
+    if (!data_.content().is_open()) return;
+    [[maybe_unused]] const int done = ::ftruncate(data_.content().descriptor(), 0);
   }
 
  private:
