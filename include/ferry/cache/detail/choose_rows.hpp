@@ -83,47 +83,37 @@ struct tally_scores {
   }
 };
 
-/// Adds the copies of a bin and clears the others; one thread per bin.
-struct add_copies {
-  std::uint32_t* histogram;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t bin) const {
-    std::uint32_t sum = 0;
-    for (std::int64_t c = 0; c < detail::cache_memory::copies; ++c) {
-      std::uint32_t& one = histogram[c * detail::cache_memory::bins + bin];
-      sum += one;
-      one = 0;
-    }
-    histogram[bin] = sum;
-  }
-};
-
-/// Finds the digit of the least score to be chosen. One thread.
+/// A scan over the bins, those of the highest scores first: finds the digit of the least score to be chosen.
+/// A single thread that walked the bins took longer than all passes over the rows.
 struct pick_digit {
-  std::uint32_t* histogram;
-  choice* result;
-  std::uint64_t slots;
-  int digit;
+  using value_type = std::uint64_t;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    choice now = digit == 0 ? choice{0, slots, 0, 0, 0} : *result;
-    std::int64_t bin = detail::cache_memory::bins - 1;
-    std::uint64_t above = 0;
-    for (; bin >= 0 && above + histogram[bin] < now.remaining; --bin) above += histogram[bin];
-    if (bin < 0) {
-      now.all = 1;  // only the first digit can have fewer rows than slots remain
-      bin = 0;
-      above = 0;
+  const std::uint32_t* histogram;
+  const choice* so_far;
+  choice* result;  ///< not so_far, which other threads read
+
+  KOKKOS_FUNCTION void operator()(std::int64_t place, std::uint64_t& above, bool last_pass) const {
+    constexpr std::int64_t bins = detail::cache_memory::bins;
+    const std::int64_t bin = bins - 1 - place;
+    std::uint64_t rows = 0;
+    for (std::int64_t c = 0; c < detail::cache_memory::copies; ++c) rows += histogram[c * bins + bin];
+    if (last_pass) {
+      const std::uint64_t remaining = so_far->remaining;
+      const bool enough = above + rows >= remaining;
+      if (enough && (place == 0 || above < remaining))
+        *result = {so_far->prefix << score_digits::bits | static_cast<std::uint64_t>(bin), remaining - above,
+                   so_far->all, 0, 0};
+      else if (!enough && bin == 0)  // the first digit: the later ones count the rows of one bin
+        *result = {so_far->prefix << score_digits::bits, remaining, 1, 0, 0};
     }
-    now.prefix = now.prefix << score_digits::bits | static_cast<std::uint64_t>(bin);
-    now.remaining -= above;
-    *result = now;
+    above += rows;
   }
 };
 
 struct clear_choice {
   choice* result;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *result = {0, 0, 0, 0, 0}; }
+  std::uint64_t slots;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *result = {0, slots, 0, 0, 0}; }
 };
 struct clear_bins {
   std::uint32_t* histogram;
@@ -218,20 +208,20 @@ void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
   const std::int64_t slots = memory.slots, rows = cache.rows;
   const std::string& label = of.label("cached", "choose");
   const kernels::row_scores scores{{book.directory}, cache.counts.data(), cache.bonus()};
-  static_assert(sizeof(kernels::choice) <= 8 * sizeof(std::uint64_t));
-  auto* result = reinterpret_cast<kernels::choice*>(book.choice);
+  static_assert((kernels::score_digits::count + 1) * sizeof(kernels::choice) <=
+                cache_memory::choice_words * sizeof(std::uint64_t));
+  auto* result = reinterpret_cast<kernels::choice*>(book.choice);  // each digit's comes after the last one's
   const std::int64_t threads = (rows + kernels::tally_scores::each - 1) / kernels::tally_scores::each;
-  launch(exec, label, 1, kernels::clear_choice{result});
-  for (int digit = 0; digit < kernels::score_digits::count; ++digit) {
-    launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});
-    launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
-    launch(exec, label, cache_memory::bins, kernels::add_copies{book.histogram});
-    launch(exec, label, 1,
-           kernels::pick_digit{book.histogram, result, static_cast<std::uint64_t>(slots), digit});
-  }
-  launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
+  launch(exec, label, 1, kernels::clear_choice{result, static_cast<std::uint64_t>(slots)});
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<kernels::list_rows>();
+  for (int digit = 0; digit < kernels::score_digits::count; ++digit, ++result) {
+    launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});
+    launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
+    Kokkos::parallel_scan(label, range(exec, 0, cache_memory::bins),
+                          kernels::pick_digit{book.histogram, result, result + 1});
+  }
+  launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
   Kokkos::parallel_scan(label, range(exec, 0, rows),
                         kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
   Kokkos::parallel_scan(label, range(exec, 0, slots),

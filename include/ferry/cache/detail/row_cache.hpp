@@ -88,7 +88,7 @@ struct cache_memory {
   tensor<std::uint64_t, device_space> words;
   slot_book book{};
 
-  static constexpr std::int64_t copies = 16, bins = 2048;
+  static constexpr std::int64_t copies = 16, bins = 2048, choice_words = 24;
 
   cache_memory() = default;
   template <class Space = device_space>
@@ -108,7 +108,8 @@ struct cache_memory {
     };
     const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
     const auto held = take(slots), wanted = take(slots), entering = take(slots);
-    const auto tallies = take(2 * tally_room + 1), histogram = take(copies * bins / 2), choice = take(8);
+    const auto tallies = take(2 * tally_room + 1), histogram = take(copies * bins / 2),
+               choice = take(choice_words);
     const auto moving_count = take(1);
     const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
     words = tensor<std::uint64_t, Space>(label + "::directory", end);
