@@ -84,7 +84,7 @@ struct tally_scores {
 };
 
 /// A scan over the bins, those of the highest scores first: finds the digit of the least score to be chosen.
-/// A single thread that walked the bins took longer than all passes over the rows.
+/// A single thread would wait for the load of each bin in turn.
 struct pick_digit {
   using value_type = std::uint64_t;
 
@@ -199,6 +199,14 @@ struct fill_slots {
 
 namespace ferry::detail {
 
+/// Enqueues the scan over [0, count).
+template <class Exec, class Functor>
+void launch_scan(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
+  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<Functor>();
+  Kokkos::parallel_scan(label, range(exec, 0, count), functor);
+}
+
 /// Sets `wanted`: the row that each slot of a dense directory is to hold.
 template <class Exec>
 void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
@@ -213,19 +221,14 @@ void choose_rows(launch_context<Exec>& of, const row_cache& cache) {
   auto* result = reinterpret_cast<kernels::choice*>(book.choice);  // each digit's comes after the last one's
   const std::int64_t threads = (rows + kernels::tally_scores::each - 1) / kernels::tally_scores::each;
   launch(exec, label, 1, kernels::clear_choice{result, static_cast<std::uint64_t>(slots)});
-  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<kernels::list_rows>();
   for (int digit = 0; digit < kernels::score_digits::count; ++digit, ++result) {
     launch(exec, label, cache_memory::copies * cache_memory::bins, kernels::clear_bins{book.histogram});
     launch(exec, label, threads, kernels::tally_scores{scores, result, book.histogram, rows, threads, digit});
-    Kokkos::parallel_scan(label, range(exec, 0, cache_memory::bins),
-                          kernels::pick_digit{book.histogram, result, result + 1});
+    launch_scan(exec, label, cache_memory::bins, kernels::pick_digit{book.histogram, result, result + 1});
   }
   launch(exec, label, slots, kernels::keep_rows{book.held, book.wanted});
-  Kokkos::parallel_scan(label, range(exec, 0, rows),
-                        kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
-  Kokkos::parallel_scan(label, range(exec, 0, slots),
-                        kernels::fill_slots{result, book.entering, book.wanted, slots});
+  launch_scan(exec, label, rows, kernels::list_rows{scores, result, book.wanted, book.entering, slots, rows});
+  launch_scan(exec, label, slots, kernels::fill_slots{result, book.entering, book.wanted, slots});
 }
 
 }  // namespace ferry::detail
