@@ -40,15 +40,10 @@ using tuning_of = std::remove_cvref_t<decltype(execution_backend<Exec>::tuning(s
 
 /// One thread per work item, all at once.
 struct flat {
-  flat() = default;
-  /// On a host every schedule becomes flat.
-  template <class Order>
-  explicit flat(const Order&) {}
-
   template <class Exec, class Functor>
   [[nodiscard]] auto kernel(const Exec& exec, std::int64_t items, std::int64_t per_item,
                             const Functor& functor) const {
-    if constexpr (by_rows_of_teams<Functor> && !is_host_exec<Exec>) {
+    if constexpr (by_rows_of_teams<Functor>) {
       const auto& tuning = execution_backend<Exec>::tuning(exec);
       const std::int64_t at_once = tuning.flat_team_size / functor.lanes();
       return teams_of<tuning_of<Exec>::flat_team_size, flat_teams_at_once<Functor>()>(
@@ -103,15 +98,14 @@ namespace ferry::detail {
 
 /// Enqueues functor(i) for each of items x per_item work items on `exec`, in the order of the schedule.
 template <class Exec, class Order, class Functor>
-void launch(const Exec& exec, const std::string& label, [[maybe_unused]] const Order& order,
-            std::int64_t items, std::int64_t per_item, const Functor& functor) {
+[[gnu::always_inline]] inline void launch(const Exec& exec, const std::string& label,
+                                          [[maybe_unused]] const Order& order, std::int64_t items,
+                                          std::int64_t per_item, const Functor& functor) {
   if (items <= 0 || per_item <= 0) return;
-  if constexpr (std::is_same_v<Exec, caller_thread>) {
+  if constexpr (is_host_exec<Exec>) {
     launch(exec, label, items * per_item, functor);
   } else {
-    if (launch_in_caller(exec, label, items * per_item, functor)) return;
-    using order_there = std::conditional_t<is_host_exec<Exec>, schedule::flat, Order>;
-    const auto kernel = order_there(order).kernel(exec, items, per_item, functor);
+    const auto kernel = order.kernel(exec, items, per_item, functor);
     const device_span<Exec> span(exec, label, "kernel");
     [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
     Kokkos::parallel_for(label, kernel.policy, kernel.functor);

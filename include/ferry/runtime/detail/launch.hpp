@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -39,7 +40,7 @@ template <class Exec, class Functor>
 consteval auto range_for() {
   using index = Kokkos::IndexType<std::int64_t>;
   using backend = execution_backend<Exec>;
-  if constexpr (requires { Functor::most_threads; } && !is_host_exec<Exec>)
+  if constexpr (requires { Functor::most_threads; })
     return std::type_identity<typename backend::template by_argument<Kokkos::RangePolicy<
         Exec, index, Kokkos::LaunchBounds<Functor::most_threads, blocks_at_once<Functor>()>>>>{};
   else
@@ -66,36 +67,68 @@ struct host_run {
 
 /// Whether each host thread calls the functor once with its whole run, so that the functor computes shared
 /// values once. Functors declare this by `takes_runs`.
-template <class Exec, class Functor>
+template <class Functor>
 consteval bool by_runs() {
-  if constexpr (is_host_exec<Exec> && requires { Functor::takes_runs; })
+  if constexpr (requires { Functor::takes_runs; })
     return Functor::takes_runs;
   else
     return false;
 }
 
-/// Wraps such a functor as one iteration per thread.
-template <class Functor>
-struct each_run {
-  Functor functor;
-  std::int64_t runs;
-  void operator()(std::int64_t number) const { functor(host_run{number, runs}); }
+/// The iterations of a host's kernel without the kernel's type. Kokkos's templates, a fifth of the functions
+/// of a program with many verbs, are then compiled for each execution space and not for each kernel.
+struct host_loop {
+  void (*run)(const void* functor, std::int64_t count, const host_run&);
+  const void* functor;
+  std::int64_t count;
+  std::int64_t bytes;  ///< that all iterations read and write
+  std::int64_t runs = 1;
+
+  void operator()(std::int64_t number) const { run(functor, count, host_run{number, runs}); }
 };
+
+template <class Functor>
+void run_part(const void* of, [[maybe_unused]] std::int64_t count, const host_run& run) {
+  const auto& functor = *static_cast<const Functor*>(of);
+  if constexpr (by_runs<Functor>()) {
+    functor(run);
+  } else {
+    const std::int64_t end = run.end(count);
+    for (std::int64_t i = run.begin(count); i < end; ++i) functor(i);
+  }
+}
+
+/// functor(i) for each i in [0, count). A functor states by bytes_each() how many bytes an iteration reads
+/// and writes; one that does not is never small.
+template <class Functor>
+host_loop loop_over(std::int64_t count, const Functor& functor) {
+  std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
+  if constexpr (requires { functor.bytes_each(); }) bytes = count * functor.bytes_each();
+  return {&run_part<Functor>, &functor, count, bytes};
+}
+
+/// Runs the iterations by the threads of a host instance, a small kernel in the calling thread. They have
+/// ended on return.
+template <HostExecutionSpace Exec>
+void launch(const Exec& exec, const std::string& label, host_loop loop) {
+  if (loop.count <= 0) return;
+  if (stays_in_caller(exec, loop.bytes)) {
+    const kernel_region region(exec, label);
+    return loop(0);
+  }
+  loop.runs = std::min(loop.count, concurrency_of(exec));
+  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
+  const device_span<Exec> span(exec, label, "kernel");
+  Kokkos::parallel_for(label, host_range<range>(exec, loop.runs), loop);
+  execution_backend<Exec>::end_launch(exec, label);
+}
 
 /// One iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and batches may have
 /// more than 2^31 elements.
 template <class Exec, class Functor>
 auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
   using range = typename decltype(range_for<Exec, Functor>())::type;
-  if constexpr (by_runs<Exec, Functor>()) {
-    using kernel = each_run<Functor>;
-    const std::int64_t runs = std::min(count, concurrency_of(exec));
-    return ready_kernel<Exec, range, kernel>{host_range<range>(exec, runs), kernel{functor, runs}};
-  } else if constexpr (is_host_exec<Exec>) {
-    return ready_kernel<Exec, range, Functor>{host_range<range>(exec, count), functor};
-  } else {
-    return ready_kernel<Exec, range, Functor>{range(exec, 0, count), functor};
-  }
+  return ready_kernel<Exec, range, Functor>{range(exec, 0, count), functor};
 }
 
 /// functor(team) for each of `teams` teams, of Threads / lanes threads with `lanes` vector lanes each. A
@@ -112,36 +145,22 @@ auto teams_of(const Exec& exec, std::int64_t teams, int lanes, const Functor& fu
 /// Runs functor(i) for each i in [0, count) in the calling thread.
 template <class Functor>
 void launch(const caller_thread&, const std::string&, std::int64_t count, const Functor& functor) {
-  if constexpr (by_runs<caller_thread, Functor>())
-    functor(host_run{0, 1});
-  else
-    for (std::int64_t i = 0; i < count; ++i) functor(i);
-}
-
-/// Runs a small kernel of a host instance in the calling thread, and reports it as Kokkos would; false if the
-/// kernel is not small. A functor states by bytes_each() how many bytes an iteration reads and writes. One
-/// that does not is never small.
-template <class Exec, class Functor>
-bool launch_in_caller([[maybe_unused]] const Exec& exec, [[maybe_unused]] const std::string& label,
-                      [[maybe_unused]] std::int64_t count, [[maybe_unused]] const Functor& functor) {
-  if constexpr (is_host_exec<Exec> && requires { functor.bytes_each(); }) {
-    if (!stays_in_caller(exec, count * functor.bytes_each())) return false;
-    const kernel_region region(exec, label);
-    launch(caller_thread{}, label, count, functor);
-    return true;
-  } else {
-    return false;
-  }
+  run_part<Functor>(&functor, count, host_run{0, 1});
 }
 
 /// Enqueues functor(i) for each i in [0, count) on `exec`.
 template <class Exec, class Functor>
-void launch(const Exec& exec, const std::string& label, std::int64_t count, const Functor& functor) {
-  if (count <= 0 || launch_in_caller(exec, label, count, functor)) return;
-  const auto kernel = iterations(exec, count, functor);
-  const device_span<Exec> span(exec, label, "kernel");
-  [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
-  Kokkos::parallel_for(label, kernel.policy, kernel.functor);
+[[gnu::always_inline]] inline void launch(const Exec& exec, const std::string& label, std::int64_t count,
+                                          const Functor& functor) {
+  if constexpr (is_host_exec<Exec>) {
+    launch(exec, label, loop_over(count, functor));
+  } else {
+    if (count <= 0) return;
+    const auto kernel = iterations(exec, count, functor);
+    const device_span<Exec> span(exec, label, "kernel");
+    [[maybe_unused]] const auto launching = execution_backend<Exec>::template lock_launch<decltype(kernel)>();
+    Kokkos::parallel_for(label, kernel.policy, kernel.functor);
+  }
 }
 
 /// i -> (i / divisor, i % divisor), by shift and mask where the divisor is a power of two: 64-bit division
