@@ -87,10 +87,14 @@ function(ferry_test_options target)
   target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>")
 endfunction()
 
-# ferry_check_only(<target>): the same for a benchmark or an example, where the build is to check it and not to time it.
+# ferry_check_only(<target>): the same for a benchmark or an example, where the build is to check it and not to time it, and with
+# the tests' precompiled header.
 function(ferry_check_only target)
   if(FERRY_CHECK_ONLY)
     ferry_test_options(${target})
+    if(FERRY_TEST_PCH AND TARGET ferry_test_support)
+      target_precompile_headers(${target} REUSE_FROM ferry_test_support)
+    endif()
   endif()
 endfunction()
 
@@ -117,13 +121,11 @@ function(ferry_add_test name)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false" LABELS unit RUN_SERIAL ON)
     return()
   endif()
+  # Threads that wait leave their processor to other tests: each program counts as one.
   foreach(threads IN LISTS FERRY_TEST_THREADS)
-    # Two threads are seldom both busy.
-    math(EXPR processors "(${threads} + 1) / 2")
     add_test(NAME ${name}.threads${threads} COMMAND ${name})
     set_tests_properties(
       ${name}.threads${threads}
-      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "unit;threads${threads}"
-                 PROCESSORS ${processors})
+      PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "unit;threads${threads}")
   endforeach()
 endfunction()

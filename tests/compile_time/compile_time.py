@@ -12,6 +12,7 @@ ratios are printed and not judged. The memory that g++ allocates is the same in 
 PTX, whose kernels are counted, too: those of kokkos.cpp are not ferry's.
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -19,12 +20,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-# A plus: as a user of ferry::instances compiles the program. A star: with ferry.hpp precompiled.
-PROGRAMS = ["umbrella", "gather", "step", "umbrella+", "gather+", "step+", "gather*", "step*", "gather+*", "step+*"]
 INSTANCES = ["-DFERRY_USE_INSTANCES", "-DFERRY_DISPATCH_AVX2"]
-# What they may cost: some 15 % above what was measured, see docs/performance.md.
+# What programs may cost: some 15 % above what was measured, see docs/performance.md. A plus: as a user of ferry::instances compiles
+# the program. A star: with ferry.hpp precompiled.
 RATIOS = {"GNU": {"umbrella": 2.5, "gather": 5.0, "step": 7.2, "umbrella+": 2.4, "gather+": 2.5, "step+": 2.6,
                   "gather*": 3.2, "step*": 5.4, "gather+*": 0.7, "step+*": 0.8},
           "NVIDIA": {"umbrella": 3.4, "gather": 5.2, "step": 5.2, "gather+": 3.3, "step+": 3.4}}
@@ -93,9 +94,10 @@ def precompile(folder, command, scratch):
 
 
 class Program:
-    """A source, compiled in one of the ways that PROGRAMS names."""
+    """A source, compiled in one of the ways that RATIOS names."""
 
-    def __init__(self, folder, name, command, ptx, scratch):
+    def __init__(self, folder, name, command, ptx, scratches):
+        scratch = scratches.enter_context(tempfile.TemporaryDirectory())
         self.out = os.path.join(scratch, "out")
         self.ptx = ptx
         self.words = command + (INSTANCES if "+" in name else [])
@@ -136,33 +138,35 @@ def main(arguments):
     command = arguments[split + 1:]
     ptx = compiler == "NVIDIA"
     failed = unjudged = False
-    with tempfile.TemporaryDirectory() as first:
+    with contextlib.ExitStack() as scratches:
         others = OtherPrograms()
-        base = Program(folder, "kokkos", command, ptx, first)
-        base_seconds, base_kernels, base_allocated = base.seconds(runs), base.kernels(), base.allocated()
+        base = Program(folder, "kokkos", command, ptx, scratches)
+        base_seconds, base_kernels = base.seconds(runs), base.kernels()
         base_disturbed = others.processors() > MOST_OTHERS
-        what = "kernels" if ptx else "memory"
-        print(f"{'source':10} {'user s':>8} {'ratio':>7} {'at most':>8} {what:>8} {'at most':>8}")
-        print(f"{'kokkos':10} {base_seconds:8.2f}")
-        for name in PROGRAMS:
-            if name not in RATIOS[compiler]:
-                continue
-            most = RATIOS[compiler][name]
-            with tempfile.TemporaryDirectory() as scratch:
-                program = Program(folder, name, command, ptx, scratch)
-                seconds, ratio, disturbed = ratio_to(base, base_seconds, program, runs, most)
-                kernels, allocated = program.kernels() - base_kernels, program.allocated()
-            if ratio > most and (disturbed or base_disturbed):
-                unjudged = True
-            elif ratio > most:
-                failed = True
-            if ptx:
-                failed = failed or kernels > KERNELS[name]
-                counted = f"{kernels:8} {KERNELS[name]:8}"
-            else:
-                failed = failed or allocated > ALLOCATED[name] * base_allocated
-                counted = f"{allocated / base_allocated:8.2f} {ALLOCATED[name]:8.2f}"
-            print(f"{name:10} {seconds:8.2f} {ratio:7.2f} {most:8.2f} {counted}", flush=True)
+        timed = []
+        for name in RATIOS[compiler]:
+            program = Program(folder, name, command, ptx, scratches)
+            cost = ratio_to(base, base_seconds, program, runs, RATIOS[compiler][name])
+            timed.append((name, program, program.kernels() - base_kernels, *cost))
+        # Memory does not depend on what else runs.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            base_allocated, *allocated = pool.map(Program.allocated, [base] + [program for _, program, *_ in timed])
+    what = "kernels" if ptx else "memory"
+    print(f"{'source':10} {'user s':>8} {'ratio':>7} {'at most':>8} {what:>8} {'at most':>8}")
+    print(f"{'kokkos':10} {base_seconds:8.2f}")
+    for (name, _, kernels, seconds, ratio, disturbed), memory in zip(timed, allocated):
+        most = RATIOS[compiler][name]
+        if ratio > most and (disturbed or base_disturbed):
+            unjudged = True
+        elif ratio > most:
+            failed = True
+        if ptx:
+            failed = failed or kernels > KERNELS[name]
+            counted = f"{kernels:8} {KERNELS[name]:8}"
+        else:
+            failed = failed or memory > ALLOCATED[name] * base_allocated
+            counted = f"{memory / base_allocated:8.2f} {ALLOCATED[name]:8.2f}"
+        print(f"{name:10} {seconds:8.2f} {ratio:7.2f} {most:8.2f} {counted}")
     if unjudged:
         print("other programs kept processors busy: not all ratios are judged")
     return 1 if failed else SKIPPED if unjudged else 0
