@@ -105,7 +105,10 @@ TEST_CASE("without a file there are defaults, and a reason", "[profile]") {
                StartsWith("defaults (") && ContainsSubstring("): " + path + " is of driver"));
   }
   SECTION("damaged") {
-    ferry::detail::write_text(path, text_of(special()).substr(0, 200));
+    // A device's name decides where a line ends.
+    std::string part = text_of(special()).substr(0, 200);
+    if (part.back() == '\n') part.pop_back();
+    ferry::detail::write_text(path, part);
     CHECK(ferry::current_profile(exec) == ferry::default_profile(exec));
     CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults (") && ContainsSubstring("): " + path));
     CHECK_THAT(ferry::profile_origin(exec), ContainsSubstring("cut off"));
