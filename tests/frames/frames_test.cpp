@@ -13,7 +13,8 @@
 #include <string>
 #include <vector>
 
-/// How many functions lie between a verb and Kokkos, the verb among them. The program is compiled without inlining.
+/// How many functions lie between a verb and Kokkos, the verb among them. The program is compiled without inlining, but for the two
+/// overloads of launch() that forward a kernel to the one of its backend.
 namespace ferry_test {
 
 namespace {

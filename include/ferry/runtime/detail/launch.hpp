@@ -35,7 +35,7 @@ consteval unsigned int blocks_at_once() {
     return 1;
 }
 
-/// A range whose blocks have at most Functor::most_threads threads, if the functor declares that.
+/// A device's range whose blocks have at most Functor::most_threads threads, if the functor declares that.
 template <class Exec, class Functor>
 consteval auto range_for() {
   using index = Kokkos::IndexType<std::int64_t>;
@@ -81,7 +81,8 @@ struct host_loop {
   void (*run)(const void* functor, std::int64_t count, const host_run&);
   const void* functor;
   std::int64_t count;
-  std::int64_t bytes;  ///< that all iterations read and write
+  std::int64_t bytes;        ///< that all iterations read and write
+  std::int64_t thread_runs;  ///< for each thread
   std::int64_t runs = 1;
 
   void operator()(std::int64_t number) const { run(functor, count, host_run{number, runs}); }
@@ -98,13 +99,15 @@ void run_part(const void* of, [[maybe_unused]] std::int64_t count, const host_ru
   }
 }
 
-/// functor(i) for each i in [0, count). A functor states by bytes_each() how many bytes an iteration reads
-/// and writes; one that does not is never small.
+/// functor(i) for each i in [0, count). The functor must outlive the loop. It states by bytes_each() how
+/// many bytes an iteration reads and writes; one that does not is never small. Kokkos may use more or fewer
+/// threads than concurrency(), as within another parallel region: iterations come in several runs for each
+/// thread.
 template <class Functor>
 host_loop loop_over(std::int64_t count, const Functor& functor) {
   std::int64_t bytes = std::numeric_limits<std::int64_t>::max();
   if constexpr (requires { functor.bytes_each(); }) bytes = count * functor.bytes_each();
-  return {&run_part<Functor>, &functor, count, bytes};
+  return {&run_part<Functor>, &functor, count, bytes, by_runs<Functor>() ? 1 : 4};
 }
 
 /// Runs the iterations by the threads of a host instance, a small kernel in the calling thread. They have
@@ -116,17 +119,18 @@ void launch(const Exec& exec, const std::string& label, host_loop loop) {
     const kernel_region region(exec, label);
     return loop(0);
   }
-  loop.runs = std::min(loop.count, concurrency_of(exec));
+  loop.runs = std::min(loop.count, loop.thread_runs * concurrency_of(exec));
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   const device_span<Exec> span(exec, label, "kernel");
   Kokkos::parallel_for(label, host_range<range>(exec, loop.runs), loop);
   execution_backend<Exec>::end_launch(exec, label);
 }
 
-/// One iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and batches may have
-/// more than 2^31 elements.
+/// Of a device: one iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and
+/// batches may have more than 2^31 elements.
 template <class Exec, class Functor>
 auto iterations(const Exec& exec, std::int64_t count, const Functor& functor) {
+  static_assert(!is_host_exec<Exec>, "ferry: kernels of a host are launched as a host_loop");
   using range = typename decltype(range_for<Exec, Functor>())::type;
   return ready_kernel<Exec, range, Functor>{range(exec, 0, count), functor};
 }
@@ -148,7 +152,8 @@ void launch(const caller_thread&, const std::string&, std::int64_t count, const 
   run_part<Functor>(&functor, count, host_run{0, 1});
 }
 
-/// Enqueues functor(i) for each i in [0, count) on `exec`.
+/// Enqueues functor(i) for each i in [0, count) on `exec`. Inlined, because each kernel has a function of its
+/// own here that only forwards.
 template <class Exec, class Functor>
 [[gnu::always_inline]] inline void launch(const Exec& exec, const std::string& label, std::int64_t count,
                                           const Functor& functor) {
