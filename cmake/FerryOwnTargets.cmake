@@ -87,14 +87,19 @@ function(ferry_test_options target)
   target_compile_options(${target} PRIVATE "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:${level}>")
 endfunction()
 
+# ferry_test_precompiled(<target>): the tests' precompiled header, for a target with their flags.
+function(ferry_test_precompiled target)
+  if(FERRY_TEST_PCH AND TARGET ferry_test_support)
+    target_precompile_headers(${target} REUSE_FROM ferry_test_support)
+  endif()
+endfunction()
+
 # ferry_check_only(<target>): the same for a benchmark or an example, where the build is to check it and not to time it, and with
 # the tests' precompiled header.
 function(ferry_check_only target)
   if(FERRY_CHECK_ONLY)
     ferry_test_options(${target})
-    if(FERRY_TEST_PCH AND TARGET ferry_test_support)
-      target_precompile_headers(${target} REUSE_FROM ferry_test_support)
-    endif()
+    ferry_test_precompiled(${target})
   endif()
 endfunction()
 
@@ -112,9 +117,7 @@ function(ferry_add_test name)
   endif()
   target_link_libraries(${name} PRIVATE ferry_test_support)
   ferry_test_options(${name})
-  if(FERRY_TEST_PCH)
-    target_precompile_headers(${name} REUSE_FROM ferry_test_support)
-  endif()
+  ferry_test_precompiled(${name})
   if(Kokkos_ENABLE_CUDA)
     add_test(NAME ${name} COMMAND ${name})
     # One GPU, and some tests fill it.

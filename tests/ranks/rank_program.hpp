@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "ranks/checkpoints.hpp"
-#include "ranks/shared_and_dense.hpp"
-
 #include <ferry/distributed.hpp>
 
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <exception>
-#include <random>
-#include <stdexcept>
+#include <functional>
 #include <string>
-#include <thread>
-#include <vector>
 
 /// One rank of a group of processes. Every rank computes the batches of all ranks, so that each can compare
 /// with an ordinary table.
 namespace ferry_test {
 
-using exec_space = Kokkos::DefaultExecutionSpace;
-using host = ferry::mapped_space;
-constexpr std::size_t rows = 203, width = 7;
 inline int failures = 0, world_rank = 0;
 
 inline void expect(bool holds, const std::string& what) {
@@ -46,134 +32,9 @@ inline bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-struct batch {
-  std::vector<std::int64_t> indices;
-  ferry::tensor<float, host> values;
-};
-inline batch made(std::mt19937_64& random, std::size_t count) {
-  batch one{std::vector<std::int64_t>(count), ferry::tensor<float, host>("values", count, width)};
-  for (auto& each : one.indices) each = static_cast<std::int64_t>(random() % (random() % 2 == 0 ? 9 : rows));
-  for (std::size_t i = 0; i < one.values.size(); ++i)
-    one.values.data()[i] = static_cast<float>(random() % 2001) / 1000.0f - 1.0f;
-  return one;
-}
-inline batch joined(const std::vector<batch>& all) {
-  std::size_t count = 0;
-  for (const batch& each : all) count += each.indices.size();
-  batch one{{}, ferry::tensor<float, host>("values", count, width)};
-  std::size_t at = 0;
-  for (const batch& each : all) {
-    one.indices.insert(one.indices.end(), each.indices.begin(), each.indices.end());
-    if (each.values.size() != 0)
-      std::memcpy(one.values.data() + at, each.values.data(), each.values.size() * sizeof(float));
-    at += each.values.size();
-  }
-  return one;
-}
-
-template <class Spread>
-void train(const exec_space& exec, const ferry::communicator& comm, Spread spread) {
-  std::mt19937_64 random(7);
-  ferry::sharded_table<float, host, Spread> big("w", comm, rows, width, spread);
-  ferry::tensor<float, host> table("w", rows, width), read("read", rows, width);
-  ferry::init::uniform(exec, big, -1, 1, 3);
-  ferry::init::uniform(exec, table, -1, 1, 3);
-  const ferry::optim::adam rule{.lr = 0.01};
-  auto state = ferry::optim::make_state(rule, big);
-  auto plain = ferry::optim::make_state(rule, table);
-  for (int turn = 0; turn < 5; ++turn) {
-    std::vector<batch> all;
-    for (int r = 0; r < comm.size(); ++r) all.push_back(made(random, random() % 40));
-    const batch& mine = all[static_cast<std::size_t>(world_rank)];
-    const batch one = joined(all);
-    ferry::step(exec, rule, table, plain, one.indices, one.values).wait();
-    ferry::scatter_add(exec, table, one.indices, one.values).wait();
-    const auto plan = ferry::make_plan(exec, mine.indices, big);
-    ferry::step(exec, rule, big, state, plan, mine.values).wait();
-    ferry::scatter_add(exec, big, mine.indices, mine.values).wait();
-    ferry::tensor<float, host> out("out", mine.indices.size(), width),
-        same("same", mine.indices.size(), width);
-    ferry::gather(exec, big, plan, out).wait();
-    ferry::gather(exec, table, mine.indices, same).wait();
-    expect(out.size() == 0 || std::memcmp(out.data(), same.data(), out.size() * sizeof(float)) == 0,
-           "gathered rows");
-  }
-  ferry::copy(exec, big, read).wait();
-  expect(std::memcmp(read.data(), table.data(), read.size() * sizeof(float)) == 0,
-         "the table, " + std::string(Spread::name));
-}
-
-/// `another(options)` makes a new group of all ranks.
-template <class Another>
-void fail(const exec_space& exec, const ferry::communicator& comm, const Another& another) {
-  const bool last = world_rank == comm.size() - 1;
-  const std::string name = "rank " + std::to_string(comm.size() - 1);
-  ferry::sharded_table<float, host> big("w", comm, rows, width);
-  ferry::init::zeros(exec, big);
-  ferry::tensor<float, host> values("values", 2, width), wide("wide", 2, width + 1);
-  ferry::init::zeros(exec, values);
-  const std::vector<std::int64_t> good{1, 2}, bad{1, last ? 999 : 2};
-  auto text = said<ferry::out_of_range>([&] { ferry::scatter(exec, big, bad, values).wait(); });
-  expect(has(text, "index 999 at position 1"), "a bad index: " + text);
-  if (comm.size() == 1) return;
-  expect(has(text, name), "the rank of a bad index: " + text);
-  text = last ? said<ferry::invalid_argument>([&] { ferry::gather(exec, big, good, wide).wait(); })
-              : said<ferry::peer_error>([&] { ferry::gather(exec, big, good, values).wait(); });
-  expect(has(text, "'wide'") && (last || has(text, name + " failed")), "wrong shapes: " + text);
-  ferry::gather(exec, big, good, values).wait();  // the group serves on
-  ferry::tensor<double, host> sum("sum", 5);
-  ferry::init::constant(exec, sum, world_rank + 1);
-  ferry::all_reduce(exec, comm, sum).wait();
-  expect(sum(4) == comm.size() * (comm.size() + 1) / 2, "all_reduce");
-
-  const auto protocol = another({});
-  text = said<ferry::protocol_error>([&] {
-    if (last)
-      (void)protocol.all_gather(1);
-    else
-      protocol.barrier();
-  });
-  expect(has(text, "barrier") && has(text, "all_gather"), "different calls: " + text);
-  expect(!said<ferry::protocol_error>([&] { protocol.barrier(); }).empty(), "a broken group");
-
-  const auto thrown = another({});
-  text = said<std::runtime_error>([&] {
-    thrown.run([&] {
-      thrown.barrier();
-      if (last) throw std::runtime_error("the disk is full");
-      for (int i = 0; i < 3; ++i) thrown.barrier();
-    });
-  });
-  expect(has(text, "the disk is full"), "an exception: " + text);
-
-  const auto late = another({.deadline = std::chrono::milliseconds(2000)});
-  if (last) std::this_thread::sleep_for(std::chrono::milliseconds(4000));
-  text = said<ferry::communication_error>([&] { late.barrier(); });
-  expect(last || (has(text, "2000 ms") && has(text, "not there: " + name)), "a late rank: " + text);
-  if (last) text = said<ferry::communication_error>([&] { late.barrier(); });  // learns of it
-  expect(has(text, "2000 ms"), "the late rank itself: " + text);
-  comm.barrier();
-}
+using group_maker = std::function<ferry::communicator(const ferry::communicator_options&)>;
 
 /// Everything, within Kokkos' scope. `another(options)` makes a new group of all ranks.
-template <class Another>
-void run_all(const Another& another) {
-  const exec_space exec;
-  try {
-    const ferry::communicator comm = another({.deadline = std::chrono::seconds(30)});
-    train(exec, comm, ferry::sharding::cyclic{});
-    train(exec, comm, ferry::sharding::hashed<5>{});
-    train(exec, comm, ferry::sharding::replicated{});
-    train(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1});
-    comm.run([&] { train(exec, comm, ferry::sharding::block{}); });
-    const auto report = [](bool holds, const std::string& what) { expect(holds, what); };
-    bags_and_dense(comm, report);
-    share(comm, report);
-    checkpoints(comm, another, report);
-    fail(exec, comm, another);
-  } catch (const std::exception& lost) {
-    expect(false, lost.what());
-  }
-}
+void run_all(const group_maker& another);
 
 }  // namespace ferry_test
