@@ -120,8 +120,8 @@ function(ferry_add_test name)
   ferry_test_precompiled(${name})
   if(Kokkos_ENABLE_CUDA)
     add_test(NAME ${name} COMMAND ${name})
-    # One GPU, and some tests fill it. Where a processor is busy elsewhere, threads that wait actively wait for a time slice in each
-    # kernel of the host.
+    # One GPU, and some tests fill it. OpenMP's threads wait passively: where one processor is busy, those that spin lose a time
+    # slice in each kernel of the host.
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS unit RUN_SERIAL ON)
     return()
   endif()

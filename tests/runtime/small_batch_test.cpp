@@ -3,6 +3,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#ifdef KOKKOS_ENABLE_OPENMP
+#include <omp.h>
+#endif
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -99,6 +103,22 @@ TEST_CASE("a small kernel of a host runs once in the calling thread, a large one
   CHECK(threads_of<of_known_bytes>(1000, most).size() == threads);
   CHECK(threads_of<of_unknown_bytes>(1000, 1).size() == threads);
 }
+
+#ifdef KOKKOS_ENABLE_OPENMP
+TEST_CASE("a kernel within a parallel region uses the instance's threads", "[small]") {
+  if (ferry::detail::concurrency_of(Kokkos::OpenMP()) == 1) SKIP("one thread");
+  const int levels = omp_get_max_active_levels();
+  omp_set_max_active_levels(2);
+  std::vector<std::thread::id> threads(1000);
+  std::vector<int> visits(threads.size(), 0);
+#pragma omp parallel num_threads(1)
+  ferry::detail::launch(Kokkos::OpenMP(), "ferry_test::noting", 1000,
+                        of_unknown_bytes{{threads.data(), visits.data(), 1}});
+  omp_set_max_active_levels(levels);
+  CHECK(std::all_of(visits.begin(), visits.end(), [](int times) { return times == 1; }));
+  CHECK(std::set<std::thread::id>(threads.begin(), threads.end()).size() > 1);
+}
+#endif
 
 TEST_CASE("kernels of 8-bit rows, bags and norms say how many bytes they touch", "[small]") {
   namespace kernels = ferry::kernels;

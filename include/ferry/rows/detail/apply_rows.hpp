@@ -101,8 +101,8 @@ struct apply_rows {
     }
   };
 
-  /// Operations on the table alone take so little time that a test for a remainder shows: a seventh of sgd on
-  /// rows of 16 floats. They have a loop of their own for rows without one, for which each program pays.
+  /// Operations on the table alone take so little time that a test for a remainder shows. They have a second
+  /// loop, for rows without one. Others save its compile time.
   static constexpr bool is_light = Operation::arrays <= 2;
 
   /// Numbers are computed in large registers. Rows that only move gain nothing from them.

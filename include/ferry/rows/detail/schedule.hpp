@@ -97,7 +97,7 @@ struct range_chunks {
 namespace ferry::detail {
 
 /// Enqueues functor(i) for each of items x per_item work items on `exec`, in the order of the schedule.
-/// Inlined, as the function that it calls.
+/// Always inlined: on a host it only forwards.
 template <class Exec, class Order, class Functor>
 [[gnu::always_inline]] inline void launch(const Exec& exec, const std::string& label,
                                           [[maybe_unused]] const Order& order, std::int64_t items,

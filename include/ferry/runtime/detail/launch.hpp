@@ -75,8 +75,8 @@ consteval bool by_runs() {
     return false;
 }
 
-/// The iterations of a host's kernel without the kernel's type. Kokkos's templates, a fifth of the functions
-/// of a program with many verbs, are then compiled for each execution space and not for each kernel.
+/// The iterations of a host's kernel without the kernel's type: Kokkos's templates are then compiled for each
+/// execution space and not for each kernel.
 struct host_loop {
   void (*run)(const void* functor, std::int64_t count, const host_run&);
   const void* functor;
@@ -152,8 +152,7 @@ void launch(const caller_thread&, const std::string&, std::int64_t count, const 
   run_part<Functor>(&functor, count, host_run{0, 1});
 }
 
-/// Enqueues functor(i) for each i in [0, count) on `exec`. Inlined, because each kernel has a function of its
-/// own here that only forwards.
+/// Enqueues functor(i) for each i in [0, count) on `exec`. Always inlined: on a host it only forwards.
 template <class Exec, class Functor>
 [[gnu::always_inline]] inline void launch(const Exec& exec, const std::string& label, std::int64_t count,
                                           const Functor& functor) {
