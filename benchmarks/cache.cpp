@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/gather_case.hpp"
 #include "support/step_case.hpp"
+#include "support/zipf.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -16,29 +17,10 @@
 namespace ferry_bench {
 namespace {
 
-constexpr double exponent = 1.05;
-
 /// The share of the positions that the `most` most popular of `rows` rows have.
 double share_of(double most, double rows) {
-  return (std::pow(most + 1, 1 - exponent) - 1) / (std::pow(rows + 1, 1 - exponent) - 1);
+  return (std::pow(most + 1, 1 - zipf_exponent) - 1) / (std::pow(rows + 1, 1 - zipf_exponent) - 1);
 }
-
-/// A rank by Zipf's law, from its continuous distribution, and the row that has this rank.
-struct zipf_row {
-  std::uint64_t seed;
-  std::uint64_t rows;
-  std::uint64_t popularity;  ///< which rows are the popular ones
-
-  KOKKOS_FUNCTION std::int64_t operator()(std::int64_t position, std::int64_t column) const {
-    const auto bits = mix(mix(seed) + static_cast<std::uint64_t>(position)) >> 11;
-    const double u = static_cast<double>(bits) * 0x1p-53;
-    const double last = Kokkos::pow(static_cast<double>(rows) + 1, 1 - exponent);
-    const double x = Kokkos::pow(1 + u * (last - 1), 1 / (1 - exponent));
-    auto rank = static_cast<std::uint64_t>(x) - 1;
-    if (rank >= rows) rank = rows - 1;
-    return distinct_row{popularity, rows}(static_cast<std::int64_t>(rank), column);
-  }
-};
 
 /// Rows of which a part is among the first `cached`, the others among the rest.
 struct part_row {
