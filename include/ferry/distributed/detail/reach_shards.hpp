@@ -26,6 +26,7 @@ struct reached_shards {
   std::int64_t width = 0;
   int ranks = 0;
   int only = -1;  ///< the shard that has all rows
+  int own = -1;   ///< the shard in the memory of the instance's device, -1 for none or several
 
   /// Whether all rows consist of whole units of this size, each aligned to it.
   [[nodiscard]] bool in_units_of(std::size_t bytes) const {
@@ -68,6 +69,7 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
     for (int r = 0; r < ranks; ++r)
       if (table.holds(r) && (made.only < 0 || table.comm().device(r).id == of.device())) made.only = r;
   }
+  int own_shards = 0;
   for (int r = 0; r < ranks; ++r) {
     if (made.only >= 0 && r != made.only) continue;
     if (!table.holds(r))
@@ -82,6 +84,7 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
                std::to_string(shard.device()));
     of.reads_from(shard, true);
     if (shard.size() == 0) continue;
+    if (shard.device() >= 0 && shard.device() == of.device()) made.own = own_shards++ == 0 ? r : -1;
     made.data[static_cast<std::size_t>(r)] = shard.data;
     if (made.lowest == nullptr || shard.data < made.lowest) made.lowest = shard.data;
   }

@@ -161,8 +161,7 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   acting_lane<decltype(act)> lane(act);
   const std::vector<outgoing_part> to(arrays.size());
   const std::vector<incoming_part> from(arrays.size());
-  call.exchange_devices(to, from, lane);
-  call.agree();  // a rank whose kernel failed has broken the group
+  call.exchange_devices(to, from, lane);  // throws also where another rank's kernel failed
   call.close();
   return of.finish();
 }

@@ -5,10 +5,10 @@
 #include <ferry/distributed/detail/device_lane.hpp>
 #include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/transport.hpp>
+#include <ferry/distributed/detail/watched_condition.hpp>
 #include <ferry/error.hpp>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -90,7 +90,7 @@ class thread_transport final : public transport {
   seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
 
   mutable std::mutex guard_;
-  std::condition_variable changed_;
+  watched_condition changed_;
   std::vector<seat> seats_;
   const std::chrono::nanoseconds deadline_;
   const std::unique_ptr<const rank_devices> devices_;

@@ -22,7 +22,10 @@ namespace ferry::detail {
 
 inline thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
                                           std::unique_ptr<const rank_devices> devices)
-    : seats_(static_cast<std::size_t>(ranks)), deadline_(deadline), devices_(std::move(devices)) {}
+    : changed_(ranks),
+      seats_(static_cast<std::size_t>(ranks)),
+      deadline_(deadline),
+      devices_(std::move(devices)) {}
 
 inline void thread_transport::throw_broken() const {
   if (trouble_ == trouble::protocol) throw protocol_error(trouble_text_);
@@ -210,6 +213,7 @@ inline void thread_transport::exchange_by(int rank, const call_note& note, std::
   const std::uint64_t round = round_;
   changed_.wait(lock, [&] { return readers_ == 0 || round_ != round; });
   if (lost != nullptr) std::rethrow_exception(lost);
+  if (trouble_ != trouble::none) throw_broken();  // another rank lacks what it should have got
 }
 
 inline void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {

@@ -63,8 +63,8 @@ class transport {
   /// Whether exchange_devices serves: the ranks are threads of this process.
   [[nodiscard]] virtual bool passes_device_memory() const { return false; }
   /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
-  /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, and
-  /// breaks the group for the others' later calls.
+  /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, the
+  /// others throw peer_error, and the group is broken.
   virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
                                 std::span<const incoming_part> from, device_lane& lane) {
     static_cast<void>(rank), static_cast<void>(note), static_cast<void>(to), static_cast<void>(from);

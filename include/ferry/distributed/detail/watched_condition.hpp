@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+
+namespace ferry::detail {
+
+/// A condition variable for threads that mostly arrive together: a waiter watches for a moment before it sleeps,
+/// because a thread that slept wakes up some ten microseconds late. Every change of what the waiters wait for
+/// is made under the mutex and followed by notify_all() under the same lock.
+class watched_condition {
+ public:
+  /// Watches only where each of `threads` threads may have a processor.
+  explicit watched_condition(int threads)
+      : watches_(std::thread::hardware_concurrency() >= static_cast<unsigned>(threads)) {}
+
+  void notify_all() noexcept {
+    changes_.fetch_add(1, std::memory_order_relaxed);
+    sleepers_.notify_all();
+  }
+  /// May return early, as that of std::condition_variable.
+  std::cv_status wait_until(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point until) {
+    return watch(lock) ? std::cv_status::no_timeout : sleepers_.wait_until(lock, until);
+  }
+  template <class Predicate>
+  void wait(std::unique_lock<std::mutex>& lock, const Predicate& holds) {
+    while (!holds())
+      if (!watch(lock)) sleepers_.wait(lock);
+  }
+
+ private:
+  /// Whether something changed since the call. The last look is under the lock, so no change is missed.
+  bool watch(std::unique_lock<std::mutex>& lock) {
+    constexpr std::chrono::microseconds moment(50);
+    if (!watches_) return false;
+    const std::uint64_t known = changes_.load(std::memory_order_relaxed);
+    lock.unlock();
+    const auto until = std::chrono::steady_clock::now() + moment;
+    while (changes_.load(std::memory_order_relaxed) == known && std::chrono::steady_clock::now() < until)
+      continue;
+    lock.lock();
+    return changes_.load(std::memory_order_relaxed) != known;
+  }
+
+  const bool watches_;
+  std::atomic<std::uint64_t> changes_{0};
+  std::condition_variable sleepers_;
+};
+
+}  // namespace ferry::detail
