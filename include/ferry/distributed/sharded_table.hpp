@@ -79,16 +79,14 @@ class sharded_table {
                                std::to_string(rows) + " x " + std::to_string(width) +
                                ", neither may be negative or exceed 2^63 - 1");
       spread_.check(comm_.size());
+      const bool opens = !call.is_whole() && detail::opens_shards<Space, Spread>(comm_);
+      if (opens) call.agree();  // all have ended earlier tables, so their memory can be had again
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r)
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
-      if (call.is_whole()) return;
       if constexpr (detail::shares_memory<Space>())
-        if (detail::opens_shards<Space, Spread>(comm_)) {
-          opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
-          return;
-        }
-      call.agree();
+        if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
+      if (!opens && !call.is_whole()) call.agree();
     });
   }
 

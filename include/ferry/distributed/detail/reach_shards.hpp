@@ -60,11 +60,9 @@ void require_opened(const opened_shards& others, const communicator& comm, int r
     refuse(shard + ", and has opened it for device " + std::to_string(others.device) + ", not for device " +
            std::to_string(device));
   if (!others.why_not.empty()) refuse(shard + ": " + others.why_not);
-  refuse(
-      shard +
-      (comm.group()->local_count() == comm.size()
-           ? "; make the table outside of communicator::run, by one process"
-           : ", which is in another process; these read each other's shards in device_space of a device alone"));
+  refuse(shard + (comm.group()->local_count() == comm.size()
+                      ? "; make the table outside of communicator::run, by one process"
+                      : ", which is in another process; processes reach each other's device memory alone"));
 }
 
 /// Orders the call after the writes to all shards in flight. Throws invalid_argument for a shard that this
