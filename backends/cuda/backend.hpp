@@ -12,6 +12,7 @@
 #include "event.hpp"
 #include "identity.hpp"
 #include "interop.hpp"
+#include "interprocess.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "several_devices.hpp"
@@ -36,6 +37,7 @@ struct cuda_backend : cuda::device_functions,
                       cuda::event_functions,
                       cuda::identity_functions,
                       cuda::interop_functions,
+                      cuda::interprocess_functions,
                       cuda::capture_functions,
                       cuda::timeline_functions,
                       cuda::annotation_functions,

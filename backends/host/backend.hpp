@@ -13,6 +13,7 @@
 #include "event.hpp"
 #include "identity.hpp"
 #include "interop.hpp"
+#include "interprocess.hpp"
 #include "launch.hpp"
 #include "link.hpp"
 #include "several_devices.hpp"
@@ -37,6 +38,7 @@ struct host_backend : host::device_functions,
                       host::event_functions,
                       host::identity_functions,
                       host::interop_functions,
+                      host::interprocess_functions,
                       host::capture_functions,
                       host::timeline_functions,
                       host::annotation_functions,

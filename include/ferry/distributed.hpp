@@ -23,6 +23,7 @@
 #include <ferry/distributed/init.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/make_state.hpp>
+#include <ferry/distributed/open_shared.hpp>
 #include <ferry/distributed/parallel_apply.hpp>
 #include <ferry/distributed/replicate.hpp>
 #include <ferry/distributed/scatter.hpp>
@@ -36,6 +37,8 @@
 #include <ferry/distributed/shardings/hashed.hpp>
 #include <ferry/distributed/shardings/replicated.hpp>
 #include <ferry/distributed/shardings/table_wise.hpp>
+#include <ferry/distributed/share.hpp>
+#include <ferry/distributed/shared_handle.hpp>
 #include <ferry/distributed/shared_tensor.hpp>
 #include <ferry/distributed/split.hpp>
 #include <ferry/distributed/step.hpp>

@@ -8,7 +8,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &ferry_test::world_rank);
   {
-    const Kokkos::ScopeGuard guard(argc, argv);
+    const Kokkos::ScopeGuard guard(ferry_test::settings_of(ferry_test::world_rank));
     ferry_test::run_all([](const ferry::communicator_options& options) {
       return ferry::mpi::communicator(MPI_COMM_WORLD, options);
     });

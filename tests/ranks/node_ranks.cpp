@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forks the ranks of groups of processes, before Kokkos has threads, and ends them where they do not end.
+#include "ranks/device_ranks.hpp"
 #include "ranks/rank_program.hpp"
 
 #include <sys/wait.h>
@@ -34,13 +35,13 @@ bool ended_well(pid_t which) {
 std::string key_of(int turn) { return std::to_string(::getpid()) + "." + std::to_string(turn); }
 
 /// All verbs and failures on `ranks` processes.
-bool verbs(int ranks, int argc, char** argv) {
+bool verbs(int ranks) {
   const std::string key = key_of(1000 + ranks);
   std::vector<pid_t> all;
   for (int r = 0; r < ranks; ++r)
     all.push_back(forked([&] {
       world_rank = r;
-      const Kokkos::ScopeGuard guard(argc, argv);
+      const Kokkos::ScopeGuard guard(settings_of(r));
       int group = 0;
       run_all([&](const ferry::communicator_options& options) {
         return ferry::communicator::node(r, ranks, key + "." + std::to_string(group++), options);
@@ -89,17 +90,41 @@ bool kill_one(int turn) {
   return well && soon;
 }
 
+/// One of three processes is killed while it reads the others' shards.
+bool kill_reader(int killed) {
+  const std::string key = key_of(2000 + killed);
+  std::vector<pid_t> all;
+  for (int r = 0; r < 3; ++r)
+    all.push_back(forked([&] {
+      world_rank = r;
+      const Kokkos::ScopeGuard guard(settings_of(r));
+      const auto comm = ferry::communicator::node(r, 3, key, {.deadline = std::chrono::seconds(60)});
+      read_until_killed(comm, killed);
+    }));
+  bool well = true;
+  for (int r = 0; r < 3; ++r)
+    if (r != killed) well = ended_well(all[static_cast<std::size_t>(r)]) && well;
+  int status = 0;
+  ::waitpid(all[static_cast<std::size_t>(killed)], &status, 0);
+  return well && WIFSIGNALED(status);
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   for (int turn = 0; turn < 20; ++turn)
     if (!kill_one(turn)) {
       std::fprintf(stderr, "turn %d of the kills failed\n", turn);
       return 1;
     }
   for (const int ranks : {1, 2, 4})
-    if (!verbs(ranks, argc, argv)) {
+    if (!verbs(ranks)) {
       std::fprintf(stderr, "%d ranks failed\n", ranks);
+      return 1;
+    }
+  for (const int killed : {0, 2})
+    if (!kill_reader(killed)) {
+      std::fprintf(stderr, "rank %d was killed while it read\n", killed);
       return 1;
     }
   const auto text = said<ferry::communication_error>([&] {

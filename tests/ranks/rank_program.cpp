@@ -2,6 +2,7 @@
 #include "ranks/rank_program.hpp"
 
 #include "ranks/checkpoints.hpp"
+#include "ranks/device_ranks.hpp"
 #include "ranks/shared_and_dense.hpp"
 
 #include <chrono>
@@ -145,6 +146,7 @@ void run_all(const group_maker& another) {
     const auto report = [](bool holds, const std::string& what) { expect(holds, what); };
     bags_and_dense(comm, report);
     share(comm, report);
+    device_tables(comm);
     checkpoints(comm, another, report);
     fail(exec, comm, another);
   } catch (const std::exception& lost) {

@@ -34,6 +34,15 @@ inline bool has(const std::string& text, const std::string& part) {
 
 using group_maker = std::function<ferry::communicator(const ferry::communicator_options&)>;
 
+/// For Kokkos in a rank of a machine's: on a device of its own, or in turn. Before Kokkos' scope.
+inline Kokkos::InitializationSettings settings_of(int rank) {
+  Kokkos::InitializationSettings made;
+  using backend = ferry::device_backend<ferry::device_space>;
+  if constexpr (!backend::device_is_host)
+    if (const int count = backend::device_count(); count > 0) made.set_device_id(rank % count);
+  return made;
+}
+
 /// Everything, within Kokkos' scope. `another(options)` makes a new group of all ranks.
 void run_all(const group_maker& another);
 

@@ -7,6 +7,7 @@
 #include <ferry/concepts/sharding.hpp>
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/open_shards.hpp>
 #include <ferry/distributed/shardings/cyclic.hpp>
 #include <ferry/error.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -39,6 +40,9 @@ namespace ferry {
 /// In a group of devices the shard of a rank in device_space lies on the device of the rank, those in the
 /// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
 /// the instance of its rank, and is ordered with `exec` as it blocks.
+///
+/// Where the ranks are processes of one machine, path::peer reads shards in device_space by the other
+/// processes' memory, which the constructor opens. A shard's memory lives until they have closed it.
 ///
 /// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
 /// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.
@@ -75,10 +79,14 @@ class sharded_table {
                                std::to_string(rows) + " x " + std::to_string(width) +
                                ", neither may be negative or exceed 2^63 - 1");
       spread_.check(comm_.size());
+      const bool opens = !call.is_whole() && detail::opens_shards<Space, Spread>(comm_);
+      if (opens) call.agree();  // all have ended earlier tables, so their memory can be had again
       shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
       for (int r = call.first(); r < call.last(); ++r)
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
-      if (!call.is_whole()) call.agree();
+      if constexpr (detail::shares_memory<Space>())
+        if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
+      if (!opens && !call.is_whole()) call.agree();
     });
   }
 
@@ -153,6 +161,8 @@ class sharded_table {
   [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   /// The label as tensors share it; for the verbs.
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
+  /// The shards of other processes, for path::peer.
+  [[nodiscard]] const detail::opened_shards& opened() const noexcept { return opened_; }
 
  private:
   tensor<T, Space>& place_of(int of) {
@@ -172,6 +182,7 @@ class sharded_table {
   std::int64_t width_;
   std::uint64_t number_ = 0;
   std::vector<tensor<T, Space>> shards_;
+  detail::opened_shards opened_;
 };
 
 namespace detail {

@@ -82,13 +82,15 @@ class tensor {
         accesses_(detail::share<detail::access_tracker>(memory_->device())) {}
   /// @}
 
-  /// A tensor over existing memory, see adopt. `owner` is released with the tensor.
-  tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner)
+  /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
+  /// that works on the memory, where it is known.
+  tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
+         ferry::device where = {})
       : label_(detail::share<const std::string>(std::move(label))),
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
-        accesses_(detail::share<detail::access_tracker>()) {}
+        accesses_(detail::share<detail::access_tracker>(where.id)) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
@@ -216,6 +218,8 @@ class tensor {
     return "'" + label() + "' " + shape_.to_string() + " in " + where;
   }
 
+  /// The memory; null for an empty handle, and where the tensor has not allocated it. For ferry::share.
+  [[nodiscard]] const std::shared_ptr<detail::allocation<Space>>& memory() const noexcept { return memory_; }
   /// Reads and writes in flight, which verbs record; null for an empty handle.
   [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 

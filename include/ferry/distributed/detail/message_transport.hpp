@@ -4,11 +4,14 @@
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -64,6 +67,10 @@ class message_transport : public transport {
     int mine = -1;
     or_break([&] { mine = move_descriptor(from, descriptor, clock::now() + deadline_); });
     return mine;
+  }
+  void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) override {
+    std::erase_if(awaited_, [](const awaited& each) { return each.of.expired(); });
+    awaited_.push_back({of, reads});
   }
   void fail(int, const call_note& note, const char* what) noexcept override {
     try {
@@ -172,6 +179,7 @@ class message_transport : public transport {
     if (is_broken()) throw_broken();
     call_header own{call_header::header_mark, note, what, bytes, ++calls_, {}};
     if (said != nullptr) own.said.set(said);
+    const std::exception_ptr lost = wait_for_work(own);
     headers_.resize(static_cast<std::size_t>(size_));
     headers_[static_cast<std::size_t>(rank_)] = own;
     const std::string missing = swap_headers(own, headers_, clock::now() + deadline_);
@@ -181,6 +189,26 @@ class message_transport : public transport {
       throw_broken();
     }
     judge();
+    if (lost != nullptr) std::rethrow_exception(lost);
+  }
+
+  /// See wait_before_calls. Work that failed is told to the others.
+  std::exception_ptr wait_for_work(call_header& own) {
+    try {
+      for (const awaited& each : awaited_) {
+        const auto alive = each.of.lock();
+        if (alive == nullptr) continue;
+        if (each.reads)
+          alive->wait_for_all();
+        else
+          alive->wait_for_writes();
+      }
+      return nullptr;
+    } catch (const std::exception& failed) {
+      own.what = call_header::kind::failure;
+      own.said.set(failed.what());
+      return std::current_exception();
+    }
   }
 
   /// All ranks judge the same headers.
@@ -226,6 +254,11 @@ class message_transport : public transport {
     throw_broken();
   }
 
+  struct awaited {
+    std::weak_ptr<access_tracker> of;
+    bool reads;  ///< besides writes
+  };
+
   std::chrono::nanoseconds deadline_;
   int rank_ = 0;
   int size_ = 1;
@@ -233,6 +266,7 @@ class message_transport : public transport {
   std::uint64_t numbers_ = 0;
   std::uint64_t calls_ = 0;
   std::vector<call_header> headers_;
+  std::vector<awaited> awaited_;
   trouble trouble_ = trouble::none;
   std::string text_;  ///< why the group is broken
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/detail/open_shards.hpp>
 #include <ferry/distributed/detail/shard_places.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/error.hpp>
@@ -49,8 +51,23 @@ struct reached_shards {
   }
 };
 
+/// Calls refuse(why) where the instances of a device do not read the shard of another process' rank.
+template <class Refuse>
+void require_opened(const opened_shards& others, const communicator& comm, int rank, int device,
+                    const Refuse& refuse) {
+  const std::string shard = "this object does not hold that of rank " + std::to_string(rank);
+  if (others.reads != nullptr && others.device == device) return;
+  if (others.reads != nullptr)
+    refuse(shard + ", and has opened it for device " + std::to_string(others.device) + ", not for device " +
+           std::to_string(device));
+  if (!others.why_not.empty()) refuse(shard + ": " + others.why_not);
+  refuse(shard + (comm.group()->local_count() == comm.size()
+                      ? "; make the table outside of communicator::run, by one process"
+                      : ", which is in another process; processes reach each other's device memory alone"));
+}
+
 /// Orders the call after the writes to all shards in flight. Throws invalid_argument for a shard that this
-/// object does not hold or that the instance does not reach.
+/// object neither holds nor has opened, or that the instance does not reach.
 template <class Exec, class T, class Space, class Spread>
 reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
                                        const sharded_table<T, Space, Spread>& table) {
@@ -70,11 +87,19 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
       if (table.holds(r) && (made.only < 0 || table.comm().device(r).id == of.device())) made.only = r;
   }
   int own_shards = 0;
+  const auto take = [&made](int r, const T* data) {
+    made.data[static_cast<std::size_t>(r)] = data;
+    if (made.lowest == nullptr || data < made.lowest) made.lowest = data;
+  };
+  const opened_shards& others = table.opened();
   for (int r = 0; r < ranks; ++r) {
     if (made.only >= 0 && r != made.only) continue;
-    if (!table.holds(r))
-      refuse("this object does not hold that of rank " + std::to_string(r) +
-             "; make the table outside of communicator::run, by one process");
+    if (!table.holds(r)) {
+      require_opened(others, table.comm(), r, of.device(), refuse);
+      if (const std::byte* const data = others.data[static_cast<std::size_t>(r)].get())
+        take(r, reinterpret_cast<const T*>(data));
+      continue;
+    }
     const auto shard = make_ref(table.shard(r));
     require_direct_reach("gather", of.exec(), shard);
     if constexpr (!is_host_exec<Exec>)
@@ -85,8 +110,12 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
     of.reads_from(shard, true);
     if (shard.size() == 0) continue;
     if (shard.device() >= 0 && shard.device() == of.device()) made.own = own_shards++ == 0 ? r : -1;
-    made.data[static_cast<std::size_t>(r)] = shard.data;
-    if (made.lowest == nullptr || shard.data < made.lowest) made.lowest = shard.data;
+    take(r, shard.data);
+  }
+  if (others.reads != nullptr) {  // of all other processes' shards
+    auto whole = read_only(whole_ref(table));
+    whole.accesses = others.reads;
+    of.reads_from(whole, true);
   }
   return made;
 }

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/machine_mark.hpp>
 #include <ferry/distributed/detail/shared_memory.hpp>
 #include <ferry/distributed/detail/socket_transport.hpp>
 #include <ferry/error.hpp>
@@ -10,13 +11,9 @@
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/adopt.hpp>
 
-#include <sys/stat.h>
-
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <random>
@@ -62,25 +59,6 @@ class shared_block {
   memory_charge charge_;
   shared_memory memory_;
   std::optional<lock_type> locked_;
-};
-
-/// What processes have in common that reach each other's local sockets: the machine since it was started, and
-/// its network as this process sees it.
-struct machine_mark {
-  std::array<char, 40> boot{};
-  std::uint64_t network = 0;
-
-  static machine_mark here() {
-    machine_mark made;
-    if (std::FILE* const stream = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
-      if (std::fgets(made.boot.data(), static_cast<int>(made.boot.size()), stream) == nullptr) made.boot = {};
-      std::fclose(stream);
-    }
-    struct stat found {};
-    if (::stat("/proc/self/ns/net", &found) == 0) made.network = static_cast<std::uint64_t>(found.st_ino);
-    return made;
-  }
-  friend bool operator==(const machine_mark&, const machine_mark&) = default;
 };
 
 /// The descriptor of rank 0 on the other ranks, which are processes of their own. A transport that can't pass

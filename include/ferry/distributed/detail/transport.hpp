@@ -3,9 +3,11 @@
 
 #include <ferry/distributed/detail/call_note.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -77,6 +79,12 @@ class transport {
   [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor) {
     static_cast<void>(rank), static_cast<void>(note), static_cast<void>(from), static_cast<void>(descriptor);
     throw invalid_argument("ferry::communicator: its ranks can't pass on file descriptors");
+  }
+  /// From here on, each call waits first for the writes of this process that have been recorded, and for the
+  /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
+  /// not know of each other's work; threads need not wait.
+  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) {
+    static_cast<void>(of), static_cast<void>(reads);
   }
   /// Takes part in the next call of the others as the rank that failed.
   virtual void fail(int rank, const call_note& note, const char* what) noexcept = 0;

@@ -22,6 +22,9 @@ namespace ferry::detail {
 template <MemorySpace Space>
 class allocation {
  public:
+  /// Takes the memory over from an owner that lets it go, or returns false.
+  using keeper = bool (*)(void* of, allocation& from) noexcept;
+
   allocation() = default;
 
   /// On `device`, or on the host near it; -1 means Kokkos' device. Throws invalid_argument for a device that
@@ -47,7 +50,9 @@ class allocation {
         charge_(std::move(other.charge_)),
         pages_(std::move(other.pages_)),
         block_(std::exchange(other.block_, memory_block{})),
-        device_(other.device_) {}
+        device_(other.device_),
+        keep_(std::exchange(other.keep_, nullptr)),
+        kept_by_(other.kept_by_) {}
 
   allocation& operator=(allocation&& other) noexcept {
     if (this != &other) {
@@ -57,6 +62,8 @@ class allocation {
       pages_ = std::move(other.pages_);
       block_ = std::exchange(other.block_, memory_block{});
       device_ = other.device_;
+      keep_ = std::exchange(other.keep_, nullptr);
+      kept_by_ = other.kept_by_;
     }
     return *this;
   }
@@ -67,6 +74,12 @@ class allocation {
   [[nodiscard]] std::size_t bytes() const noexcept { return block_.bytes; }
   /// The device that has the memory; -1 for host memory.
   [[nodiscard]] int device() const noexcept { return device_; }
+
+  /// Other processes may use the memory from here on: before it is freed, `keep` is asked. The caller locks.
+  void keep_by(keeper keep, void* of) noexcept {
+    keep_ = keep;
+    kept_by_ = of;
+  }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
   [[nodiscard]] std::string describe() const {
@@ -91,6 +104,7 @@ class allocation {
 
   [[gnu::cold]] void release() noexcept {
     if (block_.data == nullptr) return;
+    if (keep_ != nullptr && std::exchange(keep_, nullptr)(kept_by_, *this)) return;
     detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
     // Others may get the addresses at once, and the budget only after the memory is free.
     pages_ = {};
@@ -104,6 +118,8 @@ class allocation {
   detail::page_lock_note pages_;
   memory_block block_;
   int device_ = -1;
+  keeper keep_ = nullptr;
+  void* kept_by_ = nullptr;
 };
 
 }  // namespace ferry::detail

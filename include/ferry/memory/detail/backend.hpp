@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -24,5 +25,15 @@ struct memory_block {
   /// The device of the memory, or the one that it was placed near; -1 where the backend has only one.
   int device = -1;
 };
+
+/// How another process opens an allocation: bytes of the backend, and how many bytes after the address that
+/// they open the allocation begins.
+struct exported_memory {
+  std::array<unsigned char, 64> token{};
+  std::size_t offset = 0;
+};
+
+/// The identity of a device, the same in all processes.
+using device_uuid = std::array<unsigned char, 16>;
 
 }  // namespace ferry

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "capture.hpp"
+#include "device.hpp"
+#include "error.hpp"
+
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/backend.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <string>
+
+namespace ferry::cuda {
+
+/// Memory of cudaMalloc that other processes open.
+struct interprocess_functions {
+  static constexpr bool shares_memory = true;
+
+  /// The bytes open the whole of what cudaMalloc gave, so where `data` lies in it is told as well.
+  static exported_memory export_memory(void* data, int device) {
+    static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(exported_memory::token));
+    const device_guard on(device);
+    const capture_pause pause(true);
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    const auto address = reinterpret_cast<CUdeviceptr>(data);
+    if (cuMemGetAddressRange(&base, &bytes, address) != CUDA_SUCCESS)
+      throw device_error("ferry: cuMemGetAddressRange does not know memory of device " +
+                         std::to_string(device));
+    cudaIpcMemHandle_t handle;
+    check(cudaIpcGetMemHandle(&handle, reinterpret_cast<void*>(base)), "cudaIpcGetMemHandle");
+    exported_memory made;
+    std::memcpy(made.token.data(), &handle, sizeof handle);
+    made.offset = static_cast<std::size_t>(address - base);
+    return made;
+  }
+
+  /// Memory of device `uuid`, for work of `device`. Throws device_error where that does not reach it. No
+  /// context is made on the device of the memory, which may be one that this process does not see.
+  static void* import_memory(const std::array<unsigned char, 64>& token, const device_uuid& uuid,
+                             int device) {
+    const device_guard on(device);
+    const capture_pause pause(true);
+    int count = 0, reaches = 0;
+    check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+    for (int each = 0; each < count; ++each) {
+      if (each == device || uuid_of(each) != uuid) continue;
+      check(cudaDeviceCanAccessPeer(&reaches, device, each), "cudaDeviceCanAccessPeer");
+      if (reaches == 0)
+        throw device_error("device " + std::to_string(device) + " does not reach the memory of device " +
+                           std::to_string(each));
+    }
+    cudaIpcMemHandle_t handle;
+    std::memcpy(&handle, token.data(), sizeof handle);
+    void* data = nullptr;
+    check(cudaIpcOpenMemHandle(&data, handle, cudaIpcMemLazyEnablePeerAccess), "cudaIpcOpenMemHandle");
+    return data;
+  }
+  static void end_import(void* data, int device) noexcept {
+    const device_guard on(device, std::nothrow);
+    const capture_pause pause(true);
+    if (cudaIpcCloseMemHandle(data) != cudaSuccess) cudaGetLastError();
+  }
+
+  static device_uuid uuid_of(int device) {
+    CUdevice handle = 0;
+    CUuuid found;
+    if (cuDeviceGet(&handle, device) != CUDA_SUCCESS || cuDeviceGetUuid(&found, handle) != CUDA_SUCCESS)
+      throw device_error("ferry: the driver tells no identity of device " + std::to_string(device));
+    device_uuid made;
+    std::memcpy(made.data(), found.bytes, sizeof found.bytes);
+    return made;
+  }
+};
+
+}  // namespace ferry::cuda

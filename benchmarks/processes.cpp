@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/check.hpp"
+#include "support/formulas.hpp"
+#include "support/machine.hpp"
+#include "support/options.hpp"
+#include "support/report.hpp"
+#include "support/tables.hpp"
+
+#include <ferry/distributed.hpp>
+#include <ferry/ferry.hpp>
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Gathers by path::peer from a table over two devices: by two threads of one process, and by two processes, one
+/// for each device. Forks before Kokkos is initialised, so it has a main() of its own. Readings are the times of a
+/// call and its wait on the slower rank.
+namespace ferry_bench {
+namespace {
+
+constexpr int ranks = 2;
+
+struct job {
+  std::int64_t row_bytes;
+  std::int64_t n;
+};
+
+/// What the ranks of a job share, whatever they are.
+struct shared_page {
+  std::atomic<int> here{0};
+};
+
+using sharded = ferry::sharded_table<float, ferry::device_space>;
+
+/// The readings of one rank in milliseconds; the last one is the number of wrong elements.
+std::vector<double> time_rank(const options& chosen, const exec_space& exec, const ferry::communicator& comm,
+                              int rank, const sharded& table, const job& what, std::uint64_t salt,
+                              std::atomic<int>& here) {
+  using clock = std::chrono::steady_clock;
+  const auto width = static_cast<std::int64_t>(table.width());
+  const auto home = ferry::device_of(exec);
+  batch_tensor out("out", home, what.n, table.width());
+  std::vector<row_indices> sets;
+  for (int s = 0; s < chosen.index_sets; ++s) {
+    sets.emplace_back("indices", home, what.n);
+    const auto seed = salt + static_cast<std::uint64_t>(rank * chosen.index_sets + s);
+    ferry::init::custom(exec, sets.back(), any_row{seed, table.rows()});
+  }
+  std::vector<double> readings;
+  for (int call = 0; call < chosen.warm_up + chosen.repeats; ++call) {
+    exec.fence("ferry_bench::processes");
+    comm.barrier();
+    const int all = (++here - 1) / ranks * ranks + ranks;
+    const auto give_up = clock::now() + std::chrono::seconds(1);
+    while (here.load() < all && clock::now() < give_up) continue;
+    const auto begin = clock::now();
+    ferry::gather(exec, table, sets[static_cast<std::size_t>(call) % sets.size()], out, ferry::path::peer{})
+        .wait();
+    const double ms = std::chrono::duration<double, std::milli>(clock::now() - begin).count();
+    if (call >= chosen.warm_up) readings.push_back(ms);
+  }
+  ferry::init::custom(exec, out, poison_value{});
+  ferry::gather(exec, table, sets[1], out, ferry::path::peer{}).wait();
+  readings.push_back(
+      static_cast<double>(count_of(exec, "ferry_bench::check", static_cast<std::int64_t>(out.size()),
+                                   wrong_gathered{out.data(), sets[1].data(), element_value{width}})));
+  comm.barrier();
+  return readings;
+}
+
+std::size_t rows_for(const options& chosen, const job& what) {
+  const double bytes = chosen.quick ? 0x1p20 : chosen.device_table_gib.value_or(8) * 0x1p30;
+  return static_cast<std::size_t>(bytes) / static_cast<std::size_t>(what.row_bytes);
+}
+
+/// All jobs on one rank that is a process.
+std::vector<std::vector<double>> run_process(const options& chosen, int rank, const std::string& key,
+                                             const std::vector<job>& jobs, std::atomic<int>& here) {
+  const exec_space exec;
+  const auto comm = ferry::communicator::node(rank, ranks, key);
+  std::vector<std::vector<double>> made;
+  for (const job& what : jobs) {
+    sharded table("table", comm, rows_for(chosen, what), what.row_bytes / 4);
+    ferry::init::custom(exec, table, element_value{what.row_bytes / 4});
+    made.push_back(time_rank(chosen, exec, comm, rank, table, what, made.size() << 20, here));
+  }
+  return made;
+}
+
+/// All jobs on both ranks of one process; the readings of rank 0, then those of rank 1.
+std::vector<std::vector<double>> run_threads(const options& chosen, const std::vector<job>& jobs,
+                                             std::atomic<int>& here) {
+  const auto comm = ferry::communicator::devices({0, ferry::devices().size() > 1 ? 1 : 0});
+  std::vector<std::vector<double>> made(ranks * jobs.size());
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    sharded table("table", comm, rows_for(chosen, jobs[j]), jobs[j].row_bytes / 4);
+    ferry::init::custom(exec_space(), table, element_value{jobs[j].row_bytes / 4});
+    comm.run([&](int rank, const auto& exec) {
+      made[static_cast<std::size_t>(rank) * jobs.size() + j] =
+          time_rank(chosen, exec, comm, rank, table, jobs[j], j << 20, here);
+    });
+  }
+  return made;
+}
+
+/// A child that sends lists of numbers, each with its length before it.
+class child {
+ public:
+  template <class Act>
+  child(int device, const Act& act) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    std::fflush(nullptr);
+    process_ = ::fork();
+    if (process_ < 0) throw std::runtime_error("no process");
+    if (process_ != 0) {
+      ::close(ends[1]);
+      reads_ = ends[0];
+      return;
+    }
+    ::close(ends[0]);
+    ::alarm(200);
+    int status = 1;
+    try {
+      const Kokkos::ScopeGuard guard(Kokkos::InitializationSettings().set_device_id(device));
+      for (const auto& list : act()) send(ends[1], list);
+      status = 0;
+    } catch (const std::exception& lost) {
+      std::fprintf(stderr, "%s\n", lost.what());
+    }
+    std::fflush(nullptr);
+    std::_Exit(status);
+  }
+  child(const child&) = delete;
+  child& operator=(const child&) = delete;
+  ~child() {
+    ::close(reads_);
+    int status = 0;
+    ::waitpid(process_, &status, 0);
+  }
+
+  std::vector<double> read() {
+    double count = 0;
+    take(&count, sizeof count);
+    std::vector<double> list(static_cast<std::size_t>(count));
+    take(list.data(), list.size() * sizeof(double));
+    return list;
+  }
+
+ private:
+  static void send(int to, const std::vector<double>& list) {
+    std::vector<double> message{static_cast<double>(list.size())};
+    message.insert(message.end(), list.begin(), list.end());
+    const auto bytes = static_cast<ssize_t>(message.size() * sizeof(double));
+    if (::write(to, message.data(), static_cast<std::size_t>(bytes)) != bytes)
+      throw std::runtime_error("no one reads");
+  }
+  void take(void* to, std::size_t bytes) {
+    for (auto* at = static_cast<char*>(to); bytes > 0;) {
+      const ssize_t got = ::read(reads_, at, bytes);
+      if (got <= 0) throw std::runtime_error("a child ended without its readings");
+      at += got;
+      bytes -= static_cast<std::size_t>(got);
+    }
+  }
+
+  pid_t process_ = -1;
+  int reads_ = -1;
+};
+
+/// The readings of both ranks as a figure: the slower one of each pair.
+void add(report& results, const job& what, const char* kind, const std::vector<double>& one,
+         const std::vector<double>& other) {
+  figure made;
+  made.name = "gather.peer." + bytes_text(what.row_bytes) + "." + std::to_string(what.n) + "." + kind;
+  made.setting = {
+      {"n", what.n}, {"row_bytes", what.row_bytes}, {"clock", std::string("host, the slower rank")}};
+  made.counts = "payload of one rank";
+  made.bytes = static_cast<double>(what.n * what.row_bytes);
+  for (std::size_t i = 0; i + 1 < one.size() && i + 1 < other.size(); ++i) {
+    made.time.wall.add(std::max(one[i], other[i]));
+    made.time.device.add(std::max(one[i], other[i]));
+  }
+  made.verified = one.back() + other.back() == 0;
+  results.add(made);
+  if (!made.verified) results.failed(made.name, "elements are wrong");
+}
+
+int run(const options& chosen, int devices) {
+  const auto begin = std::chrono::steady_clock::now();
+  void* const page =
+      ::mmap(nullptr, sizeof(shared_page) * 2, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) throw std::runtime_error("no shared page");
+  auto* const pages = static_cast<shared_page*>(page);
+  for (int i = 0; i < 2; ++i) new (pages + i) shared_page;
+  std::vector<job> jobs;
+  for (const std::int64_t row_bytes : chosen.rows_bytes)
+    for (const std::int64_t n : {chosen.step_n, 8 * chosen.step_n}) jobs.push_back({row_bytes, n});
+  report results;
+  results.describe("machine", describe_machine());
+  const auto by_threads = [&] {
+    child all(0, [&] { return run_threads(chosen, jobs, pages[0].here); });
+    std::vector<std::vector<double>> lists;
+    for (std::size_t i = 0; i < ranks * jobs.size(); ++i) lists.push_back(all.read());
+    for (std::size_t j = 0; j < jobs.size(); ++j)
+      add(results, jobs[j], "threads", lists[j], lists[jobs.size() + j]);
+  };
+  const auto by_processes = [&] {
+    const std::string key = "bench_processes." + std::to_string(::getpid());
+    child first(0, [&] { return run_process(chosen, 0, key, jobs, pages[1].here); });
+    child second(devices > 1 ? 1 : 0, [&] { return run_process(chosen, 1, key, jobs, pages[1].here); });
+    for (const job& what : jobs) {
+      const auto one = first.read();
+      add(results, what, "processes", one, second.read());
+    }
+  };
+  by_threads();
+  by_processes();
+  for (const job& what : jobs) {
+    const std::string name = "gather.peer." + bytes_text(what.row_bytes) + "." + std::to_string(what.n);
+    const figure* one = results.find(name + ".processes");
+    const figure* other = results.find(name + ".threads");
+    if (one != nullptr && other != nullptr)
+      results.ratio(name + ".processes", name + ".threads", one->gb_per_s() / other->gb_per_s());
+  }
+  ::munmap(page, sizeof(shared_page) * 2);
+  results.print_end();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!chosen.json.empty()) results.write(chosen, seconds);
+  return results.has_failures() ? 1 : 0;
+}
+
+/// The number of devices, asked of a child: a process that has asked the driver must not fork.
+int count_devices() {
+  child asks(0,
+             [] { return std::vector<std::vector<double>>{{static_cast<double>(ferry::devices().size())}}; });
+  return static_cast<int>(asks.read().at(0));
+}
+
+}  // namespace
+}  // namespace ferry_bench
+
+int main(int argc, char** argv) {
+  try {
+    std::optional<int> exit_status;
+    const auto chosen = ferry_bench::parse_options(argc, argv, exit_status);
+    if (exit_status) return *exit_status;
+    if constexpr (!ferry::detail::shares_memory<ferry::device_space>()) {
+      std::printf("skipped: processes share the memory of devices alone\n");
+      return 0;
+    } else {
+      return ferry_bench::run(chosen, ferry_bench::count_devices());
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

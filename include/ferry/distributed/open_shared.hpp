@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/distributed/detail/borrowed_memory.hpp>
+#include <ferry/distributed/detail/shared_record.hpp>
+#include <ferry/distributed/shared_handle.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/device.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <typeinfo>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// The extents of a handle whose tensor this process may open as T in a space. Throws invalid_argument.
+template <class T, class Extents>
+shape<Extents> checked_record(const shared_record& of, std::string_view space) {
+  const auto refuse = [&of](const std::string& why) {
+    throw invalid_argument("ferry::open_shared: " + of.describe() + ": " + why);
+  };
+  if (of.mark != shared_record::own_mark || of.rank > max_rank)
+    refuse("it was not made by ferry::share of this version");
+  const process_home here = process_home::here();
+  if (of.home.boot != here.boot) refuse("it was shared on another machine");
+  if (of.home.numbers != here.numbers)
+    refuse("it was shared in another container, whose processes this one does not see");
+  if (of.space.view() != space) refuse("it was opened as a tensor in " + std::string(space));
+  if (of.type != shared_record::digest_of<T>() || of.element_bytes != sizeof(T))
+    refuse("it has elements of " + std::to_string(of.element_bytes) +
+           " bytes, and was opened as a tensor of " + shared_record::name_of_type(typeid(T).name()) +
+           ", of " + std::to_string(sizeof(T)) + " bytes");
+  std::array<std::size_t, max_rank> sizes{};
+  for (std::size_t i = 0; i < of.rank; ++i) sizes[i] = static_cast<std::size_t>(of.extents[i]);
+  try {
+    if constexpr (Extents::has_static_rank)
+      if (of.rank != Extents::rank)
+        refuse("it has " + std::to_string(of.rank) + " extents, and was opened as a tensor of " +
+               std::to_string(Extents::rank));
+    return shape<Extents>::make(std::span<const std::size_t>(sizes.data(), static_cast<std::size_t>(of.rank)),
+                                std::string(of.label.view()), sizeof(T));
+  } catch (const invalid_argument& unfit) {
+    const std::string text = unfit.what();
+    if (text.starts_with("ferry::open_shared")) throw;
+    refuse(text);
+    throw;
+  }
+}
+
+/// The first byte of the tensor of a handle, for work of a device; null where the tensor has no elements.
+template <class Space>
+std::shared_ptr<std::byte> opened_memory(const shared_record& of, [[maybe_unused]] int device) {
+  if constexpr (!shares_memory<Space>()) {
+    throw invalid_argument("ferry::open_shared: " + of.describe() + ": " + no_shared_memory);
+  } else {
+    if (of.loan.lease.number == 0) return {};
+    const auto said = [&of](const char* why) {
+      return "ferry::open_shared: " + of.describe() + " can't be opened: " + why;
+    };
+    try {
+      const auto memory = borrowed_memory<Space>::get().open(of.loan, device);
+      return {memory, memory.get() + of.offset};
+    } catch (const invalid_argument& why) {
+      throw invalid_argument(said(why.what()));
+    } catch (const device_error& why) {
+      throw device_error(said(why.what()));
+    }
+  }
+}
+
+}  // namespace detail
+
+/// A tensor over the memory of another process, of the extents and label that it has there.
+///
+///   ferry::shared_handle handle;
+///   ::read(pipe, &handle, sizeof handle);
+///   auto weights = ferry::open_shared<float>(handle);
+///   ferry::gather(exec, weights, indices, batch).wait();
+///
+/// Reads and writes go to the one memory. It is not freed before this tensor has ended, or its process has,
+/// and counts in the memory_statistics of the process that allocated it. Several tensors may be opened by one
+/// handle, also in the process that shared it. Nothing orders accesses of different processes: see share.
+///
+///   T, Space   those of the shared tensor
+///   Extents    as of ferry::tensor; may fix extents, which must fit
+///   handle     of ferry::share
+///   where      the device whose verbs use the tensor, and what its device() tells: the memory's own or one
+///              that reaches it, over NVLink or as PCIe peer; the device that Kokkos uses by default
+///
+/// Throws invalid_argument where element type, extents, machine or device number do not fit, where the tensor
+/// or the process that shared it has ended, and on host backends; device_error where the device does not
+/// reach the memory.
+template <Element T, MemorySpace Space = device_space, class Extents = dynamic_rank>
+[[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device where = {}) {
+  detail::require_shared_space<Space>();
+  const detail::shared_record& of = handle.record();
+  const auto extents = detail::checked_record<T, Extents>(of, Space::name);
+  std::string label(of.label.view());
+  where.id = detail::device_of_memory<Space>("ferry::" + label, where.id);
+  auto memory = detail::opened_memory<Space>(of, where.id);
+  auto* const data = reinterpret_cast<T*>(memory.get());
+  return {std::move(label), extents, data, std::move(memory), where};
+}
+
+}  // namespace ferry

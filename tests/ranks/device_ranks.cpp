@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ranks/device_ranks.hpp"
+
+#include "ranks/rank_program.hpp"
+#include "support/process_space.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+namespace ferry_test {
+
+namespace {
+
+using host = ferry::mapped_space;
+using device_exec = Kokkos::DefaultExecutionSpace;
+using host_exec = Kokkos::DefaultHostExecutionSpace;
+
+/// Calls act(exec, space) for each kind of memory that processes share.
+template <class Act>
+void for_each_space(const Act& act) {
+  act(host_exec{}, process_space{});
+  if constexpr (ferry::detail::shares_memory<ferry::device_space>())
+    act(device_exec{}, ferry::device_space{});
+}
+
+template <class Exec, class T, class Space>
+std::vector<T> read(const Exec& exec, const ferry::tensor<T, Space>& from) {
+  ferry::tensor<T, host> there("there", from.rows(), from.width());
+  ferry::copy(exec, from, there).wait();
+  return {there.data(), there.data() + there.size()};
+}
+
+/// The rows of a table on one process that the indices name.
+template <class T>
+std::vector<T> rows_of(const ferry::tensor<float, host>& table, const std::vector<std::int64_t>& which) {
+  std::vector<T> rows;
+  for (const std::int64_t row : which)
+    for (std::size_t j = 0; j < table.width(); ++j)
+      rows.push_back(static_cast<T>(table(static_cast<std::size_t>(row), j)));
+  return rows;
+}
+
+template <class Space, class Exec, class Spread>
+void gather_from_peers(const Exec& exec, const ferry::communicator& comm, Spread spread) {
+  std::mt19937_64 random(11 + static_cast<unsigned>(world_rank));
+  const std::string name = std::string(Space::name) + ", " + std::string(Spread::name);
+  for (const std::size_t width : {std::size_t{1}, std::size_t{7}, std::size_t{32}})
+    for (const std::size_t rows : {std::size_t{2}, std::size_t{203}}) {  // some ranks have no rows
+      ferry::sharded_table<float, Space, Spread> big("w", comm, rows, width, spread);
+      ferry::tensor<float, host> table("w", rows, width);
+      ferry::init::uniform(exec, big, -1, 1, 3);
+      ferry::init::uniform(host_exec{}, table, -1, 1, 3);
+      std::vector<std::int64_t> which(random() % 300);
+      for (auto& each : which) each = static_cast<std::int64_t>(random() % rows);
+      ferry::tensor<float, Space> out("out", which.size(), width);
+      ferry::init::constant(exec, out, -5);
+      ferry::gather(exec, big, which, out, ferry::path::peer{}).wait();
+      expect(read(exec, out) == rows_of<float>(table, which), "rows of peers, " + name);
+      ferry::init::constant(exec, out, -5);
+      const auto plan = ferry::make_plan(exec, which, rows);
+      ferry::gather(exec, big, plan, out, ferry::path::peer{}).wait();
+      expect(read(exec, out) == rows_of<float>(table, which), "rows of peers by a plan, " + name);
+      ferry::tensor<double, Space> wide("wide", which.size(), width);
+      ferry::gather(exec, big, which, wide, ferry::path::peer{}).wait();
+      expect(read(exec, wide) == rows_of<double>(table, which), "converted rows of peers, " + name);
+      const auto text = said<ferry::out_of_range>([&] {
+        const std::vector<int> bad{1, 999};
+        ferry::tensor<float, Space> two("two", 2, width);
+        ferry::gather(exec, big, bad, two, ferry::path::peer{}).wait();
+      });
+      expect(has(text, "999"), "a bad index: " + text);
+    }
+}
+
+/// Reads in flight come before later writes, and reads after writes that a collective call has made.
+template <class Space, class Exec>
+void read_and_write_in_turn(const Exec& exec, const ferry::communicator& comm) {
+  constexpr std::size_t rows = 2000, width = 64, n = std::is_same_v<Space, process_space> ? 4000 : 200000;
+  ferry::sharded_table<float, Space> big("w", comm, rows, width);
+  std::vector<std::int64_t> which(n), every(world_rank == 0 ? rows : 0);
+  for (std::size_t i = 0; i < n; ++i) which[i] = static_cast<std::int64_t>((i * 7919) % rows);
+  for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int64_t>(i);
+  ferry::tensor<float, Space> ones("ones", every.size(), width);
+  ferry::init::constant(exec, ones, 1);
+  ferry::init::zeros(exec, big);
+  std::vector<ferry::tensor<float, Space>> outs;
+  std::vector<ferry::ticket> reads;
+  for (int turn = 0; turn < 12; ++turn) {
+    outs.emplace_back("out", n, width);
+    reads.push_back(ferry::gather(exec, big, which, outs.back(), ferry::path::peer{}));
+    if (turn % 3 == 0) {
+      ferry::init::constant(exec, big, turn + 1);
+    } else if (turn % 3 == 1) {
+      ferry::scatter_add(exec, big, every, ones).wait();
+    } else {  // by the owners' own verbs, between two barriers
+      comm.barrier();
+      auto& own = big.shard(world_rank);
+      std::vector<std::int64_t> mine(own.rows());
+      for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = static_cast<std::int64_t>(i);
+      ferry::tensor<float, Space> next("next", own.rows(), width);
+      ferry::init::constant(exec, next, turn + 1);
+      ferry::scatter(exec, own, mine, next).detach();
+      comm.barrier();
+      comm.barrier();  // `next` is of no use any more
+    }
+  }
+  for (auto& each : reads) each.wait();
+  for (std::size_t turn = 0; turn < outs.size(); ++turn)
+    expect(read(exec, outs[turn]) == std::vector<float>(n * width, static_cast<float>(turn)),
+           "reads and writes in turn, " + std::string(Space::name) + ", turn " + std::to_string(turn));
+}
+
+template <class Space>
+std::size_t held() {
+  return ferry::memory_statistics<Space>().current;
+}
+/// The owner's memory lives until the others have closed it.
+template <class Space, class Exec>
+void share_tensors(const Exec& exec, const ferry::communicator& comm) {
+  const std::string name(Space::name);
+  comm.barrier();  // the others have ended earlier tables
+  ferry::trim<Space>();
+  const std::size_t before = held<Space>();
+  const bool owns = world_rank == 0;
+  std::vector<ferry::tensor<float, Space>> own, all;
+  std::vector<ferry::shared_handle> handles(8);
+  for (std::size_t i = 0; i < handles.size(); ++i) {  // small ones and large ones next to each other
+    if (owns) {
+      own.emplace_back("shared " + std::to_string(i), 1 + (i % 3 == 0 ? 900000 : i), i + 1);
+      ferry::init::constant(exec, own.back(), static_cast<double>(i));
+      handles[i] = ferry::share(own.back());
+    }
+    handles[i] = comm.all_gather(handles[i]).front();
+  }
+  for (int twice = 0; twice < 2; ++twice)
+    for (std::size_t i = 0; i < handles.size(); ++i) {
+      all.push_back(ferry::open_shared<float, Space>(handles[i]));
+      const auto values = read(exec, all.back());
+      expect(values == std::vector<float>((1 + (i % 3 == 0 ? 900000 : i)) * (i + 1), static_cast<float>(i)) &&
+                 all.back().label() == "shared " + std::to_string(i),
+             "opened tensors, " + name + ", " + std::to_string(i));
+    }
+  comm.barrier();
+  if (world_rank == comm.size() - 1) ferry::init::constant(exec, all[1], 77);
+  comm.barrier();
+  expect(read(exec, all[9]).back() == 77, "a write to shared memory, " + name);
+  if (owns) expect(read(exec, own[1]).front() == 77, "a write to a shared tensor, " + name);
+  own.clear();
+  comm.barrier();
+  expect(read(exec, all[3]).back() == 3, "memory whose tensor has ended, " + name);
+  const std::vector<std::int64_t> last{2, 0};
+  ferry::tensor<float, Space> out("out", 2, 3);
+  ferry::gather(exec, all[2], last, out).wait();
+  expect(read(exec, out) == std::vector<float>(6, 2), "rows of an opened tensor, " + name);
+  if (owns) {
+    ferry::trim<Space>();
+    expect(held<Space>() > before + 4 * 900000, "memory in use is kept, " + name);
+  }
+  comm.barrier();
+  all.clear();
+  out = {};
+  comm.barrier();
+  ferry::trim<Space>();
+  expect(held<Space>() == before, "memory that nobody uses, " + name + ": " + std::to_string(held<Space>()) +
+                                      " bytes, before " + std::to_string(before));
+  const auto text =
+      said<ferry::invalid_argument>([&] { (void)ferry::open_shared<double, Space>(handles[0]); });
+  expect(has(text, "double"), "a wrong type, " + name + ": " + text);
+  expect(!said<ferry::invalid_argument>([&] { (void)ferry::open_shared<float, Space>(handles[0]); }).empty(),
+         "a tensor that has ended, " + name);
+  comm.barrier();
+}
+
+/// Ranks end their tables at different times.
+template <class Space, class Exec>
+void end_tables(const Exec& exec, const ferry::communicator& comm) {
+  comm.barrier();
+  ferry::trim<Space>();
+  const std::size_t before = held<Space>();
+  comm.barrier();
+  for (int turn = 0; turn < 3; ++turn) {
+    std::optional<ferry::sharded_table<float, Space>> big(std::in_place, "w", comm, 1000, 8);
+    ferry::init::constant(exec, *big, turn);
+    comm.barrier();
+    if (world_rank % 2 == turn % 2) big.reset();
+    comm.barrier();
+    if (big.has_value()) {  // of shards whose tables have ended
+      ferry::tensor<float, Space> out("out", 3, 8);
+      ferry::gather(exec, *big, std::vector<int>{0, 501, 999}, out, ferry::path::peer{}).wait();
+      expect(read(exec, out) == std::vector<float>(24, static_cast<float>(turn)), "rows of ended tables");
+    }
+    comm.barrier();
+  }
+  comm.barrier();
+  ferry::trim<Space>();
+  expect(held<Space>() == before, "shards that nobody reads, " + std::string(Space::name));
+  comm.barrier();
+}
+
+/// Where the shards can't be opened the table serves all the same.
+void refuse(const ferry::communicator& comm) {
+  const host_exec exec;
+  if (comm.size() == 1) return;
+  const std::vector<int> which{0, 1};
+  const auto refused = [&](auto& table) {
+    using space = typename std::remove_reference_t<decltype(table)>::memory_space;
+    ferry::tensor<float, space> out("out", 2, 4);
+    ferry::init::constant(exec, table, 3);
+    ferry::gather(exec, table, which, out).wait();
+    expect(read(exec, out) == std::vector<float>(8, 3), "rows by messages");
+    return said<ferry::invalid_argument>(
+        [&] { ferry::gather(exec, table, which, out, ferry::path::peer{}).wait(); });
+  };
+  ferry::sharded_table<float, host> mapped("mapped", comm, 10, 4);
+  std::string text = refused(mapped);
+  expect(has(text, "'mapped' [10 x 4]") && has(text, "in another process"), "host memory: " + text);
+  process_space::refuses = world_rank == 0;
+  ferry::sharded_table<float, process_space> closed("closed", comm, 10, 4);
+  process_space::refuses = false;
+  text = refused(closed);
+  expect(has(text, world_rank == 0 ? "does not reach the memory" : "rank 0 could not share its own"),
+         "shards that are not shared: " + text);
+  comm.barrier();
+}
+
+}  // namespace
+
+void device_tables(const ferry::communicator& comm) {
+  for_each_space([&](const auto& exec, auto space) {
+    using space_type = decltype(space);
+    gather_from_peers<space_type>(exec, comm, ferry::sharding::cyclic{});
+    gather_from_peers<space_type>(exec, comm, ferry::sharding::hashed<5>{});
+    gather_from_peers<space_type>(exec, comm, ferry::sharding::block{});
+    gather_from_peers<space_type>(exec, comm, ferry::sharding::replicated{});
+    gather_from_peers<space_type>(exec, comm, ferry::sharding::table_wise{.rank = comm.size() - 1});
+    read_and_write_in_turn<space_type>(exec, comm);
+    share_tensors<space_type>(exec, comm);
+    if (comm.size() > 1) end_tables<space_type>(exec, comm);
+  });
+  refuse(comm);
+}
+
+void read_until_killed(const ferry::communicator& comm, int killed) {
+  for_each_space([&](const auto& exec, auto space) {
+    using space_type = decltype(space);
+    constexpr bool last = std::is_same_v<space_type, ferry::device_space> ||
+                          !ferry::detail::shares_memory<ferry::device_space>();
+    ferry::trim<space_type>();
+    const std::size_t before = held<space_type>();
+    {
+      ferry::sharded_table<float, space_type> big("w", comm, 100000, 32);
+      ferry::init::constant(exec, big, 1);
+      std::vector<std::int64_t> which(50000);
+      for (std::size_t i = 0; i < which.size(); ++i) which[i] = static_cast<std::int64_t>(i * 2);
+      ferry::tensor<float, space_type> out("out", which.size(), 32);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+      while (std::chrono::steady_clock::now() < until)
+        ferry::gather(exec, big, which, out, ferry::path::peer{}).wait();
+      comm.barrier();
+      if (!last) return;
+      if (world_rank == killed) {
+        for (int i = 0; i < 5; ++i) ferry::gather(exec, big, which, out, ferry::path::peer{}).detach();
+        ::kill(::getpid(), SIGKILL);
+      }
+      const auto text = said<ferry::communication_error>([&] {
+        for (;;) comm.barrier();
+      });
+      expect(has(text, "ended"), "a killed rank: " + text);
+    }
+    // The others close within moments of each other; the killed one's locks go with it.
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (held<space_type>() != before && std::chrono::steady_clock::now() < until) {
+      ferry::trim<space_type>();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    expect(held<space_type>() == before, "a killed rank keeps no memory, " + std::string(space_type::name));
+  });
+}
+
+}  // namespace ferry_test
