@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <type_traits>
+
 namespace ferry_test::exchange_test {
 
 namespace {
@@ -158,12 +160,22 @@ TEST_CASE("explain counts the rows that travel and names the way that automatic 
       }
       const auto check = [&](const auto& named, bool once) {
         const auto told = ferry::explain(exec, big, named);
-        expect(told.candidates.size() == 2 && told.candidates[0].picked && !told.candidates[1].picked,
+        const bool peers = told.candidates.size() == 3;
+        expect(told.candidates.size() == (peers ? 3 : 2) && told.candidates[0].picked &&
+                   !told.candidates[1].picked && !told.candidates.back().picked,
                "picked");
-        expect(told.picked == (once ? "exchange" : "by position"), told.to_string().c_str());
+        const std::string routed = once ? "exchange" : "by position";
+        expect(told.picked == (peers ? "peer" : routed) && told.candidates[peers ? 1 : 0].path == routed,
+               told.to_string().c_str());
+        // Those of a device read the shards of this table, which no sharded_plan lets them do.
+        constexpr bool kernels = ferry::detail::routes_by_kernels<exec_space>;
+        expect(
+            peers == (kernels &&
+                      !std::is_same_v<std::remove_cvref_t<decltype(named)>, ferry::sharded_plan<exec_space>>),
+            "kernels of the rank");
         expect(told.candidates[0].path == told.picked, "the picked one first");
         for (const auto& each : told.candidates) {
-          const bool is_once = each.path == "exchange";
+          const bool is_once = each.path == "exchange" || (each.path == "peer" && once);
           expect(each.rows == (is_once ? different : all), "rows");
           expect(each.rows_from_others == (is_once ? different_others : others), "rows of others");
           expect(each.bytes_from_others == each.rows_from_others * static_cast<std::int64_t>(width * 4),

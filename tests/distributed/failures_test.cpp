@@ -174,10 +174,11 @@ TEST_CASE("a rank that dies between two phases of a verb ends the verbs of the o
           return;
         }
         ferry::detail::collective call(comm, ferry::detail::note_of<>("gather", big));
-        const std::vector<ferry::detail::batch_findings> none(1);
-        if (phases > 0) (void)call.all_gather(std::span(none));
-        const std::vector<std::int64_t> counts(3, 0);
-        if (phases > 1) (void)call.all_gather(std::span(counts));
+        const std::int32_t no_kernels = 0;
+        if (phases > 0) (void)call.all_gather(std::span(&no_kernels, 1));
+        using notice = ferry::detail::batch_notice<ferry::detail::no_offer>;
+        const std::vector<std::byte> nothing(sizeof(notice) + 3 * sizeof(std::int64_t));
+        if (phases > 1) (void)call.all_gather(std::span(nothing));
         throw std::runtime_error("killed");
       });
     });

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/gather_together.hpp>
+#include <ferry/distributed/detail/kernel_route.hpp>
 #include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/profile/explain.hpp>
@@ -21,9 +24,9 @@ namespace ferry {
 struct sharded_explanation {
   /// A way for the rows to come.
   struct candidate {
-    std::string path;                    ///< "by position", or "exchange" for path::exchange
-    std::int64_t rows = 0;               ///< rows that the owners read
-    std::int64_t rows_from_others = 0;   ///< of these, those that other ranks send
+    std::string path;                    ///< "by position", "exchange" or "peer", as the policies of paths
+    std::int64_t rows = 0;               ///< rows that the owners, or the rank itself, read
+    std::int64_t rows_from_others = 0;   ///< of these, those of other ranks
     std::int64_t bytes_from_others = 0;  ///< in the elements of the table
     bool picked = false;                 ///< whether path::automatic takes it
     std::string reason;                  ///< one sentence
@@ -57,7 +60,10 @@ struct sharded_explanation {
 ///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
 ///            are left out
 ///
-/// Owners then read their shards on the path that explain(verb::gather, table.shard(rank), n) names. Throws
+/// "peer" is listed where kernels of `exec` read the shards of all ranks, as path::peer does. It is taken where
+/// those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
+///
+/// Otherwise owners read their shards on the path that explain(verb::gather, table.shard(rank), n) names. Throws
 /// invalid_argument where the indices are not a contiguous rank-1 array, or a plan does not fit the table.
 template <class Exec, class T, class Space, class Spread, class Indices>
 [[nodiscard]] sharded_explanation explain(const Exec& exec, const sharded_table<T, Space, Spread>& table,
@@ -111,9 +117,21 @@ template <class Exec, class T, class Space, class Spread, class Indices>
   told.call = "gather of " + std::to_string(detail::routed_positions(named)) + " rows, table " +
               table.describe() + (here >= 0 ? ", rank " + std::to_string(here) : std::string(", all ranks")) +
               (detail::is_plan<Indices> || detail::is_sharded_plan<Indices> ? ", with a plan" : "");
-  told.picked = exchange.picked ? exchange.path : by_position.path;
   told.candidates = {by_position, exchange};
   if (exchange.picked) std::swap(told.candidates[0], told.candidates[1]);
+  if constexpr (!detail::is_sharded_plan<Indices>)
+    if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>)
+      if (here >= 0 && table.comm().group()->passes_device_memory() && detail::kernels_read(exec, named) &&
+          detail::reaches_shards(exec, table)) {
+        auto peer = told.candidates[0];
+        peer.path = "peer";
+        peer.reason = exchange.picked ? "each different row once, then a copy to its positions"
+                                      : "a row for each position";
+        peer.reason += "; kernels of this rank read the shards of all ranks.";
+        told.candidates[0].picked = false;
+        told.candidates.insert(told.candidates.begin(), peer);
+      }
+  told.picked = told.candidates[0].path;
   return told;
 }
 

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/gather_peers.hpp>
 #include <ferry/distributed/detail/gather_sharded.hpp>
+#include <ferry/distributed/detail/gather_together.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/make_plan.hpp>
 #include <ferry/distributed/sharded_table.hpp>
@@ -17,6 +18,9 @@ namespace ferry {
 /// policies are those of gather from an ordinary table; indices may also be a sharded_plan, or a row_plan
 /// for tables of as many rows. With path::exchange each different row comes once from its owner; with a
 /// sharded_plan all ranks must name that path, or none.
+///
+/// path::automatic reads the rows as path::peer does where all ranks can, see path::peer below, and then waits
+/// for all of them.
 ///
 /// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
 /// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.
@@ -48,6 +52,10 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     return call.guarded([&] {
       detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
       detail::require_array_device("gather", exec, to);
+      if constexpr (!detail::is_sharded_plan<Indices>) {
+        ticket read;
+        if (detail::gathers_from_peers<asked, bounds_policy>(call, exec, table, named, to, read)) return read;
+      }
       return detail::gather_by_routes<T, bounds_policy>(
           call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
           [&](int rank, const auto& rows, const auto& into) {

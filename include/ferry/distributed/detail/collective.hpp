@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -49,8 +50,19 @@ class collective {
   }
   /// Waits for all ranks, which have succeeded up to here.
   void agree() {
-    phase([&](const call_note& note) { group_->all_gather(rank_, note, {}, nullptr); });
+    phase([&](const call_note& note) {
+      if (std::exchange(reads_, false))
+        group_->end_reads(rank_, note, nullptr);
+      else
+        group_->all_gather(rank_, note, {}, nullptr);
+    });
   }
+  /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
+  /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also where
+  /// one throws or the group breaks.
+  void begin_reads() { reads_ = true; }
+  /// Keeps memory that other ranks read until the verb has ended, also after an exception.
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
   void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
     phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
   }
@@ -97,7 +109,14 @@ class collective {
   void tell(const char* what) noexcept {
     if (!open_ || is_whole()) return;
     open_ = false;
-    group_->fail(rank_, call_note(note_).add_number(phases_), what);
+    try {
+      const call_note note = call_note(note_).add_number(phases_);
+      if (std::exchange(reads_, false))
+        group_->end_reads(rank_, note, what);
+      else
+        group_->fail(rank_, note, what);
+    } catch (...) {  // the group is broken, so the others know
+    }
   }
 
   std::shared_ptr<transport> group_;
@@ -105,6 +124,8 @@ class collective {
   call_note note_;
   int phases_ = 0;
   bool open_ = true;
+  bool reads_ = false;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 }  // namespace ferry::detail

@@ -70,11 +70,12 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
   }
 }
 
-/// The verb. `named` comes from rows_named_by; the arguments have been checked.
+/// The verb. `named` comes from rows_named_by; the arguments have been checked. With `once` each different row
+/// of a plan crosses once.
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
           class OutSpace>
 ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,
-                         const array_ref<Out, OutSpace>& out) {
+                         const array_ref<Out, OutSpace>& out, [[maybe_unused]] bool once = true) {
   const auto whole = whole_ref(table);
   const std::int64_t n = positions_of(named);
   launch_context<Exec> of(exec, "gather");
@@ -87,8 +88,12 @@ ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>
     [[maybe_unused]] const auto moving = moves<path::peer>(of, whole, out, bytes_of_rows(whole, n));
     const std::string& label = of.label(path::peer::name);
     if constexpr (is_plan<Named>) {
-      // Each different row crosses once, to its first position; the other positions copy it there.
       const plan_storage& from = *named.storage();
+      if (!once) {
+        launch_peer_gather(exec, label, shards, out, kernels::listed_rows{from.row_of}, n);
+        return of.finish(whole, n, from.signed_indices);
+      }
+      // Each different row crosses once, to its first position; the other positions copy it there.
       const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
       const std::string& expand = of.label(path::peer::name, "expand");
       if (shards.own >= 0 && shards.only < 0) {

@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -76,10 +78,28 @@ void move_payload(collective& call, const Exec& exec, const Exec& there, const r
   });
 }
 
-/// Routes the batches of all ranks: two phases. The findings of `scanned` are sent along.
-template <class Wire, class Table>
-routing<Wire> complete_routing(collective& call, const Table& table, row_route<Wire>&& own,
-                               batch_findings scanned) {
+/// What the ranks tell each other of their batches.
+template <class Offer>
+struct batch_meeting {
+  std::vector<Offer> offers;         ///< by rank
+  std::vector<std::int64_t> counts;  ///< [rank * ranks + owner] positions of a rank's batch for an owner
+};
+
+/// An offer of nothing.
+struct no_offer {};
+
+/// What a rank says of its batch, before the number of positions for each owner.
+template <class Offer>
+struct batch_notice {
+  batch_findings found;
+  Offer offer;
+};
+
+/// The ranks tell each other what they found in their batches, how many positions each owner gets, and an
+/// offer: one phase. The findings of `scanned` are sent along.
+template <class Wire, class Offer>
+routing<Wire> meet_about_batches(collective& call, row_route<Wire>&& own, batch_findings scanned,
+                                 const Offer& offer, batch_meeting<Offer>& met) {
   routing<Wire> made;
   made.own = std::move(own);
   made.is_whole = call.is_whole();
@@ -93,19 +113,47 @@ routing<Wire> complete_routing(collective& call, const Table& table, row_route<W
     return made;
   }
   const auto ranks = static_cast<std::size_t>(call.ranks());
-  made.findings = call.all_gather(std::span<const batch_findings>(&scanned, 1));
+  const batch_notice<Offer> mine{scanned, offer};
   std::vector<std::int64_t> counts(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto [first, last] = made.own.group(static_cast<int>(r));
     counts[r] = last - first;
   }
-  const auto all = call.all_gather(std::span<const std::int64_t>(counts));
+  std::vector<std::byte> said(sizeof mine + ranks * sizeof(std::int64_t));
+  std::memcpy(said.data(), &mine, sizeof mine);
+  std::memcpy(said.data() + sizeof mine, counts.data(), ranks * sizeof(std::int64_t));
+  made.findings.reserve(ranks);
+  met.offers.reserve(ranks);
+  met.counts.resize(ranks * ranks);
   made.in_begin.assign(ranks + 1, 0);
-  for (std::size_t r = 0; r < ranks; ++r)
-    made.in_begin[r + 1] = made.in_begin[r] + all[r * ranks + static_cast<std::size_t>(call.rank())];
+  const auto all = call.all_gather(std::span<const std::byte>(said));
+  for (std::size_t r = 0; r < ranks; ++r) {
+    batch_notice<Offer> its;
+    std::memcpy(&its, all.data() + r * said.size(), sizeof its);
+    std::memcpy(met.counts.data() + r * ranks, all.data() + r * said.size() + sizeof its,
+                ranks * sizeof(std::int64_t));
+    made.findings.push_back(its.found);
+    met.offers.push_back(its.offer);
+    made.in_begin[r + 1] = made.in_begin[r] + met.counts[r * ranks + static_cast<std::size_t>(call.rank())];
+  }
+  return made;
+}
+
+/// Sends the rows of the batches to their owners: one phase.
+template <class Wire, class Table>
+void exchange_rows(collective& call, const Table& table, routing<Wire>& made) {
   made.rows_in = tensor<std::int64_t, Wire>("rows of '" + table.label() + "'", made.in_begin.back());
   move_by_route<false>(call, made, made.own.rows, made.rows_in,
                        [&](const auto& to, const auto& from) { call.exchange(to, from); });
+}
+
+/// Routes the batches of all ranks: two phases. The findings of `scanned` are sent along.
+template <class Wire, class Table>
+routing<Wire> complete_routing(collective& call, const Table& table, row_route<Wire>&& own,
+                               const batch_findings& scanned) {
+  batch_meeting<no_offer> met;
+  auto made = meet_about_batches(call, std::move(own), scanned, no_offer{}, met);
+  if (!call.is_whole()) exchange_rows(call, table, made);
   return made;
 }
 

@@ -46,6 +46,7 @@ class thread_transport final : public transport {
                         std::span<const incoming_part> from, device_lane& lane) override {
     exchange_by(rank, note, to, from, &lane);
   }
+  void end_reads(int rank, const call_note& note, const char* failed) override;
   void fail(int rank, const call_note& note, const char* what) noexcept override;
   void abort(int rank, const char* what) noexcept override;
   void enter(int rank) override;
@@ -65,7 +66,8 @@ class thread_transport final : public transport {
     bool gone = false;  ///< a thread acted for it and has left
     bool here = false;
     bool reached = false;
-    call_note note;  ///< of the call that it is in, or of its last one
+    bool reads = false;  ///< it may read memory of others, as it has not called since the last round
+    call_note note;      ///< of the call that it is in, or of its last one
     std::uint64_t calls = 0;
     std::uint64_t numbers = 0;
     std::span<const std::byte> mine;
@@ -77,6 +79,7 @@ class thread_transport final : public transport {
   };
   enum class trouble { none, peer, late, protocol };
 
+  void bring(seat& own, std::span<const std::byte> mine, const char* failed);
   void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
                    std::span<const incoming_part> from, device_lane* lane);
   void copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane);
@@ -109,4 +112,5 @@ class thread_transport final : public transport {
 
 }  // namespace ferry::detail
 
+#include <ferry/distributed/detail/thread_exchange_bodies.hpp>
 #include <ferry/distributed/detail/thread_transport_bodies.hpp>

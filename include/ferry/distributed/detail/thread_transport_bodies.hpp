@@ -88,6 +88,7 @@ inline void thread_transport::end_round() {
     for (std::size_t r = 0; r < seats_.size() && !first.mine.empty(); ++r)
       std::memcpy(gathered_.data() + r * first.mine.size(), seats_[r].mine.data(), first.mine.size());
     readers_ = size();
+    for (seat& each : seats_) each.reads = true;
   }
   for (seat& each : seats_) each.here = false;
   arrived_ = 0;
@@ -97,7 +98,11 @@ inline void thread_transport::end_round() {
 
 inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
   seat& mine = seat_of(rank);
-  if (trouble_ != trouble::none) throw_broken();
+  mine.reads = false;
+  if (trouble_ != trouble::none) {
+    changed_.notify_all();  // end_reads waits
+    throw_broken();
+  }
   if (mine.here)
     throw invalid_argument("ferry::communicator: two threads act for rank " + std::to_string(rank) +
                            " at the same time");
@@ -143,77 +148,24 @@ inline void thread_transport::throw_failed(int rank) const {
                      failed_said_.c_str());
 }
 
+/// What a rank brings to a round that is no exchange.
+inline void thread_transport::bring(seat& own, std::span<const std::byte> mine, const char* failed) {
+  if (own.here) return;  // meet() refuses a second thread of the rank
+  own.mine = mine;
+  own.to = {};
+  own.from = {};
+  own.lane = nullptr;
+  own.failed = failed != nullptr;
+  if (failed != nullptr) own.said.set(failed);
+}
+
 inline void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                                          std::byte* theirs) {
   std::unique_lock lock(guard_);
-  seat& own = seat_of(rank);
-  if (!own.here) {
-    own.mine = mine;
-    own.to = {};
-    own.from = {};
-    own.lane = nullptr;
-    own.failed = false;
-  }
+  bring(seat_of(rank), mine, nullptr);
   meet(lock, rank, note);
   throw_failed(rank);
   if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
-}
-
-inline void thread_transport::copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane) {
-  for (std::size_t r = 0; r < seats_.size(); ++r) {
-    const seat& sender = seats_[r];
-    const outgoing_part& part = sender.to[static_cast<std::size_t>(rank)];
-    const std::size_t bytes = part.bytes < from[r].bytes ? part.bytes : from[r].bytes;
-    if (bytes == 0) continue;
-    if (lane != nullptr)
-      lane->take(sender.lane, from[r].data, part.data, bytes);
-    else if (sender.lane != nullptr)
-      sender.lane->read(from[r].data, part.data, bytes);
-    else
-      std::memcpy(from[r].data, part.data, bytes);
-  }
-  if (lane != nullptr) lane->finish();
-}
-
-inline void thread_transport::break_by_failure(int rank, const std::exception_ptr& of) noexcept {
-  try {
-    std::rethrow_exception(of);
-  } catch (const std::exception& lost) {
-    abort(rank, lost.what());
-  } catch (...) {
-    abort(rank, "an exception that is no std::exception");
-  }
-}
-
-inline void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                          std::span<const incoming_part> from, device_lane* lane) {
-  std::unique_lock lock(guard_);
-  seat& own = seat_of(rank);
-  if (!own.here) {
-    own.mine = {};
-    own.to = to;
-    own.from = from;
-    own.lane = lane;
-    own.failed = false;
-  }
-  meet(lock, rank, note);
-  throw_failed(rank);
-  // From here no rank leaves before all have read, also where the group breaks meanwhile: copying ends.
-  lock.unlock();
-  std::exception_ptr lost;
-  try {
-    copy_parts(rank, from, lane);
-  } catch (...) {
-    lost = std::current_exception();
-    if (lane != nullptr) lane->abandon();
-    break_by_failure(rank, lost);
-  }
-  lock.lock();
-  if (--readers_ == 0) changed_.notify_all();
-  const std::uint64_t round = round_;
-  changed_.wait(lock, [&] { return readers_ == 0 || round_ != round; });
-  if (lost != nullptr) std::rethrow_exception(lost);
-  if (trouble_ != trouble::none) throw_broken();  // another rank lacks what it should have got
 }
 
 inline void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {
@@ -221,12 +173,7 @@ inline void thread_transport::fail(int rank, const call_note& note, const char* 
     std::unique_lock lock(guard_);
     seat& own = seat_of(rank);
     if (own.here) return;
-    own.mine = {};
-    own.to = {};
-    own.from = {};
-    own.lane = nullptr;
-    own.failed = true;
-    own.said.set(what);
+    bring(own, {}, what);
     meet(lock, rank, note);
   } catch (...) {
     // The others learn of it by the break that was thrown here; the caller throws its own error.
@@ -260,6 +207,8 @@ inline void thread_transport::leave(int rank, bool for_good) noexcept {
   seat& own = seat_of(rank);
   own.occupied = false;
   own.gone = for_good;
+  own.reads = false;
+  if (trouble_ != trouble::none) changed_.notify_all();  // end_reads waits
   if (arrived_ == 0 || !for_good) return;
   try {
     break_by(trouble::late, rank,

@@ -73,6 +73,15 @@ class transport {
     static_cast<void>(lane);
     throw invalid_argument("ferry::communicator: its ranks can't pass on memory of devices");
   }
+  /// The call after an all_gather of addresses, where the ranks are threads of this process and have read each
+  /// other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the group
+  /// breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
+  virtual void end_reads(int rank, const call_note& note, const char* failed) {
+    if (failed == nullptr)
+      all_gather(rank, note, {}, nullptr);
+    else
+      fail(rank, note, failed);
+  }
   /// Whether pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.

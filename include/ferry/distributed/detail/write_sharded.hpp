@@ -2,11 +2,15 @@
 #pragma once
 
 #include <ferry/distributed/detail/batch_findings.hpp>
+#include <ferry/distributed/detail/batch_offer.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/kernel_route.hpp>
 #include <ferry/distributed/detail/payload.hpp>
+#include <ferry/distributed/detail/pull_rows.hpp>
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
+#include <ferry/distributed/detail/shard_places.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/policy/duplicates.hpp>
@@ -69,6 +73,68 @@ struct any_values {
   bool operator()(const all_findings&, ticket&) const { return false; }
 };
 
+/// Whether the owners of rows may pull what is for them: duplicates::reject looks at the rows by host code,
+/// and the sums of a rank are in the order of a host's route.
+template <class Exec, class Table, class Named, class Reduce, class Duplicates>
+inline constexpr bool may_pull = routes_by_kernels<Exec>&& finds_owners_in_kernels<Table> &&
+                                 !is_sharded_plan<Named> && !Reduce::sums_locally && !Duplicates::forbids;
+
+/// Routes the batch and tells the others of it: by kernels, where all ranks can; `pulls` says so. Otherwise
+/// the routes are complete, unless a rank has a bad index, for which nothing is written.
+template <class Reduce, class Duplicates, class Bounds, class Exec, class Table, class Named, class Value,
+          class Space>
+routing<wire_space<Exec>> meet_about_values(collective& call, const char* verb, const Exec& exec,
+                                            const Table& table, const Named& named,
+                                            const array_ref<Value, Space>& values,
+                                            const batch_findings& scanned, batch_meeting<batch_offer>& met,
+                                            bool& pulls) {
+  constexpr bool tries = may_pull<Exec, Table, Named, Reduce, Duplicates>;
+  row_route<wire_space<Exec>> own;
+  [[maybe_unused]] routed_lists lists;
+  batch_offer offer;
+  if constexpr (tries)
+    if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
+        kernels_read(exec, named)) {
+      own = route_by_kernels<Bounds>(verb, exec, table, named, values, lists);
+      call.keep(lists.memory);
+      offer = offer_batch(exec, shard_instance(table.comm(), call.rank(), exec), lists, values);
+    }
+  if (lists.memory == nullptr) own = route_rows<Bounds>(exec, table, named);
+  if constexpr (Reduce::sums_locally) own = route_once(own);
+  auto made = meet_about_batches(call, std::move(own), scanned, offer, met);
+  if (call.is_whole()) return made;
+  if constexpr (tries) {
+    pulls = can_pull<Exec>(met.offers);
+    if (pulls) {
+      call.begin_reads();
+      return made;
+    }
+  }
+  for (const batch_findings& each : made.findings)
+    if (each.out_of_range != 0) return made;
+  if constexpr (tries)
+    if (lists.memory != nullptr) bring_to_host(exec, lists, made.own);
+  exchange_rows(call, table, made);
+  return made;
+}
+
+/// The verb on the shard of this rank, with rows and values that it pulls out of the batches of all.
+template <class Value, class Exec, class Table, class Apply>
+void write_pulled(collective& call, const char* verb, const Exec& exec, const Table& table,
+                  const batch_meeting<batch_offer>& met, const Apply& apply) {
+  const Exec there = shard_instance(table.comm(), call.rank(), exec);
+  const auto pulled =
+      pull_rows<Value>(verb, there, call.rank(), met, static_cast<std::int64_t>(table.width()));
+  try {
+    apply(call.rank(), pulled.rows.first(pulled.rows.rows()), pulled.values.first(pulled.values.rows()));
+  } catch (...) {
+    const waited_for<Exec> reading(there);  // memory of other ranks
+    throw;
+  }
+  call.agree();
+  call.close();
+}
+
 /// A verb that writes. `scanned` is what this rank found in its values. Nothing is written anywhere if a rank
 /// has a bad index, or a row that duplicates::reject forbids. Then `accept(findings)` may refuse, by
 /// returning a ticket and true. `apply(rank, named, values)` is the verb on a shard.
@@ -83,10 +149,11 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
   constexpr bool scans = !std::is_same_v<Accept, any_values>;
   constexpr bool sums = Reduce::sums_locally;
   routing<wire> made;
+  batch_meeting<batch_offer> met;
+  bool pulls = false;
   if constexpr (!planned) {
-    auto own = route_rows<Bounds>(exec, table, named);
-    if constexpr (sums) own = route_once(own);
-    made = complete_routing(call, table, std::move(own), scanned);
+    made = meet_about_values<Reduce, Duplicates, Bounds>(call, verb, exec, table, named, values, scanned, met,
+                                                         pulls);
   }
   const routing<wire>& by = [&]() -> const routing<wire>& {
     if constexpr (planned && sums)
@@ -118,6 +185,11 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
     return refused;
   }
 
+  if constexpr (may_pull<Exec, Table, Named, Reduce, Duplicates>)
+    if (pulls) {
+      write_pulled<value>(call, verb, exec, table, met, apply);
+      return {};
+    }
   using sent = std::conditional_t<sums, accumulation_t<value>, value>;
   using home = payload_space<Exec, typename Table::memory_space, Space>;
   routed_values<home, sent> moved;

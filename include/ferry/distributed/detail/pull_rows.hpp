@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/batch_offer.hpp>
+#include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/payload.hpp>
+#include <ferry/distributed/detail/routing.hpp>
+#include <ferry/distributed/detail/shard_places.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/detail/row_source.hpp>
+#include <ferry/rows/detail/gather_rows.hpp>
+#include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/packet.hpp>
+#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferry::kernels {
+
+/// Item i is the position of all ranks' batches that comes i-th for one owner, in the order (rank, position).
+/// Writes its row in the owner's shard, and where its values begin, in units after the lowest of all values.
+/// One thread for each item: neighbours read neighbouring elements of the lists of one rank.
+struct join_lists {
+  const std::int64_t* place[most_shards];  ///< of each rank, from its first item on
+  const std::int64_t* local[most_shards];
+  std::int64_t values[most_shards];  ///< where the rank's values begin
+  std::int64_t step[most_shards];    ///< units from a row of its values to the next
+  std::int64_t begin[most_shards];   ///< its first item
+  std::int64_t* rows;
+  std::int64_t* from;
+  int ranks;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    int of = 0;  // the last rank that does not begin behind the item
+    for (int last = ranks - 1; of < last;) {
+      const int middle = (of + last + 1) / 2;
+      if (begin[middle] <= i)
+        of = middle;
+      else
+        last = middle - 1;
+    }
+    const std::int64_t k = i - begin[of];
+    rows[i] = local[of][k];
+    from[i] = values[of] + place[of][k] * step[of];
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// The rows that all batches name in the shard of this rank, with their values, in the order (rank,
+/// position): on the device of the shard's instance.
+template <class T>
+struct pulled_rows {
+  tensor<std::int64_t, device_space> rows;
+  tensor<T, device_space> values;
+};
+
+/// The lists of all ranks for the owner `rank`. Values are found in units of `unit` bytes after `lowest`.
+inline kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& offers,
+                                     const std::vector<std::int64_t>& counts, const std::byte* lowest,
+                                     std::size_t unit) {
+  kernels::join_lists made{};
+  made.ranks = static_cast<int>(offers.size());
+  std::int64_t first = 0;
+  for (std::size_t r = 0; r < offers.size(); ++r) {
+    const std::int64_t* const of = counts.data() + r * offers.size();
+    std::int64_t before = 0;
+    for (int owner = 0; owner < rank; ++owner) before += of[owner];
+    made.place[r] = offers[r].place + before;
+    made.local[r] = offers[r].rows + before;
+    // The difference of addresses of different arrays, as numbers.
+    const auto shift =
+        reinterpret_cast<std::uintptr_t>(offers[r].values) - reinterpret_cast<std::uintptr_t>(lowest);
+    made.values[r] = static_cast<std::int64_t>(shift / unit);
+    made.step[r] = offers[r].value_step / static_cast<std::int64_t>(unit);
+    made.begin[r] = first;
+    first += of[rank];
+  }
+  return made;
+}
+
+/// to[i] = the row that begins from[i] units after `lowest`; units of 16 bytes if `wide`.
+template <class Exec, class T>
+void launch_pull(const Exec& exec, const std::string& label, const std::byte* lowest,
+                 const kernels::listed_rows& from, const array_ref<T, device_space>& to, bool wide) {
+  const auto units = in_units(to, wide);
+  const std::int64_t items = to.rows();
+  if constexpr (is_host_exec<Exec>) {
+    using kernel = kernels::gather_blocks<unit_of<T>, unit_of<T>, kernels::listed_rows>;
+    const std::int64_t parts = (units.width + kernel::block - 1) / kernel::block;
+    launch(exec, label, schedule::flat{}, items, parts,
+           kernel{reinterpret_cast<const unit_of<T>*>(lowest), 1, static_cast<unit_of<T>*>(units.data),
+                  units.stride, units.width, parts, items, from});
+  } else {
+    using kernel = kernels::gather_row_pairs<unit_of<T>, kernels::listed_rows>;
+    const std::int64_t step = kernel::step_for(units.width, wide);
+    launch(exec, label, schedule::flat{}, kernel::pairs(items, step), units.width,
+           kernel{lowest, 1, units.data, units.stride, fast_divisor(units.width), from, items, step, wide});
+  }
+}
+
+/// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `there`: the lists
+/// first, which are short and lie in order, then the values that they name. Enqueues only.
+template <class T, class Exec>
+pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const batch_meeting<batch_offer>& met,
+                         std::int64_t width) {
+  const auto ranks = met.offers.size();
+  std::int64_t items = 0;
+  for (std::size_t r = 0; r < ranks; ++r) items += met.counts[r * ranks + static_cast<std::size_t>(rank)];
+  pulled_rows<T> made{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
+                      payload<T, device_space>(there, "values of all ranks", items, width)};
+  if (items == 0) return made;
+  const auto to = make_ref(made.values);
+  const std::byte* lowest = nullptr;
+  bool wide = !is_host_exec<Exec> && in_wide_units(to);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    if (met.counts[r * ranks + static_cast<std::size_t>(rank)] == 0) continue;
+    const batch_offer& each = met.offers[r];
+    if (lowest == nullptr || each.values < lowest) lowest = each.values;
+    constexpr std::size_t widest = sizeof(kernels::opaque16);
+    wide = wide && reinterpret_cast<std::uintptr_t>(each.values) % widest == 0 &&
+           each.value_step % static_cast<std::int64_t>(widest) == 0;
+  }
+  launch_context<Exec> of(there, verb);
+  auto* const from = of.template scratch<std::int64_t>(items);
+  auto join =
+      lists_for(rank, met.offers, met.counts, lowest, wide ? sizeof(kernels::opaque16) : sizeof(unit_of<T>));
+  join.rows = made.rows.data();
+  join.from = from;
+  launch(there, of.label("pull", "lists"), items, join);
+  if (width != 0) launch_pull(there, of.label("pull"), lowest, kernels::listed_rows{from}, to, wide);
+  of.finish().detach();
+  return made;
+}
+
+}  // namespace ferry::detail

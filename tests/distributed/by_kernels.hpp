@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/detail/kernel_route.hpp>
+
+#include <Kokkos_Core.hpp>
+
+/// Included first by each source of ferry_tests_by_kernels: a host's batches are routed as a device's are.
+template <>
+inline constexpr bool ferry::detail::routes_by_kernels<Kokkos::DefaultHostExecutionSpace> = true;

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
+
+#include <ferry/distributed/detail/kernel_route.hpp>
+
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <utility>
+
+/// Verbs of ranks on sharded tables, with all arrays in memory of devices: against the ordinary verb on the
+/// batches one after the other.
+namespace ferry_test::kernel_verbs_test {
+
+using Catch::Matchers::ContainsSubstring;
+
+namespace {
+
+using main_exec = Kokkos::DefaultExecutionSpace;
+using device = ferry::device_space;
+
+/// Groups of one device, and of all devices in turn where there are several.
+std::vector<std::vector<int>> groups() {
+  const auto count = static_cast<int>(ferry::devices().size());
+  std::vector<std::vector<int>> made;
+  for (const int ranks : {1, 2, 4, 8}) made.emplace_back(static_cast<std::size_t>(ranks), 0);
+  if (count > 1)
+    for (const int ranks : {2, 3, 8}) {
+      made.emplace_back();
+      for (int r = 0; r < ranks; ++r) made.back().push_back(r % count);
+    }
+  return made;
+}
+ferry::communicator group_on(const std::vector<int>& ids) {
+  return ferry::communicator::devices(ids, {.deadline = std::chrono::seconds(30)});
+}
+
+template <class Array>
+auto contents(const main_exec& exec, const Array& array) {
+  using value = std::remove_const_t<typename ferry::array_traits<Array>::value_type>;
+  ferry::tensor<value, host> read("read", array.rows(), array.width());
+  ferry::copy(exec, array, read).wait();
+  return std::vector<value>(read.data(), read.data() + read.size());
+}
+template <class T, class Space, class Spread>
+std::vector<T> contents(const main_exec& exec, const ferry::sharded_table<T, Space, Spread>& table) {
+  ferry::tensor<T, host> read("read", table.rows(), table.width());
+  ferry::copy(exec, table, read).wait();
+  return std::vector<T>(read.data(), read.data() + read.size());
+}
+
+/// An array in device memory with these values.
+template <class T>
+ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device where, const std::vector<T>& values,
+                                   std::size_t columns) {
+  ferry::tensor<T, device> made("there", where, values.size() / columns, columns);
+  ferry::tensor<T, host> here = tensor_of(values, columns);
+  ferry::copy(exec, here, made).wait();
+  return made;
+}
+template <class T>
+ferry::tensor<T, device> on_device(const main_exec& exec, ferry::device where, const std::vector<T>& values) {
+  ferry::tensor<T, device> made("there", where, values.size());
+  if (!values.empty()) ferry::copy(exec, values, made).wait();
+  return made;
+}
+
+#ifdef KOKKOS_ENABLE_THREADS
+constexpr bool instances_work = false;
+#else
+constexpr bool instances_work = true;
+#endif
+
+/// verb(exec, table, indices, values) on a sharded table by all ranks, several times with fresh batches, and
+/// on an ordinary table by one batch. `spoil` changes the indices of a rank.
+template <class Space, class Verb, class Spoil>
+void compare(std::uint64_t salt, const Verb& verb, const Spoil& spoil, bool repeats = true) {
+  if (!instances_work) return;
+  const watchdog guard("verbs by kernels");
+  auto random = generator(salt);
+  const main_exec first;
+  for (const auto& ids : groups())
+    for_each_sharding([&](auto spread) {
+      const auto ranks = static_cast<int>(ids.size());
+      const auto comm = group_on(ids);
+      const std::size_t rows = 1 + random() % 150;
+      INFO(ranks << " ranks, the last on device " << ids.back() << ", " << rows << " rows, "
+                 << decltype(spread)::name);
+      ferry::tensor<float, Space> table("w", rows, width);
+      ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, width, spread);
+      ferry::init::uniform(first, table, -1, 1, 5);
+      ferry::init::uniform(first, big, -1, 1, 5);
+      auto one = verb(table);
+      auto all = verb(big);
+      for (int call = 0; call < 3; ++call) {
+        batches<float> batch(random, ranks, rows, call == 1 ? 700 : 40, repeats);
+        std::vector<std::int64_t> together;
+        for (auto& each : batch.rows_of) {
+          spoil(random, each, rows);
+          together.insert(together.end(), each.begin(), each.end());
+        }
+        comm.run([&](int rank, const auto& exec) {
+          const auto& mine = batch.indices_of(rank);
+          const auto named = on_device(exec, comm.device(rank), mine);
+          ferry::tensor<float, device> values("values", comm.device(rank), mine.size(), width);
+          ferry::copy(exec, batch.values_of(rank), values).wait();
+          all(exec, named, values);
+          // What the others read of this rank was given back: it may be overwritten.
+          ferry::init::constant(exec, values, 1e30f);
+          // A plan of the batch, and values in host memory of some ranks.
+          ferry::copy(exec, batch.values_of(rank), values).wait();
+          if (call == 0) {
+            all(exec, ferry::make_plan(exec, named, rows, ferry::bounds::skip{}), values);
+          } else if (rank % 2 == 0) {
+            all(exec, named, batch.values_of(rank));
+          } else {
+            all(exec, mine, values);
+          }
+        });
+        one(first, together, batch.all);
+        if (call == 0)
+          one(first, ferry::make_plan(first, together, rows, ferry::bounds::skip{}), batch.all);
+        else
+          one(first, together, batch.all);
+        REQUIRE(contents(first, big) == contents(first, table));
+      }
+    });
+}
+
+struct untouched {
+  void operator()(std::mt19937_64&, std::vector<std::int64_t>&, std::size_t) const {}
+};
+/// Some indices outside of the table.
+struct outside {
+  void operator()(std::mt19937_64& random, std::vector<std::int64_t>& which, std::size_t rows) const {
+    for (std::size_t i = 0; i < which.size() / 5; ++i)
+      which[random() % which.size()] = random() % 2 == 0 ? -1 - static_cast<std::int64_t>(random() % 9)
+                                                         : static_cast<std::int64_t>(rows + i);
+  }
+};
+
+/// A scatter with policies.
+template <class... Policies>
+struct scattering {
+  auto operator()(auto& table) const {
+    return [&table](const auto& exec, const auto& named, const auto& values) {
+      ferry::scatter(exec, table, named, values, Policies{}...).wait();
+    };
+  }
+};
+template <class... Policies>
+struct adding {
+  auto operator()(auto& table) const {
+    return [&table](const auto& exec, const auto& named, const auto& values) {
+      ferry::scatter_add(exec, table, named, values, Policies{}...).wait();
+    };
+  }
+};
+/// A step of adam with policies.
+template <class... Policies>
+struct stepping {
+  auto operator()(auto& table) const {
+    const ferry::optim::adam rule{.lr = 1e-2};
+    return
+        [&table, rule,
+         state = std::make_shared<decltype(ferry::optim::make_state(rule, table))>(ferry::optim::make_state(
+             rule, table))](const auto& exec, const auto& named, const auto& values) {
+          ferry::step(exec, rule, table, *state, named, values, Policies{}...).wait();
+        };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a step of ranks on devices gives the bits of one on an ordinary table", "[distributed][kernels]") {
+  compare<device>(401, stepping<>{}, untouched{});
+  compare<host>(402, stepping<>{}, untouched{});
+}
+
+TEST_CASE("a scatter of ranks on devices gives the bits of an ordinary one", "[distributed][kernels]") {
+  compare<device>(403, scattering<>{}, untouched{});
+  compare<device>(404, scattering<ferry::duplicates::first>{}, untouched{});
+  compare<host>(405, scattering<ferry::duplicates::mean>{}, untouched{});
+  compare<device>(406, scattering<ferry::duplicates::reject>{}, untouched{}, false);
+  compare<device>(407, scattering<ferry::duplicates::assume_unique>{}, untouched{}, false);
+}
+
+TEST_CASE("a scatter_add of ranks on devices gives the bits of an ordinary one", "[distributed][kernels]") {
+  compare<device>(408, adding<>{}, untouched{});
+  compare<host>(409, adding<ferry::duplicates::mean>{}, untouched{});
+}
+
+namespace {
+
+/// The verb with a bounds policy, where the indices have none of their own.
+template <class Bounds>
+struct adding_within {
+  auto operator()(auto& table) const {
+    return [&table](const auto& exec, const auto& named, const auto& values) {
+      if constexpr (requires { named.unique_count(); })
+        ferry::scatter_add(exec, table, named, values).wait();
+      else
+        ferry::scatter_add(exec, table, named, values, Bounds{}).wait();
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("bounds policies mean the same for ranks on devices", "[distributed][kernels]") {
+  compare<device>(410, adding_within<ferry::bounds::skip>{}, outside{});
+  compare<host>(411, adding_within<ferry::bounds::clamp>{}, outside{});
+}
+
+TEST_CASE("a bad index of one rank on devices writes nothing anywhere", "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("bad indices");
+  const main_exec first;
+  const ferry::optim::adam rule{};
+  for (const auto& ids : groups()) {
+    const auto ranks = static_cast<int>(ids.size());
+    if (ranks < 2) continue;
+    const auto comm = group_on(ids);
+    ferry::sharded_table<float, device> big("w", comm, 30, width);
+    ferry::init::uniform(first, big, -1, 1, 1);
+    auto state = ferry::optim::make_state(rule, big);
+    const auto before = contents(first, big);
+    std::vector<std::string> told(ids.size());
+    const auto act = [&](bool bad) {
+      comm.run([&](int rank, const auto& exec) {
+        std::vector<std::int64_t> which{1, 2, 3, 4, 5};
+        if (bad && rank == ranks - 1) which[3] = -8;
+        const auto named = on_device(exec, comm.device(rank), which);
+        ferry::tensor<float, device> values("values", comm.device(rank), 5, width);
+        ferry::init::constant(exec, values, 9);
+        told[static_cast<std::size_t>(rank)] =
+            said<ferry::out_of_range>([&] { ferry::step(exec, rule, big, state, named, values).wait(); });
+      });
+    };
+    act(true);
+    for (const auto& each : told)
+      CHECK_THAT(each, ContainsSubstring("1 of " + std::to_string(5 * ranks) + " indices") &&
+                           ContainsSubstring("index -8 at position 3 of rank " + std::to_string(ranks - 1)));
+    CHECK(contents(first, big) == before);
+    CHECK(state.steps() == 0);
+    act(false);  // the group serves on
+    for (const auto& each : told) CHECK(each.empty());
+    CHECK(contents(first, big) != before);
+    CHECK(state.steps() == 1);
+  }
+}
+
+TEST_CASE("a rank on a device that fails gives the others peer_error", "[distributed][kernels]") {
+  if (!instances_work) return;
+  const watchdog guard("failing ranks");
+  const main_exec first;
+  for (const auto& ids : groups()) {
+    const auto ranks = static_cast<int>(ids.size());
+    if (ranks < 2) continue;
+    const auto comm = group_on(ids);
+    ferry::sharded_table<float, device> big("w", comm, 30, width);
+    ferry::init::uniform(first, big, -1, 1, 1);
+    std::vector<std::string> told(ids.size());
+    comm.run([&](int rank, const auto& exec) {
+      const auto named = on_device(exec, comm.device(rank), std::vector<std::int64_t>{7, 8, 9});
+      ferry::tensor<float, device> values("values", comm.device(rank), rank == 1 ? 2 : 3, width);
+      ferry::init::constant(exec, values, 1);
+      const auto act = [&] { ferry::scatter_add(exec, big, named, values).wait(); };
+      told[static_cast<std::size_t>(rank)] =
+          rank == 1 ? said<ferry::invalid_argument>(act) : said<ferry::peer_error>(act);
+      comm.barrier();
+      const auto read = [&] { ferry::gather(exec, big, named, values).wait(); };
+      const auto text = rank == 1 ? said<ferry::invalid_argument>(read) : said<ferry::peer_error>(read);
+      expect(!text.empty(), "a gather");
+    });
+    for (const auto& each : told) CHECK(!each.empty());
+    // An exception that leaves the function of a rank.
+    const auto text = said<std::runtime_error>([&] {
+      comm.run([&](int rank, const auto& exec) {
+        const auto named = on_device(exec, comm.device(rank), std::vector<std::int64_t>{7, 8, 9});
+        ferry::tensor<float, device> values("values", comm.device(rank), 3, width);
+        ferry::init::constant(exec, values, 1);
+        if (rank == 0) throw std::runtime_error("rank 0 has enough");
+        ferry::scatter_add(exec, big, named, values).wait();
+      });
+    });
+    CHECK(text == "rank 0 has enough");
+    comm.run([&](int rank, const auto& exec) {
+      const auto named = on_device(exec, comm.device(rank), std::vector<std::int64_t>{7});
+      ferry::tensor<float, device> out("out", comm.device(rank), 1, width);
+      ferry::gather(exec, big, named, out).wait();
+    });
+  }
+}
+
+namespace {
+
+template <class Space>
+void gather_all(std::uint64_t salt) {
+  if (!instances_work) return;
+  const watchdog guard("gathers by kernels");
+  auto random = generator(salt);
+  const main_exec first;
+  for (const auto& ids : groups())
+    for_each_sharding([&](auto spread) {
+      const auto ranks = static_cast<int>(ids.size());
+      const auto comm = group_on(ids);
+      const std::size_t rows = 1 + random() % 150;
+      INFO(ranks << " ranks, " << rows << " rows, " << decltype(spread)::name);
+      ferry::tensor<float, Space> table("w", rows, width);
+      ferry::sharded_table<float, Space, decltype(spread)> big("w", comm, rows, width, spread);
+      ferry::init::uniform(first, table, -1, 1, 5);
+      ferry::init::uniform(first, big, -1, 1, 5);
+      const auto whole = contents(first, table);
+      const batches<float> batch(random, ranks, rows, 300);
+      const auto bad = static_cast<int>(random() % ids.size());
+      comm.run([&](int rank, const auto& exec) {
+        const auto& mine = batch.indices_of(rank);
+        const auto named = on_device(exec, comm.device(rank), mine);
+        std::vector<float> expected;
+        for (const auto row : mine) {
+          const auto from =
+              whole.begin() + static_cast<std::ptrdiff_t>(row) * static_cast<std::ptrdiff_t>(width);
+          expected.insert(expected.end(), from, from + static_cast<std::ptrdiff_t>(width));
+        }
+        ferry::tensor<float, device> out("out", comm.device(rank), mine.size(), width);
+        const auto check = [&](const auto& indices, const char* what, auto... policies) {
+          ferry::init::constant(exec, out, -7.0f);
+          exec.fence("poisoned");
+          ferry::gather(exec, big, indices, out, policies...).wait();
+          expect(contents(exec, out) == expected, what);
+        };
+        check(named, "indices");
+        check(mine, "indices in host memory");
+        check(named, "by exchange", ferry::path::exchange{});
+        if (rank % 2 == 0)
+          check(named, "some by exchange", ferry::path::exchange{});
+        else
+          check(named, "others");
+        const auto plan = ferry::make_plan(exec, named, rows);
+        check(plan, "a plan");
+        const auto distinct = on_device(exec, comm.device(rank), std::vector<std::int64_t>(mine.size(), 0));
+        const auto same = ferry::make_plan(exec, distinct, rows);
+        ferry::gather(exec, big, same, out).wait();  // each row once
+        for (std::size_t i = 0; i < out.size(); ++i)
+          expect(contents(exec, out)[i] == whole[i % width], "a plan of one row");
+        ferry::tensor<double, device> wide("wide", comm.device(rank), mine.size(), width);
+        ferry::gather(exec, big, named, wide).wait();
+        const auto converted = contents(exec, wide);
+        expect(std::equal(converted.begin(), converted.end(), expected.begin(), expected.end()), "doubles");
+        // A bad index throws on its own rank alone; the rows of good positions come.
+        auto some = mine;
+        some.push_back(rank == bad ? static_cast<std::int64_t>(rows) : 0);
+        const auto partly = on_device(exec, comm.device(rank), some);
+        ferry::tensor<float, device> more("more", comm.device(rank), some.size(), width);
+        const auto text = said<ferry::out_of_range>([&] { ferry::gather(exec, big, partly, more).wait(); });
+        expect(text.empty() == (rank != bad), "the rank with the bad index");
+        auto got = contents(exec, more);
+        got.resize(expected.size());
+        expect(got == expected, "good positions");
+        comm.barrier();
+        if (rank == 0 && ranks > 1) {  // what one rank writes next is not read by the others' last gather
+          ferry::init::constant(exec, out, 3);
+        }
+      });
+    });
+}
+
+}  // namespace
+
+TEST_CASE("a gather of ranks on devices gives the rows of all shards", "[distributed][kernels]") {
+  gather_all<device>(420);
+  gather_all<host>(421);
+}
+
+}  // namespace ferry_test::kernel_verbs_test
