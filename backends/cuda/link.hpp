@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -32,6 +33,19 @@ class block_team {
   [[nodiscard]] KOKKOS_FUNCTION int team_size() const {
     KOKKOS_IF_ON_DEVICE((return static_cast<int>(blockDim.x);))
     KOKKOS_IF_ON_HOST((return 1;))
+  }
+  /// Threads of a warp. They call the functions below together.
+  static constexpr int lanes = 32;
+  /// Bit l is set where lane l passes true.
+  [[nodiscard]] KOKKOS_FUNCTION std::uint32_t vote([[maybe_unused]] bool mine) const {
+    KOKKOS_IF_ON_DEVICE((return __ballot_sync(0xffffffffu, mine);))
+    KOKKOS_IF_ON_HOST((return mine ? 1u : 0u;))
+  }
+  /// The value of the first lane.
+  template <class T>
+  [[nodiscard]] KOKKOS_FUNCTION T from_first_lane([[maybe_unused]] T value) const {
+    KOKKOS_IF_ON_DEVICE((return __shfl_sync(0xffffffffu, value, 0);))
+    KOKKOS_IF_ON_HOST((return value;))
   }
   KOKKOS_FUNCTION void team_barrier() const { KOKKOS_IF_ON_DEVICE((__syncthreads();)) }
   /// Broadcasts the value of thread `from` to all threads.

@@ -21,6 +21,9 @@ struct tuning_numbers {
   /// time. Static, because the scratch memory of a plan depends on it.
   static constexpr std::int64_t keys_of_one_block = 2048;
 
+  /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
+  /// in device memory; at most kernels::searched_batch::most.
+  std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions, and one block sorts those.
   std::int64_t fewest_claims = keys_of_one_block + 1;

@@ -267,7 +267,7 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
 namespace {
 
 /// Threads that pass device memory by host memory, as processes do.
-class without_lanes final : public ferry::detail::transport {
+class without_lanes : public ferry::detail::transport {
  public:
   explicit without_lanes(int ranks) : inner_(ranks, std::chrono::seconds(30)) {}
   [[nodiscard]] int size() const override { return inner_.size(); }
@@ -296,17 +296,52 @@ class without_lanes final : public ferry::detail::transport {
   ferry::detail::thread_transport inner_;
 };
 
+/// The same where messages may lie in device memory: what MPI does is done here by two copies.
+class device_messages final : public without_lanes {
+ public:
+  using without_lanes::without_lanes;
+  [[nodiscard]] bool sends_device_memory() const override { return true; }
+  void exchange_device_memory(int rank, const ferry::detail::call_note& note,
+                              std::span<const outgoing_part> to,
+                              std::span<const incoming_part> from) override {
+    using backend = ferry::execution_backend<exec_space>;
+    expect(to[static_cast<std::size_t>(rank)].bytes == 0, "a message to the rank itself");
+    ++calls;
+    std::vector<std::vector<std::byte>> leaving(to.size()), come(from.size());
+    std::vector<outgoing_part> parts(to.size());
+    std::vector<incoming_part> into(from.size());
+    for (std::size_t r = 0; r < to.size(); ++r) {
+      leaving[r].resize(to[r].bytes);
+      come[r].resize(from[r].bytes);
+      if (to[r].bytes != 0) backend::read(leaving[r].data(), to[r].data, to[r].bytes);
+      parts[r] = {leaving[r].data(), to[r].bytes};
+      into[r] = {come[r].data(), from[r].bytes};
+    }
+    exchange(rank, note, parts, into);
+    const exec_space exec;
+    for (std::size_t r = 0; r < from.size(); ++r)
+      if (from[r].bytes != 0)
+        backend::copy_async(exec, "ferry_test::device_messages", from[r].data, come[r].data(), from[r].bytes);
+    exec.fence("ferry_test::device_messages");
+  }
+  std::atomic<int> calls{0};
+};
+
 }  // namespace
 
-TEST_CASE("buffers of instances pass by lanes and by host memory", "[distributed]") {
+TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", "[distributed]") {
   const watchdog guard("payloads");
   using device = ferry::device_space;
   const int ranks = 3;
   auto random = generator(82);
-  for (const bool lanes : {true, false}) {
-    const auto comm = lanes ? group_of(ranks) : ferry::communicator(std::make_shared<without_lanes>(ranks));
+  const auto messages = std::make_shared<device_messages>(ranks);
+  const std::vector<std::pair<const char*, ferry::communicator>> groups{
+      {" by lanes", group_of(ranks)},
+      {" by messages", ferry::communicator(messages)},
+      {" by host memory", ferry::communicator(std::make_shared<without_lanes>(ranks))}};
+  for (const auto& [way, comm] : groups) {
     for (const std::size_t each : {0u, 1u, 3u, 1000u, 7001u}) {
-      INFO(each << (lanes ? " by lanes" : " by host memory"));
+      INFO(each << way);
       const bool same = random() % 2 == 0;  // the same part for all ranks
       comm.run([&](int rank) {
         const exec_space exec;
@@ -335,6 +370,7 @@ TEST_CASE("buffers of instances pass by lanes and by host memory", "[distributed
       });
     }
   }
+  CHECK(messages->calls == 5 * ranks);
 }
 
 }  // namespace ferry_test::lanes_test

@@ -66,8 +66,12 @@ class collective {
   void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
     phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
   }
-  /// The same of memory of devices; see transport::exchange_devices.
+  /// The same of memory of devices; see transport::exchange_device_memory and exchange_devices.
   /// @{
+  [[nodiscard]] bool sends_device_memory() const { return group_->sends_device_memory(); }
+  void exchange_device_memory(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+    phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, to, from); });
+  }
   [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
   void exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                         device_lane& lane) {

@@ -61,6 +61,14 @@ class message_transport : public transport {
     meet(call_header::kind::exchange, note, 0, nullptr);
     or_break([&] { move(note, to, from); });
   }
+  void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> to,
+                              std::span<const incoming_part> from) override {
+    if (!sends_device_memory()) return transport::exchange_device_memory(rank_, note, to, from);
+    meet(call_header::kind::exchange, note, 0, nullptr);
+    or_break([&] {
+      if (!move_device_parts(to, from, clock::now() + deadline_)) give_up(note);
+    });
+  }
   int pass_descriptor(int, const call_note& note, int from, int descriptor) override {
     if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, from, descriptor);
     meet(call_header::kind::exchange, note, 0, nullptr);
@@ -116,6 +124,11 @@ class message_transport : public transport {
   /// Moves the parts between this rank and the others. Returns whether that ended before `until`.
   virtual bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                           clock::time_point until) = 0;
+  /// The same of parts in memory of devices, where sends_device_memory().
+  virtual bool move_device_parts(std::span<const outgoing_part>, std::span<const incoming_part>,
+                                 clock::time_point) {
+    return false;
+  }
   /// The part of pass_descriptor after the headers.
   virtual int move_descriptor(int, int, clock::time_point) { return -1; }
   /// Sends `last` to the others where no call of theirs will be answered any more. Gives up at `until`.
@@ -249,7 +262,9 @@ class message_transport : public transport {
   void move(const call_note& note, std::span<const outgoing_part> to, std::span<const incoming_part> from) {
     const auto self = static_cast<std::size_t>(rank_);
     if (to[self].bytes != 0) std::copy_n(to[self].data, to[self].bytes, from[self].data);
-    if (move_parts(to, from, clock::now() + deadline_)) return;
+    if (!move_parts(to, from, clock::now() + deadline_)) give_up(note);
+  }
+  [[noreturn]] void give_up(const call_note& note) {
     break_by(trouble::late, waited(note) + ", while data moved");
     throw_broken();
   }

@@ -6,6 +6,9 @@
 #include <ferry/distributed/detail/message_transport.hpp>
 
 #include <mpi.h>
+#if defined(OPEN_MPI) && __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +22,18 @@
 #include <vector>
 
 namespace ferry::detail {
+
+/// Whether MPI takes memory of devices, as it says itself. Open MPI and MPICH tell by different functions.
+inline bool is_device_aware() {
+#if defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+  int is_aware = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is_aware) == MPI_SUCCESS && is_aware != 0;
+#else
+  return false;
+#endif
+}
 
 /// Processes of an MPI communicator. MPI reads and writes memory of this object, and receives into that of
 /// the caller. A group that is broken keeps its memory for ever: messages in flight may still use it.
@@ -44,6 +59,7 @@ class mpi_transport final : public message_transport {
   }
 
   [[nodiscard]] std::string_view name() const override { return "mpi"; }
+  [[nodiscard]] bool sends_device_memory() const override { return is_device_aware(); }
 
  protected:
   std::string swap_headers(const call_header& own, std::vector<call_header>& all,
@@ -80,35 +96,25 @@ class mpi_transport final : public message_transport {
 
   bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                   clock::time_point until) override {
-    memory& m = *memory_;
-    m.requests.clear();
-    std::size_t leaving = 0;
-    for (const outgoing_part& each : to) leaving += each.bytes;
-    if (m.leaving.size() < leaving) m.leaving.resize(leaving);
-    std::size_t receives = 0, at = 0;
-    for (int r = 0; r < size(); ++r) {
-      const incoming_part& part = from[static_cast<std::size_t>(r)];
-      for (std::size_t done = 0; r != rank() && done < part.bytes; done += most_bytes, ++receives)
-        require(MPI_Irecv(part.data + done, static_cast<int>(std::min(most_bytes, part.bytes - done)),
-                          MPI_BYTE, r, data_tag, comm_, &m.requests.emplace_back()));
+    // Messages leave from a copy, which lives on where the group breaks.
+    std::vector<std::byte>& leaving = memory_->leaving;
+    std::size_t bytes = 0, at = 0;
+    for (const outgoing_part& each : to) bytes += each.bytes;
+    if (leaving.size() < bytes) leaving.resize(bytes);
+    std::vector<outgoing_part> copies(to.begin(), to.end());
+    for (std::size_t r = 0; r < to.size(); ++r) {
+      if (static_cast<int>(r) == rank() || to[r].bytes == 0) continue;
+      std::memcpy(leaving.data() + at, to[r].data, to[r].bytes);
+      copies[r].data = leaving.data() + at;
+      at += to[r].bytes;
     }
-    for (int r = 0; r < size(); ++r) {
-      const outgoing_part& part = to[static_cast<std::size_t>(r)];
-      if (r == rank() || part.bytes == 0) continue;
-      std::memcpy(m.leaving.data() + at, part.data, part.bytes);
-      for (std::size_t done = 0; done < part.bytes; done += most_bytes)
-        require(MPI_Isend(m.leaving.data() + at + done,
-                          static_cast<int>(std::min(most_bytes, part.bytes - done)), MPI_BYTE, r, data_tag,
-                          comm_, &m.requests.emplace_back()));
-      at += part.bytes;
-    }
-    if (wait(until)) return true;
-    for (std::size_t i = 0; i < receives; ++i)
-      if (m.requests[i] != MPI_REQUEST_NULL) {
-        MPI_Cancel(&m.requests[i]);
-        MPI_Wait(&m.requests[i], MPI_STATUS_IGNORE);
-      }
-    return false;
+    return send_and_receive(copies, from, until);
+  }
+  /// Device memory of a group that breaks goes back to the engine's scratch, which keeps it: a message in flight
+  /// may then send other bytes, which nobody takes.
+  bool move_device_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                         clock::time_point until) override {
+    return send_and_receive(to, from, until);
   }
 
  private:
@@ -122,6 +128,35 @@ class mpi_transport final : public message_transport {
     std::vector<std::byte> leaving;
     std::vector<MPI_Request> requests;
   };
+
+  bool send_and_receive(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                        clock::time_point until) {
+    auto& requests = memory_->requests;
+    requests.clear();
+    for_each_message(from, [&](int r, std::byte* data, int bytes) {
+      require(MPI_Irecv(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
+    });
+    const std::size_t receives = requests.size();
+    for_each_message(to, [&](int r, const std::byte* data, int bytes) {
+      require(MPI_Isend(data, bytes, MPI_BYTE, r, data_tag, comm_, &requests.emplace_back()));
+    });
+    if (wait(until)) return true;
+    for (std::size_t i = 0; i < receives; ++i)
+      if (requests[i] != MPI_REQUEST_NULL) {
+        MPI_Cancel(&requests[i]);
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+      }
+    return false;
+  }
+  /// Calls act(rank, data, bytes) for each message of the parts of the other ranks.
+  template <class Part, class Act>
+  void for_each_message(std::span<const Part> parts, const Act& act) {
+    for (int r = 0; r < size(); ++r) {
+      const Part& part = parts[static_cast<std::size_t>(r)];
+      for (std::size_t done = 0; r != rank() && done < part.bytes; done += most_bytes)
+        act(r, part.data + done, static_cast<int>(std::min(most_bytes, part.bytes - done)));
+    }
+  }
 
   void require(int code) {
     if (code == MPI_SUCCESS) return;

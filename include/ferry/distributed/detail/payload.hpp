@@ -139,6 +139,21 @@ void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
   waits.now();
 }
 
+/// The same where messages may lie in memory of devices.
+template <class Exec>
+void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
+                          std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+  const auto self = static_cast<std::size_t>(call.rank());
+  std::vector<outgoing_part> parts(to.begin(), to.end());
+  std::vector<incoming_part> into(from.begin(), from.end());
+  waited_for<Exec>(sends).now();
+  copy_home(takes, into[self].data, sends, parts[self].data, parts[self].bytes);
+  parts[self] = {};
+  into[self] = {};
+  const typename execution_backend<Exec>::device_guard on(takes);
+  call.exchange_device_memory(parts, into);
+}
+
 /// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and
 /// those for what comes on that of `takes`. Blocks.
 template <class Space, class Exec>
@@ -151,6 +166,8 @@ void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
     instance_lane<Exec> lane(sends, takes);
     lane.publish();
     call.exchange_devices(to, from, lane);
+  } else if (call.sends_device_memory()) {
+    exchange_by_messages(call, sends, takes, to, from);
   } else {
     exchange_by_host(call, sends, takes, to, from);
   }

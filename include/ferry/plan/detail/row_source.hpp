@@ -31,6 +31,8 @@ struct row_segment {
 /// Item i is position i of an index array. With a report, the first lane of a position records its bad index.
 template <class Index, class Bounds>
 struct index_rows {
+  static constexpr bool reports = Bounds::reports;
+
   const Index* indices = nullptr;
   std::int64_t rows = 0;
   ferry::detail::report_writer report;

@@ -11,6 +11,7 @@
 #include <ferry/rows/detail/launch_update.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/write_cooperative.hpp>
+#include <ferry/rows/detail/write_searched.hpp>
 #include <ferry/rows/detail/write_staged.hpp>
 #include <ferry/rows/detail/write_winners.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
@@ -152,14 +153,17 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
-/// Runs on one path: by a plan, made here if the policies need one, by the winners of rows, or index by
-/// index.
+/// Runs on one path: by a plan, made here if the policies need one, by a search, by the winners of rows, or
+/// index by index.
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Named, class Value,
           class Space>
 ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named& named,
                  const array_ref<Value, Space>& values, const rollback& ends) {
   using table_space = typename decltype(job.table)::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
+  if constexpr (!is_plan<Named> && may_search<Path, Duplicates, Exec, Job>())
+    if (is_searched<Duplicates>(exec, job, values, named.rows()))
+      return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
   if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())
     if (winners_beat_a_plan(exec, job, named.rows()))
       return update_by_winners<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);

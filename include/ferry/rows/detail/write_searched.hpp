@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/rows/detail/launch_update.hpp>
+#include <ferry/rows/detail/search_rows.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/count_moves.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+/// scatter, scatter_add and step of small batches in one launch, which compares all positions in place of a
+/// sort.
+namespace ferry::detail {
+
+/// Whether such batches of these operands may be searched: a device's, for rows in its own memory that need
+/// no plan for anything else.
+template <class Path, class Duplicates, class Exec, class Job>
+consteval bool may_search() {
+  if constexpr (is_host_exec<Exec> || !in_batch_order<Path> || Path::sorts || Duplicates::forbids ||
+                in_any_order<Duplicates> || adjusts_values<Duplicates>)
+    return false;
+  else
+    return Duplicates::needs_plan && !Job::needs_whole_rows && !Job::counts_rows &&
+           std::is_same_v<typename decltype(Job::table)::memory_space, device_space>;
+}
+
+/// Whether this batch is: small, and aligned so that kernels work in packets. One kernel more for other rows
+/// would cost every program compile time.
+template <class Duplicates, class Exec, class Job, class Value, class Space>
+bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
+                 std::int64_t positions) {
+  std::int64_t most = execution_backend<Exec>::tuning(exec).positions_searched;
+  if constexpr (Duplicates::combines)
+    most = std::min(most, execution_backend<Exec>::tuning(exec).positions_summed_in_place);
+  return positions > 0 && positions <= most && job.table.width() != 0 &&
+         job.template packs<Duplicates>(values);
+}
+
+template <class Duplicates, int Fields = -1, class Exec, class Job, class Named, class Value, class Space>
+void launch_search(const Exec& exec, const std::string& label, const Job& job,
+                   const kernels::found_rows& found, const Named& named, std::int64_t items,
+                   const array_ref<Value, Space>& values) {
+  constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
+  if constexpr (fields < Job::max_fields)
+    if (job.fields != fields)
+      return launch_search<Duplicates, fields + 1>(exec, label, job, found, named, items, values);
+  const auto rows = job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(found, items, values);
+  using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Named>;
+  const tool_kernel reported(exec, label);
+  execution_backend<Exec>::launch_blocks(exec, label, kernel::teams(items), kernel::team_size,
+                                         kernel{{}, rows, found, named, items, rows.per_item()});
+}
+
+template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
+          class Value, class Space>
+ticket update_by_search(const Exec& exec, const char* verb, const Job& job,
+                        const array_ref<Index, IndexSpace>& indices, const array_ref<Value, Space>& values,
+                        const rollback& ends) {
+  using plain = std::remove_const_t<Index>;
+  const std::int64_t n = indices.rows();
+  launch_context<Exec> of(exec, verb);
+  // As for a larger batch, which is sorted.
+  of.refuse_capture(
+      "but larger batches are sorted, which a graph can't repeat; make the plan before the capture, or use duplicates::assume_unique");
+  const std::string& label = of.label(Path::name);
+  of.roll_back_by(ends);
+  [[maybe_unused]] const auto moving = moves<Path>(of, values, job.table, bytes_of_rows(values, n));
+  require_direct_reach(verb, exec, values);
+  of.reads_from(values);
+  job.for_each_array([&](const auto& array) {
+    require_direct_reach(verb, exec, array);
+    of.touches(array);
+  });
+  const auto ready = job.template prepare<false>(of, label, values);
+  const plain* const list = indices_for_kernels(of, indices);
+  if constexpr (kernels::is_own_bounds<Bounds>)
+    of.changes().only(list, n, job.table.rows(), true);
+  else
+    of.changes().all();
+  const kernels::index_rows<plain, Bounds> named{list, job.table.rows(),
+                                                 Bounds::reports ? of.report() : report_writer{}};
+  const std::int64_t teams = kernels::search_shape::teams(n);
+  const kernels::found_rows found{of.template scratch<std::int64_t>(n), of.template scratch<std::int32_t>(n),
+                                  of.template scratch<std::int32_t>(n),
+                                  of.template scratch<std::int32_t>(teams * n)};
+  launch_search<Duplicates>(exec, label, ready, found, named, n, values);
+  return of.finish(job.table, n, std::is_signed_v<plain>);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/arrays.hpp"
+#include "support/oracle.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Small batches without a plan, which a device searches in one launch: the bits of the same verb with a plan, and
+/// what plain loops give. Sizes straddle the warps, the teams and the largest searched batch.
+namespace ferry_test::search_test {
+
+namespace {
+
+using device = ferry::device_space;
+
+/// Batches whose rows come once, a few times, or all of them alike.
+std::vector<std::vector<std::int32_t>> batches(auto& random, std::size_t n, std::size_t rows) {
+  std::vector<std::vector<std::int32_t>> made{indices<std::int32_t>(random, n, rows),
+                                              indices<std::int32_t>(random, n, 7),
+                                              std::vector<std::int32_t>(n, 5)};
+  for (std::size_t p = 0; p < n; p += 33) made[0][p] = 11;
+  return made;
+}
+
+template <class T, class Call>
+std::vector<T> written(std::size_t rows, std::size_t width, const std::vector<T>& content, const Call& call) {
+  auto table = make<device>("weights", rows, width, content);
+  call(table);
+  return take(table);
+}
+
+}  // namespace
+
+TEMPLATE_TEST_CASE("small batches without a plan give the bits of a plan", "[scatter][search]", float,
+                   ferry::half_t, std::int32_t) {
+  auto random = generator(191);
+  const exec_space exec;
+  constexpr std::size_t rows = 3000;
+  for (const std::size_t n : {1u, 2u, 31u, 32u, 33u, 255u, 257u, 1023u, 1024u, 1025u, 2047u, 2048u, 2049u})
+    for (const std::size_t width : {1u, 4u, 8u, 36u, 132u}) {
+      const auto content = values<TestType>(random, rows * width);
+      const auto batch = values<TestType>(random, n * width);
+      const auto from = make<device>("values", n, width, batch);
+      for (const auto& which : batches(random, n, rows)) {
+        CAPTURE(n, width, which.back());
+        const auto plan = ferry::make_plan(exec, which, rows);
+        const auto both = [&](auto duplicates) {
+          CAPTURE(duplicates.name);
+          const auto searched = written(rows, width, content, [&](auto& table) {
+            ferry::scatter(exec, table, which, from, duplicates, ferry::path::direct{}).wait();
+          });
+          const auto planned = written(rows, width, content, [&](auto& table) {
+            ferry::scatter(exec, table, plan, from, duplicates, ferry::path::direct{}).wait();
+          });
+          CHECK(same_bits(searched, planned));
+          return searched;
+        };
+        CHECK(close(both(ferry::duplicates::last{}),
+                    scattered(content, width, which, batch, false, "duplicates::last")));
+        CHECK(close(both(ferry::duplicates::first{}),
+                    scattered(content, width, which, batch, false, "duplicates::first")));
+        both(ferry::duplicates::sum{});
+        both(ferry::duplicates::mean{});
+        const auto searched = written(rows, width, content, [&](auto& table) {
+          ferry::scatter_add(exec, table, which, from, ferry::path::direct{}).wait();
+        });
+        const auto planned = written(rows, width, content, [&](auto& table) {
+          ferry::scatter_add(exec, table, plan, from, ferry::path::direct{}).wait();
+        });
+        CHECK(same_bits(searched, planned));
+      }
+    }
+}
+
+TEST_CASE("small batches with bad indices", "[scatter][search]") {
+  auto random = generator(192);
+  const exec_space exec;
+  constexpr std::size_t rows = 500, width = 8;
+  const auto content = values<float>(random, rows * width);
+  for (const std::size_t n : {2u, 40u, 1000u, 2048u}) {
+    CAPTURE(n);
+    const auto batch = values<float>(random, n * width);
+    const auto from = make<device>("values", n, width, batch);
+    auto which = indices<std::int64_t>(random, n, rows);
+    which[n / 2] = rows;
+    which[n - 1] = -3;
+    auto kept = make<device>("weights", rows, width, content);
+    using Catch::Matchers::ContainsSubstring;
+    const auto refused = Catch::Matchers::MessageMatches(ContainsSubstring(std::to_string(n / 2)) &&
+                                                         ContainsSubstring(std::to_string(rows)));
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, kept, which, from).wait(), ferry::out_of_range, refused);
+    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, kept, which, from).wait(), ferry::out_of_range, refused);
+    CHECK(take(kept) == content);
+    const auto skipped = written(rows, width, content, [&](auto& table) {
+      ferry::scatter(exec, table, which, from, ferry::bounds::skip{}).wait();
+    });
+    CHECK(close(skipped, scattered(content, width, which, batch, false, "duplicates::last", on_bad::leave)));
+    const auto clamped = written(rows, width, content, [&](auto& table) {
+      ferry::scatter(exec, table, which, from, ferry::bounds::clamp{}).wait();
+    });
+    CHECK(close(clamped, scattered(content, width, which, batch, false, "duplicates::last", on_bad::clamp)));
+  }
+}
+
+}  // namespace ferry_test::search_test
