@@ -37,7 +37,7 @@ struct shard_offer {
 /// Whether the ranks are processes of one rank each, whose shards others can open.
 template <class Space, class Spread>
 bool opens_shards(const communicator& comm) {
-  if constexpr (shares_memory<Space>() && !Space::is_host_accessible && !Spread::replicates)
+  if constexpr (shares_memory<Space>() && !Spread::replicates)
     return comm.group()->local_count() == 1 && comm.size() > 1;
   else
     return false;

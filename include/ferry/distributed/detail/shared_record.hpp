@@ -21,10 +21,12 @@
 
 namespace ferry::detail {
 
-/// Whether the backend of a space lets other processes open its memory.
+/// Whether a space is memory of devices that the backend lets other processes open.
 template <class Space>
 consteval bool shares_memory() {
-  if constexpr (requires { device_backend<Space>::shares_memory; })
+  if constexpr (Space::is_host_accessible)
+    return false;
+  else if constexpr (requires { device_backend<Space>::shares_memory; })
     return device_backend<Space>::shares_memory;
   else
     return false;
