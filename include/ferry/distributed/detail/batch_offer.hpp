@@ -59,11 +59,13 @@ bool can_pull(const std::vector<batch_offer>& offers) {
     for (const int device : {each.lists_device, each.values_device})
       if (device >= 0) memories.set(static_cast<std::size_t>(device));
   }
-  for (int owner = 0; owner < most; ++owner)
-    for (int of = 0; of < most; ++of)
-      if (of != owner && owners[static_cast<std::size_t>(owner)] && memories[static_cast<std::size_t>(of)] &&
-          !execution_backend<Exec>::devices_reach(owner, of))
+  for (std::size_t owner = 0; owner < most; ++owner) {
+    if (!owners[owner]) continue;
+    for (std::size_t of = 0; of < most; ++of)
+      if (of != owner && memories[of] &&
+          !execution_backend<Exec>::devices_reach(static_cast<int>(owner), static_cast<int>(of)))
         return false;
+  }
   return true;
 }
 

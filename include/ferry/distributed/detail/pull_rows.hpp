@@ -6,21 +6,21 @@
 #include <ferry/distributed/detail/payload.hpp>
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/detail/shard_places.hpp>
+#include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/plan/detail/row_source.hpp>
-#include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/packet.hpp>
-#include <ferry/rows/detail/schedule.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <Kokkos_Macros.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ferry::kernels {
@@ -50,6 +50,50 @@ struct join_lists {
     const std::int64_t k = i - begin[of];
     rows[i] = local[of][k];
     from[i] = values[of] + place[of][k] * step[of];
+  }
+};
+
+/// out[u] = the unit of column u % width that begins from[u / width] units after `lowest`: rows of a dense
+/// buffer, in units of type Unit, or of 16 bytes if `wide`.
+///
+/// Device mapping: few threads, each with four loads in flight, walk over the units, neighbours over
+/// neighbouring ones. That fills the links to the other devices and leaves most of each multiprocessor to
+/// another kernel.
+template <class Unit>
+struct pull_units {
+  /// As many threads as 66 blocks of 512: these fill NVLink (H200).
+  static constexpr std::int64_t most_iterations = 66 * 512;
+  static constexpr int at_once = 4;
+
+  const void* lowest;
+  void* out;
+  const std::int64_t* from;
+  detail::fast_divisor width;
+  std::int64_t count;
+  std::int64_t iterations;
+  bool wide;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const {
+    if (wide)
+      move<opaque16>(i);
+    else
+      move<Unit>(i);
+  }
+
+ private:
+  template <class Any>
+  KOKKOS_FORCEINLINE_FUNCTION void move(std::int64_t i) const {
+    for (std::int64_t first = i; first < count; first += at_once * iterations) {
+      Any unit[at_once];
+      for (int k = 0; k < at_once; ++k) {
+        const std::int64_t u = first + k * iterations;
+        if (u >= count) continue;
+        const std::int64_t item = width.quotient(u);
+        unit[k] = static_cast<const Any*>(lowest)[from[item] + (u - item * width.divisor())];
+      }
+      for (int k = 0; k < at_once; ++k)
+        if (const std::int64_t u = first + k * iterations; u < count) static_cast<Any*>(out)[u] = unit[k];
+    }
   }
 };
 
@@ -89,40 +133,31 @@ inline kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& o
   return made;
 }
 
-/// to[i] = the row that begins from[i] units after `lowest`; units of 16 bytes if `wide`.
-template <class Exec, class T>
-void launch_pull(const Exec& exec, const std::string& label, const std::byte* lowest,
-                 const kernels::listed_rows& from, const array_ref<T, device_space>& to, bool wide) {
-  const auto units = in_units(to, wide);
-  const std::int64_t items = to.rows();
-  if constexpr (is_host_exec<Exec>) {
-    using kernel = kernels::gather_blocks<unit_of<T>, unit_of<T>, kernels::listed_rows>;
-    const std::int64_t parts = (units.width + kernel::block - 1) / kernel::block;
-    launch(exec, label, schedule::flat{}, items, parts,
-           kernel{reinterpret_cast<const unit_of<T>*>(lowest), 1, static_cast<unit_of<T>*>(units.data),
-                  units.stride, units.width, parts, items, from});
-  } else {
-    using kernel = kernels::gather_row_pairs<unit_of<T>, kernels::listed_rows>;
-    const std::int64_t step = kernel::step_for(units.width, wide);
-    launch(exec, label, schedule::flat{}, kernel::pairs(items, step), units.width,
-           kernel{lowest, 1, units.data, units.stride, fast_divisor(units.width), from, items, step, wide});
-  }
-}
+/// What pull_rows lets run next to the pull of the values: nothing.
+struct nothing_meanwhile {
+  template <class Rows>
+  void operator()(const Rows&) const {}
+};
 
 /// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `there`: the lists
-/// first, which are short and lie in order, then the values that they name. Enqueues only.
-template <class T, class Exec>
+/// first, which are short and lie in order, then the values that they name. `meanwhile(rows)` enqueues work of
+/// `there` that needs the rows alone, which runs while a device pulls the values. Enqueues only.
+template <class T, class Exec, class Meanwhile = nothing_meanwhile>
 pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const batch_meeting<batch_offer>& met,
-                         std::int64_t width) {
+                         std::int64_t width, const Meanwhile& meanwhile = {}) {
+  using backend = execution_backend<Exec>;
   const auto ranks = met.offers.size();
   std::int64_t items = 0;
   for (std::size_t r = 0; r < ranks; ++r) items += met.counts[r * ranks + static_cast<std::size_t>(rank)];
   pulled_rows<T> made{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
                       payload<T, device_space>(there, "values of all ranks", items, width)};
-  if (items == 0) return made;
+  if (items == 0) {
+    meanwhile(made.rows);
+    return made;
+  }
   const auto to = make_ref(made.values);
   const std::byte* lowest = nullptr;
-  bool wide = !is_host_exec<Exec> && in_wide_units(to);
+  bool wide = in_wide_units(to);
   for (std::size_t r = 0; r < ranks; ++r) {
     if (met.counts[r * ranks + static_cast<std::size_t>(rank)] == 0) continue;
     const batch_offer& each = met.offers[r];
@@ -138,7 +173,25 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const ba
   join.rows = made.rows.data();
   join.from = from;
   launch(there, of.label("pull", "lists"), items, join);
-  if (width != 0) launch_pull(there, of.label("pull"), lowest, kernels::listed_rows{from}, to, wide);
+  const auto pull_by = [&](const Exec& exec) {
+    using kernel = kernels::pull_units<unit_of<T>>;
+    const auto units = in_units(to, wide);
+    const std::int64_t count = items * units.width;
+    const std::int64_t threads = std::min(count, kernel::most_iterations);
+    launch(exec, of.label("pull"), threads,
+           kernel{lowest, units.data, from, fast_divisor(units.width), count, threads, wide});
+  };
+  if constexpr (is_host_exec<Exec> || std::is_same_v<Meanwhile, nothing_meanwhile>) {
+    pull_by(there);
+    meanwhile(made.rows);
+  } else {
+    // What runs meanwhile is enqueued first, because the pull leaves room on each multiprocessor.
+    const Exec& aside = of.side_stream();
+    if (const event_handle joined = of.mark(); joined != nullptr) backend::wait_for(aside, *joined);
+    meanwhile(made.rows);
+    pull_by(aside);
+    if (const event_handle pulled = of.mark(aside); pulled != nullptr) backend::wait_for(there, *pulled);
+  }
   of.finish().detach();
   return made;
 }

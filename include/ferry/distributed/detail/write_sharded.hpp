@@ -13,6 +13,9 @@
 #include <ferry/distributed/detail/shard_places.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/reduce.hpp>
 #include <ferry/runtime/ticket.hpp>
@@ -118,18 +121,37 @@ routing<wire_space<Exec>> meet_about_values(collective& call, const char* verb, 
   return made;
 }
 
+/// Whether the verb on a shard sorts its rows whatever they are, so that they can be sorted while the values
+/// come; see update_on.
+template <class Duplicates>
+inline constexpr bool sorts_on_shards =
+    Duplicates::combines&& Duplicates::needs_plan && !in_any_order<Duplicates>;
+
 /// The verb on the shard of this rank, with rows and values that it pulls out of the batches of all.
-template <class Value, class Exec, class Table, class Apply>
+template <class Value, class Duplicates, class Exec, class Table, class Apply>
 void write_pulled(collective& call, const char* verb, const Exec& exec, const Table& table,
                   const batch_meeting<batch_offer>& met, const Apply& apply) {
-  const Exec there = shard_instance(table.comm(), call.rank(), exec);
-  const auto pulled =
-      pull_rows<Value>(verb, there, call.rank(), met, static_cast<std::int64_t>(table.width()));
-  try {
-    apply(call.rank(), pulled.rows.first(pulled.rows.rows()), pulled.values.first(pulled.values.rows()));
-  } catch (...) {
-    const waited_for<Exec> reading(there);  // memory of other ranks
-    throw;
+  const int rank = call.rank();
+  const Exec there = shard_instance(table.comm(), rank, exec);
+  const auto width = static_cast<std::int64_t>(table.width());
+  const auto use = [&](const auto& named, const auto& values) {
+    try {
+      apply(rank, named, values.first(values.rows()));
+    } catch (...) {
+      const waited_for<Exec> reading(there);  // memory of other ranks
+      throw;
+    }
+  };
+  if constexpr (sorts_on_shards<Duplicates>) {
+    row_plan plan;
+    const auto sort = [&](const auto& rows) {
+      plan = make_plan(there, rows, table.rows_of(rank), bounds::unchecked{});
+    };
+    const auto pulled = pull_rows<Value>(verb, there, rank, met, width, sort);
+    use(plan, pulled.values);
+  } else {
+    const auto pulled = pull_rows<Value>(verb, there, rank, met, width);
+    use(pulled.rows.first(pulled.rows.rows()), pulled.values);
   }
   call.agree();
   call.close();
@@ -187,7 +209,7 @@ ticket write_by_routes(collective& call, const char* verb, const Exec& exec, con
 
   if constexpr (may_pull<Exec, Table, Named, Reduce, Duplicates>)
     if (pulls) {
-      write_pulled<value>(call, verb, exec, table, met, apply);
+      write_pulled<value, Duplicates>(call, verb, exec, table, met, apply);
       return {};
     }
   using sent = std::conditional_t<sums, accumulation_t<value>, value>;
