@@ -27,9 +27,6 @@ struct report {
   bool done;
 };
 
-// Named functors here, without assertions in them: with lambdas or a CHECK in a functor cudafe++ 13.0 did not come to an
-// end over this file.
-
 /// A system that starts no threads.
 struct refusing_system {
   int* asked;

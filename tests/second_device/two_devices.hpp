@@ -84,13 +84,6 @@ ferry::tensor<T, Space> make_on(int device, const char* label, std::size_t rows,
   return made;
 }
 
-/// A vector of one value. A function, because nvcc would compute a vector of a constant size when it compiles,
-/// element by element.
-template <class T>
-[[gnu::noinline]] std::vector<T> repeated(std::size_t count, T value) {
-  return std::vector<T>(count, value);
-}
-
 inline bool equal(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }

@@ -26,7 +26,7 @@ TEST_CASE("copy moves arrays between devices by an instance of either", "[two_de
         CAPTURE(count, exec->cuda_device(), from);
         const auto content = values<float>(random, count * 3);
         const auto source = make_on<device_memory>(from, "source", count, 3, content);
-        auto sink = make_on<device_memory>(1 - from, "sink", count, 3, repeated(count * 3, -1.0f));
+        auto sink = make_on<device_memory>(1 - from, "sink", count, 3, std::vector<float>(count * 3, -1.0f));
         ferry::copy(*exec, source, sink).wait();
         CHECK(equal(fetch(sink), content));
         // Converted, by a kernel that reaches the other device.
@@ -48,7 +48,7 @@ TEST_CASE("copies between devices come after the work on both", "[two_devices]")
   ferry::tensor<float, device_memory> here("here", large, 16), there("there", ferry::device{1}, large, 16);
   ferry::tensor<float, device_memory> back("back", large, 16);
   ferry::tensor<float, ferry::pinned_space> read("read", large, 16);
-  auto all = repeated(large, std::int64_t{0});
+  std::vector<std::int64_t> all(large, 0);
   for (std::size_t i = 0; i < large; ++i) all[i] = static_cast<std::int64_t>(i);
   const auto plan_here = ferry::make_plan(first, all, large);
   const auto plan_there = ferry::make_plan(second, all, large);

@@ -39,7 +39,7 @@ TEST_CASE("one mapped table serves both devices through large pages", "[two_devi
   for (const Kokkos::Cuda* exec : {&first, &second}) {
     ferry::tensor<float, device_memory> batch("batch", ferry::device_of(*exec), n, width);
     ferry::gather(*exec, early, which, batch, direct).wait();
-    CHECK(equal(fetch(batch), gathered(content, width, which, repeated(n * width, 0.0f))));
+    CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   }
   const auto late = make_on<ferry::mapped_space>(1, "late", rows, width, content);
   cudaPointerAttributes made{};
@@ -58,10 +58,10 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   const auto which = indices<std::int64_t>(random, n, rows);
   const auto table = make_on<device_memory>(1, "table", rows, width, content);
   auto chosen = make_on<device_memory>(1, "which", n, 1, which);
-  auto batch = make_on<device_memory>(1, "batch", n, width, repeated(n * width, -1.0f));
+  auto batch = make_on<device_memory>(1, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
   ferry::gather(exec, table, list, batch, direct).wait();
-  send(batch, repeated(n * width, -1.0f));
+  send(batch, std::vector<float>(n * width, -1.0f));
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t runs = nullptr;
   REQUIRE(cudaStreamBeginCapture(stream.native(), cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -72,7 +72,7 @@ TEST_CASE("a graph of the second device repeats a gather there", "[two_devices]"
   REQUIRE(cudaGraphLaunch(runs, stream.native()) == cudaSuccess);
   REQUIRE(cudaSetDevice(0) == cudaSuccess);
   ticket.wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, repeated(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   cudaGraphExecDestroy(runs);
   cudaGraphDestroy(graph);
 }

@@ -30,15 +30,15 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   auto table = make_on<Space>(device, "table", rows, width, content);
   auto grads = make_on<device_memory>(device, "grads", n, width, fresh);
   auto chosen = make_on<device_memory>(device, "which", n, 1, which);
-  auto batch = make_on<device_memory>(device, "batch", n, width, repeated(n * width, -1.0f));
+  auto batch = make_on<device_memory>(device, "batch", n, width, std::vector<float>(n * width, -1.0f));
   const ferry::tensor_view<const std::int64_t, device_memory> list(chosen.data(), n);
   std::vector<float> all;
   const auto keep = [&](const std::vector<float>& part) { all.insert(all.end(), part.begin(), part.end()); };
 
   ferry::gather(exec, table, which, batch, direct).wait();  // indices of the host
-  CHECK(equal(fetch(batch), gathered(content, width, which, repeated(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   ferry::gather(exec, table, list, batch, direct).wait();
-  CHECK(equal(fetch(batch), gathered(content, width, which, repeated(n * width, 0.0f))));
+  CHECK(equal(fetch(batch), gathered(content, width, which, std::vector<float>(n * width, 0.0f))));
   ferry::scatter_add(exec, table, list, grads, direct).wait();
   keep(fetch(table));
   const auto plan = ferry::make_plan(exec, list, rows);
@@ -63,7 +63,7 @@ std::vector<float> run_verbs(const Kokkos::Cuda& exec, std::uint64_t seed) {
   CHECK(ferry::unique(exec, list, rows).counts.device() == ferry::device{device});
 
   // A finding on the device, and a clean report afterwards.
-  const auto bad = repeated(n, static_cast<std::int64_t>(rows));
+  const std::vector<std::int64_t> bad(n, static_cast<std::int64_t>(rows));
   for (int round = 0; round < 3; ++round) {
     CHECK_THROWS_AS(ferry::gather(exec, table, bad, batch, direct).wait(), ferry::out_of_range);
     ferry::gather(exec, table, list, batch, direct).wait();

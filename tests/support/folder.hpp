@@ -3,7 +3,7 @@
 
 #include <string>
 
-/// Defined in folder.cpp: cudafe++ 13.0 does not come to an end with some tests that see <filesystem>.
+/// Defined in folder.cpp, which includes <filesystem> for all of the tests.
 namespace ferry_test {
 
 /// A folder of the test's own, gone with its content at the end.
