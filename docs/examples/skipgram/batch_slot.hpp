@@ -13,15 +13,15 @@ namespace skipgram {
 /// the device works on one, the host enqueues the other.
 struct batch_slot {
   batch_slot() = default;
-  batch_slot(std::size_t count, std::size_t per_pair, std::size_t width, bool trains)
+  batch_slot(ferry::device home, std::size_t count, std::size_t per_pair, std::size_t width, bool trains)
       : pairs(count),
-        samples("batch::samples", count * per_pair),
-        centre_rows("batch::centre_rows", count, width),
-        sample_rows("batch::sample_rows", count * per_pair, width),
-        centre_gradients("batch::centre_gradients", trains ? count : 0, width),
-        sample_gradients("batch::sample_gradients", trains ? count * per_pair : 0, width),
-        values("batch::values", count),
-        totals("batch::totals", 3),
+        samples("batch::samples", home, count * per_pair),
+        centre_rows("batch::centre_rows", home, count, width),
+        sample_rows("batch::sample_rows", home, count * per_pair, width),
+        centre_gradients("batch::centre_gradients", home, trains ? count : 0, width),
+        sample_gradients("batch::sample_gradients", home, trains ? count * per_pair : 0, width),
+        values("batch::values", home, count),
+        totals("batch::totals", home, 3),
         totals_here("batch::totals_here", 3) {}
 
   std::size_t pairs = 0;

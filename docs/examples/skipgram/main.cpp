@@ -69,13 +69,17 @@ void print_neighbors(const corpus& text, const options& chosen, const word_vecto
   }
 }
 
-/// An instance for each rank. On a device each has a stream of its own; on a host they share the threads.
-std::vector<execution> instances_for(int ranks) {
-  const auto count = static_cast<std::size_t>(ranks);
-  if constexpr (ferry::HostExecutionSpace<execution>)
-    return std::vector<execution>(count);
-  else
-    return Kokkos::Experimental::partition_space(execution(), std::vector<int>(count, 1));
+/// Ranks that are threads: they have the devices of the machine in turn, and an instance each. On a host they
+/// share the threads of Kokkos.
+ferry::communicator group_of(int ranks) {
+  if constexpr (ferry::HostExecutionSpace<execution>) {
+    return ferry::communicator::threads(ranks);
+  } else {
+    const auto devices = static_cast<int>(ferry::devices().size());
+    std::vector<int> ids;
+    for (int r = 0; r < ranks; ++r) ids.push_back(r % devices);
+    return ferry::communicator::devices(ids);
+  }
 }
 
 /// Trains, on this rank where there is a communicator.
@@ -142,9 +146,8 @@ void run(const options& chosen, const ferry::communicator* given) {
   } else if (chosen.ranks == 0) {
     train(execution(), chosen, text, nullptr);
   } else {
-    const auto comm = ferry::communicator::threads(chosen.ranks);
-    const auto instances = instances_for(chosen.ranks);
-    comm.run([&](int rank) { train(instances[static_cast<std::size_t>(rank)], chosen, text, &comm); });
+    const auto comm = group_of(chosen.ranks);
+    comm.run([&](int, const execution& exec) { train(exec, chosen, text, &comm); });
   }
 }
 

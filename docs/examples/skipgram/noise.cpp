@@ -11,7 +11,8 @@
 namespace skipgram {
 
 noise_distribution::noise_distribution(const execution& exec, std::span<const std::uint64_t> counts)
-    : threshold_("noise::threshold", counts.size()), alias_("noise::alias", counts.size()) {
+    : threshold_("noise::threshold", ferry::device_of(exec), counts.size()),
+      alias_("noise::alias", ferry::device_of(exec), counts.size()) {
   const std::size_t words = counts.size();
   std::vector<double> height(
       words);  // 1 on average: each column gets one word, and a second one to fill it up

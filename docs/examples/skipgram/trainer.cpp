@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,6 +28,10 @@ embedding_spec spec_of(const std::string& label, const corpus& text, const optio
   return {label,      chosen.space,           chosen.path, chosen.optimizer, chosen.dtype, text.words.size(),
           chosen.dim, chosen.learning_rate(), spread,      chosen.seed};
 }
+
+/// Kokkos does not lock what it knows of a kernel on each device, so the threads of ranks launch in turn. ferry's
+/// verbs do so by themselves.
+std::mutex one_launches;
 
 std::unique_ptr<embedding> make(const execution& exec, const ferry::communicator* comm,
                                 const embedding_spec& spec) {
@@ -137,7 +142,9 @@ void trainer::sum_over_ranks(std::vector<std::int64_t>& numbers) const {
 /// The slot's memory is made once; only an epoch's last batch is smaller.
 void trainer::fit(batch_slot& slot, std::size_t pairs, bool trains) {
   const bool fits = slot.pairs == pairs && (!trains || slot.centre_gradients.rows() == pairs);
-  if (!fits) slot = batch_slot(pairs, static_cast<std::size_t>(per_pair_), options_.dim, trains);
+  if (!fits)
+    slot =
+        batch_slot(ferry::device_of(exec_), pairs, static_cast<std::size_t>(per_pair_), options_.dim, trains);
 }
 
 /// Everything a batch does, in the order of the execution space instance. Nothing here waits for it but the
@@ -149,6 +156,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
   const auto centre_words = all_centres.rows_between(first, first + slot.pairs);
   const auto context_words = all_contexts.rows_between(first, first + slot.pairs);
   using range = Kokkos::RangePolicy<execution, Kokkos::IndexType<std::int64_t>>;
+  std::unique_lock launching(one_launches);
   Kokkos::parallel_for("skipgram::draw_samples", range(exec_, 0, pairs * per_pair_),
                        kernels::draw_samples{centre_words.view(),
                                              context_words.view(),
@@ -159,6 +167,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
                                              per_pair_,
                                              words.samples().front() + static_cast<std::int64_t>(first),
                                              epoch});
+  launching.unlock();
 
   // Sorted once, used by gather and step alike.
   const auto centres = ferry::make_plan(exec_, centre_words, text_.words.size());
@@ -166,6 +175,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
   slot.in_flight.push_back(centre_->gather(centres, slot.centre_rows));
   slot.in_flight.push_back(context_->gather(samples, slot.sample_rows));
 
+  launching.lock();
   const auto teams = kernels::team_shape::policy(exec_, pairs);
   const auto centre_rows = std::as_const(slot.centre_rows).view();
   const auto sample_rows = std::as_const(slot.sample_rows).view();
@@ -175,8 +185,10 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
         kernels::logistic_gradients{std::as_const(slot.samples).view(), centre_rows, sample_rows,
                                     slot.centre_gradients.view(), slot.sample_gradients.view(),
                                     slot.values.view(), per_pair_});
+    launching.unlock();
     slot.in_flight.push_back(centre_->step(centres, slot.centre_gradients));
     slot.in_flight.push_back(context_->step(samples, slot.sample_gradients));
+    launching.lock();
   } else {
     Kokkos::parallel_for("skipgram::rank_context", teams,
                          kernels::rank_context{centre_rows, sample_rows, slot.values.view(), per_pair_});
@@ -187,6 +199,7 @@ void trainer::enqueue(batch_slot& slot, const pair_batch& words, std::uint64_t e
                           kernels::sum_up{std::as_const(slot.values).view(), centres.storage()->unique_count,
                                           samples.storage()->unique_count, slot.totals.view()},
                           result(slot.totals.data()));
+  launching.unlock();
   slot.in_flight.push_back(ferry::copy(exec_, slot.totals, slot.totals_here));
 }
 
