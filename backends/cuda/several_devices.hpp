@@ -109,7 +109,13 @@ struct several_devices_functions {
   template <class Kernel>
   static std::unique_lock<std::mutex> lock_launch() {
     static std::mutex one_at_a_time;
-    return std::unique_lock(one_at_a_time);
+    // A launch takes some microseconds. A thread that sleeps meanwhile wakes up later than that.
+    constexpr int tries = 2000;
+    std::unique_lock lock(one_at_a_time, std::defer_lock);
+    for (int turn = 0; turn < tries; ++turn)
+      if (lock.try_lock()) return lock;
+    lock.lock();
+    return lock;
   }
 
  private:

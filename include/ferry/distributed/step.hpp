@@ -85,14 +85,22 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
     detail::require_array_device("step", exec, from);
     detail::require_sharded_step<count_policy>("step", call, rule, table, state);
-    const auto apply = [&](int rank, const auto& rows, const auto& values) {
+    const auto on_shard = [&](int rank, const auto& rows, const auto& values) {
       auto& shard = table.shard(rank);
       auto& its_state = state.shard(rank);
-      step(detail::shard_instance(table.comm(), rank, exec),
-           detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())),
-           shard, its_state, rows, values, detail::shard_step_policies<chosen, duplicates_policy>{})
-          .wait();
+      const auto there = detail::shard_instance(table.comm(), rank, exec);
+      const auto its_rule =
+          detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows()));
+      using policies = detail::shard_step_policies<chosen, duplicates_policy>;
+      if constexpr (detail::are_in_place<std::remove_cvref_t<decltype(values)>>)
+        detail::step_rows<detail::chosen_policies<policies>, detail::values_of_ranks>(
+            there, its_rule, make_ref(shard), its_state, rows, values.values)
+            .wait();
+      else
+        step(there, its_rule, shard, its_state, rows, values, policies{}).wait();
     };
+    const detail::verb_on_shards<detail::shard_path_t<chosen>, std::remove_const_t<decltype(on_shard)>> apply{
+        on_shard};
     if constexpr (nonfinite_policy::looks) {
       const auto accept = [&](const detail::all_findings& found, ticket& refused) {
         if (found.nonfinite() == 0) return false;

@@ -98,9 +98,9 @@ ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>
       const std::string& expand = of.label(path::peer::name, "expand");
       if (shards.own >= 0 && shards.only < 0) {
         // The rows of the own device are read while the others cross the link.
-        const kernels::own_rows_and_heads<Spread> first{
+        const kernels::far_heads_and_own_rows<Spread> first{
             heads, from.inverse, {shards.spread, shards.rows, shards.ranks}, shards.own};
-        launch_peer_gather(exec, label, shards, out, first, n);
+        launch_peer_gather(exec, label, shards, out, first, first.items(n));
         launch_gather(exec, expand, read_only(out), out, kernels::other_places_of_far_rows<Spread>{first}, n);
       } else {
         launch_peer_gather(exec, label, shards, out, heads, n);

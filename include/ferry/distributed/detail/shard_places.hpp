@@ -52,29 +52,37 @@ struct rows_of_shards {
   KOKKOS_FUNCTION std::int64_t position(std::int64_t item) const { return source.position(item); }
 };
 
-/// Item p is position p of a plan. It gets the row of its segment if that row lies in the shard `own`, or if it
-/// is the first position of the segment: own rows are cheap to read, others cross a link once.
+/// Of two neighbouring items one is a row of a plan that lies in the shard of another rank, which goes to its
+/// first position; the other is a position whose row lies in the shard `own`. So each thread of a kernel that
+/// takes pairs of items has a row from a link and one from its own memory under way.
 template <class Spread>
-struct own_rows_and_heads {
+struct far_heads_and_own_rows {
   segment_heads heads;
   const std::int64_t* inverse;
   shard_owner<Spread> of;
   int own;
 
-  KOKKOS_FUNCTION std::int64_t row(std::int64_t p, bool) const {
+  static constexpr std::int64_t items(std::int64_t positions) { return 2 * positions; }
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t item, bool record) const {
+    const std::int64_t p = item / 2;
+    if ((item & 1) == 0) {
+      const std::int64_t row = heads.row(p, record);
+      return row < 0 || of(row) == own ? -1 : row;
+    }
     const std::int64_t segment = inverse[p];
     if (segment < 0) return -1;
     const std::int64_t row = heads.unique_rows[segment];
-    const std::int64_t head = heads.position(segment);
-    return of(row) == own || head == p ? row : -1;
+    return of(row) == own ? row : -1;
   }
-  KOKKOS_FUNCTION static std::int64_t position(std::int64_t p) { return p; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t item) const {
+    return (item & 1) == 0 ? heads.position(item / 2) : item / 2;
+  }
 };
 
-/// The positions that own_rows_and_heads leaves out get their row from the first position of its segment.
+/// The positions that far_heads_and_own_rows leaves out get their row from the first position of its segment.
 template <class Spread>
 struct other_places_of_far_rows {
-  own_rows_and_heads<Spread> done;
+  far_heads_and_own_rows<Spread> done;
 
   KOKKOS_FUNCTION std::int64_t row(std::int64_t p, bool) const {
     const std::int64_t segment = done.inverse[p];

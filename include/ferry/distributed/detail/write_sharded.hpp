@@ -11,6 +11,7 @@
 #include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/shard_places.hpp>
+#include <ferry/distributed/detail/values_in_place.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/plan/make_plan.hpp>
@@ -136,22 +137,31 @@ void write_pulled(collective& call, const char* verb, const Exec& exec, const Ta
   const auto width = static_cast<std::int64_t>(table.width());
   const auto use = [&](const auto& named, const auto& values) {
     try {
-      apply(rank, named, values.first(values.rows()));
+      apply(rank, named, values);
     } catch (...) {
       const waited_for<Exec> reading(there);  // memory of other ranks
       throw;
     }
   };
+  if constexpr (sorts_on_shards<Duplicates> && reads_in_place<Apply> &&
+                std::is_same_v<typename Table::memory_space, device_space>)
+    if (lie_on_devices(rank, met)) {
+      const auto found = find_values<Value>(verb, there, rank, met, table.rows_of(rank), width);
+      use(found.plan, found);
+      call.agree();
+      call.close();
+      return;
+    }
   if constexpr (sorts_on_shards<Duplicates>) {
     row_plan plan;
     const auto sort = [&](const auto& rows) {
       plan = make_plan(there, rows, table.rows_of(rank), bounds::unchecked{});
     };
     const auto pulled = pull_rows<Value>(verb, there, rank, met, width, sort);
-    use(plan, pulled.values);
+    use(plan, pulled.values.first(pulled.values.rows()));
   } else {
     const auto pulled = pull_rows<Value>(verb, there, rank, met, width);
-    use(pulled.rows.first(pulled.rows.rows()), pulled.values);
+    use(pulled.rows.first(pulled.rows.rows()), pulled.values.first(pulled.values.rows()));
   }
   call.agree();
   call.close();
