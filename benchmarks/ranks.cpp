@@ -192,7 +192,7 @@ void gathers(ranks_case& of) {
       const auto by_plan = [](const rank_batch& own, int call) -> const auto& { return own.plan(call); };
       const std::string peer = "ranks.gather.shared." + size;
       from_shared(peer, any, by_indices, ferry::path::peer{});
-      of.compare(peer, "ranks.gather.far." + size);
+      of.compare(peer, "ranks.gather.far." + size + ".both");
       from_shared(peer + ".automatic", any, by_indices);
       of.compare(peer + ".automatic", peer);
       if (baseline::nccl_ranks::available() && ferry::devices().size() > 1) {
@@ -220,6 +220,33 @@ void gathers(ranks_case& of) {
   }
 }
 
+/// Copies both ways over the link of one device, then over those of both devices at once: what steps on a mapped
+/// table share.
+void time_links(ranks_case& of, std::size_t count) {
+  std::vector<batch_tensor> target;
+  std::vector<std::unique_ptr<baseline::block>> source;
+  std::vector<std::unique_ptr<baseline::two_way_copy>> copies(2);
+  for (int r = 0; r < 2; ++r) {
+    target.emplace_back("target", of.comm().device(r), 2 * count, 1);
+    source.push_back(
+        std::make_unique<baseline::block>(baseline::block::kind::locked, 2 * count * sizeof(float)));
+  }
+  of.comm().run(
+      [&](int rank) { copies[static_cast<std::size_t>(rank)] = std::make_unique<baseline::two_way_copy>(); });
+  for (const bool both : {false, true})
+    of.add(both ? "ranks.link_both_ways.both" : "ranks.link_both_ways", {},
+           together(of.run(), of.comm(),
+                    [&](int rank, const exec_space& exec, int) {
+                      if (!both && rank != 0) return;
+                      const auto r = static_cast<std::size_t>(rank);
+                      auto* const here = static_cast<float*>(source[r]->data());
+                      copies[r]->enqueue(exec, target[r].data(), here, here + count, target[r].data() + count,
+                                         count * sizeof(float));
+                    }),
+           2 * static_cast<double>(count * sizeof(float)), true);
+  of.compare("ranks.link_both_ways.both", "ranks.link_both_ways");
+}
+
 /// A table in host memory under both devices, next to both devices' copies at once.
 void mapped(ranks_case& of) {
   session& run = of.run();
@@ -242,6 +269,7 @@ void mapped(ranks_case& of) {
                       }),
              static_cast<double>(count * sizeof(float)), true);
   }
+  time_links(of, count / 2);
   for (const std::int64_t row_bytes : run.chosen().rows_bytes) {
     const auto width = static_cast<std::size_t>(row_bytes / 4);
     const auto rows = run.host_table_bytes() / static_cast<std::size_t>(row_bytes);

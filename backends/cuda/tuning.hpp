@@ -22,7 +22,7 @@ struct tuning_numbers {
   static constexpr std::int64_t keys_of_one_block = 2048;
 
   /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
-  /// in device memory; at most kernels::searched_batch::most.
+  /// in device memory; at most kernels::search_shape::most.
   std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
   /// the plan of fewer positions, and one block sorts those.

@@ -150,6 +150,11 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       detail::gather_across(exec, from, rows.first(count), shard);
     }
   }
+  // A rank that has left may read the shards of the others by path::peer.
+  auto note = detail::note_of<>("end of a copy of", from);
+  detail::collective end(from.comm(), note.add(" to ").add_number(to.number()));
+  if (!end.is_whole()) end.agree();
+  end.close();
   return {};
 }
 

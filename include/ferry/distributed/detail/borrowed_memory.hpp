@@ -5,6 +5,7 @@
 #include <ferry/distributed/detail/lent_memory.hpp>
 #include <ferry/distributed/detail/memory_lease.hpp>
 #include <ferry/distributed/detail/shared_record.hpp>
+#include <ferry/error.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -97,7 +99,11 @@ class borrowed_memory {
     made.leases = leases_of(of.lease);
     made.leases->hold(of.lease);
     try {
-      made.data = static_cast<std::byte*>(lent_memory<Space>::get().find(of.lease));
+      int home = device;
+      made.data = static_cast<std::byte*>(lent_memory<Space>::get().find(of.lease, home));
+      if (home != device && !backend::devices_reach(device, home))
+        throw device_error("device " + std::to_string(device) + " does not reach the memory of device " +
+                           std::to_string(home));
       if (made.data == nullptr) {
         made.opened = backend::import_memory(of.exported.token, of.device, device);
         made.data = static_cast<std::byte*>(made.opened) + of.exported.offset;

@@ -95,17 +95,9 @@ ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>
       }
       // Each different row crosses once, to its first position; the other positions copy it there.
       const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
-      const std::string& expand = of.label(path::peer::name, "expand");
-      if (shards.own >= 0 && shards.only < 0) {
-        // The rows of the own device are read while the others cross the link.
-        const kernels::far_heads_and_own_rows<Spread> first{
-            heads, from.inverse, {shards.spread, shards.rows, shards.ranks}, shards.own};
-        launch_peer_gather(exec, label, shards, out, first, first.items(n));
-        launch_gather(exec, expand, read_only(out), out, kernels::other_places_of_far_rows<Spread>{first}, n);
-      } else {
-        launch_peer_gather(exec, label, shards, out, heads, n);
-        launch_gather(exec, expand, read_only(out), out, kernels::other_places{heads, from.inverse}, n);
-      }
+      launch_peer_gather(exec, label, shards, out, heads, n);
+      launch_gather(exec, of.label(path::peer::name, "expand"), read_only(out), out,
+                    kernels::other_places{heads, from.inverse}, n);
     } else {
       using index = std::remove_const_t<typename Named::value_type>;
       const kernels::index_rows<index, Bounds> source{indices_for_kernels(of, named), whole.rows(),

@@ -5,6 +5,7 @@
 #include <ferry/distributed/detail/gather_peers.hpp>
 #include <ferry/distributed/detail/kernel_route.hpp>
 #include <ferry/distributed/detail/reach_shards.hpp>
+#include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -61,9 +62,17 @@ bool gathers_from_peers(collective& call, const Exec& exec, const Table& table, 
   constexpr bool tries = reads_peers<Exec, Table, OutSpace> &&
                          Asked::template get<path_category, path::automatic>::chosen_at_run_time;
   constexpr bool alike = Table::sharding_type::replicates;  // no rank needs another one
+  // Where there are host backends alone, no rank can.
+  if constexpr (device_is_host<Exec> && !routes_by_kernels<Exec>) return false;
   if (call.is_whole() || !call.passes_device_memory()) return false;
   bool can = false;
   if constexpr (tries) can = kernels_read(exec, named) && reaches_shards(exec, table);
+  if (can && !alike) {
+    // Kernels of the caller may have written this rank's shard: its own instances order those alone.
+    static const std::string label = "ferry::distributed::written";
+    execution_backend<Exec>::fence(exec, label);
+    execution_backend<Exec>::fence(shard_instance(table.comm(), call.rank(), exec), label);
+  }
   if constexpr (!alike) {
     const std::int32_t mine = can ? 1 : 0;
     const auto all = call.all_gather(std::span<const std::int32_t>(&mine, 1));

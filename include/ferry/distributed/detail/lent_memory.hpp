@@ -53,6 +53,7 @@ class lent_memory {
     if (free == entries_.end()) entries_.emplace_back();
     auto made = std::make_unique<entry>();
     made->data = memory.data();
+    made->home = memory.device();
     made->loan.exported = backend::export_memory(memory.data(), memory.device());
     made->loan.device = backend::uuid_of(memory.device());
     made->loan.bytes = memory.bytes();
@@ -62,13 +63,16 @@ class lent_memory {
     return entries_[place]->loan;
   }
 
-  /// The memory of a lease of this process, which the caller holds; null where it is another one's.
-  [[nodiscard]] void* find(const lease_name& lease) {
+  /// The memory of a lease of this process, which the caller holds, and its device; null where it is another
+  /// one's.
+  [[nodiscard]] void* find(const lease_name& lease, int& device) {
     const std::lock_guard lock(guard_);
     if (owner_ != ::getpid() || lease.process != owner_) return nullptr;
     for (const auto& each : entries_)
-      if (each != nullptr && each->loan.lease.file == lease.file && each->loan.lease.number == lease.number)
+      if (each != nullptr && each->loan.lease.file == lease.file && each->loan.lease.number == lease.number) {
+        device = each->home;
         return each->data;
+      }
     return nullptr;
   }
 
@@ -91,6 +95,7 @@ class lent_memory {
   struct entry {
     memory_loan loan;
     void* data = nullptr;
+    int home = 0;            ///< its device
     allocation<Space> kept;  ///< once its owner has let it go
   };
 

@@ -110,8 +110,7 @@ class mpi_transport final : public message_transport {
     }
     return send_and_receive(copies, from, until);
   }
-  /// Device memory of a group that breaks goes back to the engine's scratch, which keeps it: a message in flight
-  /// may then send other bytes, which nobody takes.
+  /// The caller keeps the memory where the group breaks.
   bool move_device_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                          clock::time_point until) override {
     return send_and_receive(to, from, until);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/host_values.hpp>
 #include <ferry/distributed/detail/instance_lane.hpp>
@@ -139,19 +140,60 @@ void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
   waits.now();
 }
 
-/// The same where messages may lie in memory of devices.
+/// Keeps memory for ever: messages of a group that has broken may still use it.
+template <class Memory>
+void keep_for_ever(Memory&& memory) {
+  static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
+}
+
+/// The same where messages may lie in memory of devices. They have buffers of their own, which outlive the call
+/// where the group breaks.
 template <class Exec>
 void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
                           std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+  static constexpr const char* label = "ferry::distributed::by_messages";
+  using backend = execution_backend<Exec>;
   const auto self = static_cast<std::size_t>(call.rank());
-  std::vector<outgoing_part> parts(to.begin(), to.end());
-  std::vector<incoming_part> into(from.begin(), from.end());
-  waited_for<Exec>(sends).now();
-  copy_home(takes, into[self].data, sends, parts[self].data, parts[self].bytes);
-  parts[self] = {};
-  into[self] = {};
-  const typename execution_backend<Exec>::device_guard on(takes);
-  call.exchange_device_memory(parts, into);
+  std::size_t out = 0, in = 0;
+  for (std::size_t r = 0; r < to.size(); ++r) {
+    if (r == self) continue;
+    out += to[r].bytes;
+    in += from[r].bytes;
+  }
+  auto leaving = payload<std::byte, device_space>(sends, "values for ranks", out);
+  auto arrived = payload<std::byte, device_space>(takes, "values of ranks", in);
+  std::vector<outgoing_part> parts(to.size());
+  std::vector<incoming_part> into(from.size());
+  copy_home(takes, from[self].data, sends, to[self].data, to[self].bytes);
+  {
+    const waited_for<Exec> waits(sends);
+    const std::byte* at = leaving.data();
+    for (std::size_t r = 0; r < to.size(); ++r) {
+      if (r == self || to[r].bytes == 0) continue;
+      backend::copy_async(sends, label, const_cast<std::byte*>(at), to[r].data, to[r].bytes);
+      parts[r] = {at, to[r].bytes};
+      at += to[r].bytes;
+    }
+    waits.now();
+  }
+  std::byte* at = arrived.data();
+  for (std::size_t r = 0; r < from.size(); ++r) {
+    if (r == self) continue;
+    into[r] = {at, from[r].bytes};
+    at += from[r].bytes;
+  }
+  try {
+    const typename backend::device_guard on(takes);
+    call.exchange_device_memory(parts, into);
+  } catch (const communication_error&) {
+    keep_for_ever(std::move(leaving));
+    keep_for_ever(std::move(arrived));
+    throw;
+  }
+  const waited_for<Exec> waits(takes);
+  for (std::size_t r = 0; r < from.size(); ++r)
+    if (into[r].bytes != 0) backend::copy_async(takes, label, from[r].data, into[r].data, into[r].bytes);
+  waits.now();
 }
 
 /// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and

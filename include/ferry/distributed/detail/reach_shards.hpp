@@ -28,7 +28,6 @@ struct reached_shards {
   std::int64_t width = 0;
   int ranks = 0;
   int only = -1;  ///< the shard that has all rows
-  int own = -1;   ///< the shard in the memory of the instance's device, -1 for none or several
 
   /// Whether all rows consist of whole units of this size, each aligned to it.
   [[nodiscard]] bool in_units_of(std::size_t bytes) const {
@@ -86,7 +85,6 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
     for (int r = 0; r < ranks; ++r)
       if (table.holds(r) && (made.only < 0 || table.comm().device(r).id == of.device())) made.only = r;
   }
-  int own_shards = 0;
   const auto take = [&made](int r, const T* data) {
     made.data[static_cast<std::size_t>(r)] = data;
     if (made.lowest == nullptr || data < made.lowest) made.lowest = data;
@@ -108,9 +106,7 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
         refuse("device " + std::to_string(of.device()) + " does not reach the memory of device " +
                std::to_string(shard.device()));
     of.reads_from(shard, true);
-    if (shard.size() == 0) continue;
-    if (shard.device() >= 0 && shard.device() == of.device()) made.own = own_shards++ == 0 ? r : -1;
-    take(r, shard.data);
+    if (shard.size() != 0) take(r, shard.data);
   }
   if (others.reads != nullptr) {  // of all other processes' shards
     auto whole = read_only(whole_ref(table));

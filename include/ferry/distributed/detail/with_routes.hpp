@@ -131,11 +131,12 @@ consteval void require_sharded_verb() {
   require_row_verb<Exec, ordinary, named, Batch, Chosen, TakesDuplicates, TakesStep>();
 }
 
-/// Checks that a batch shares no memory with the shards of this thread.
+/// Checks that a batch shares no memory with the shards that this object holds: owners read batches, and write
+/// their shards, without waiting for each other.
 template <class Table, class Batch>
 void require_apart(const char* verb, const collective& call, const Table& table, const Batch& batch) {
-  for (int r = call.first(); r < call.last(); ++r)
-    if (overlap(make_ref(table.shard(r)), batch))
+  for (int r = 0; r < call.ranks(); ++r)
+    if (table.holds(r) && overlap(make_ref(table.shard(r)), batch))
       throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and a shard of " +
                              whole_ref(table).describe() + " overlap in memory");
 }

@@ -92,7 +92,10 @@ routing<wire_space<Exec>> meet_about_values(collective& call, const char* verb, 
                                             const array_ref<Value, Space>& values,
                                             const batch_findings& scanned, batch_meeting<batch_offer>& met,
                                             bool& pulls) {
-  constexpr bool tries = may_pull<Exec, Table, Named, Reduce, Duplicates>;
+  // Rows that come from host memory and go there pass through host memory alone.
+  constexpr bool tries =
+      may_pull<Exec, Table, Named, Reduce, Duplicates> &&
+      (is_host_exec<Exec> || !payload_space<Exec, typename Table::memory_space, Space>::is_host_accessible);
   row_route<wire_space<Exec>> own;
   [[maybe_unused]] routed_lists lists;
   batch_offer offer;

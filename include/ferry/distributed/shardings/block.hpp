@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/sharding.hpp>
+#include <ferry/distributed/detail/divided.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -22,10 +23,10 @@ struct block {
   static constexpr bool in_kernels = true;
   void check(int) const {}
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
-    return static_cast<int>(row / each(rows, ranks));
+    return static_cast<int>(kernels::divided(row, each(rows, ranks)).quotient);
   }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
-    return row % each(rows, ranks);
+    return kernels::divided(row, each(rows, ranks)).rest;
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
     return std::clamp(rows - rank * each(rows, ranks), std::int64_t{0}, each(rows, ranks));
@@ -37,7 +38,7 @@ struct block {
 
  private:
   KOKKOS_FUNCTION static std::int64_t each(std::int64_t rows, int ranks) {
-    return rows == 0 ? 1 : (rows + ranks - 1) / ranks;
+    return rows == 0 ? 1 : kernels::divided(rows + ranks - 1, ranks).quotient;
   }
 };
 static_assert(Sharding<block>);

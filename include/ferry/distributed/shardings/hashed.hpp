@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/sharding.hpp>
+#include <ferry/distributed/detail/divided.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -22,10 +23,10 @@ struct hashed {
   static constexpr bool in_kernels = true;
   void check(int) const {}
   [[nodiscard]] KOKKOS_FUNCTION int owner(std::int64_t row, std::int64_t rows, int ranks) const {
-    return static_cast<int>(place(row, rows) % ranks);
+    return static_cast<int>(kernels::divided(place(row, rows), ranks).rest);
   }
   [[nodiscard]] KOKKOS_FUNCTION std::int64_t local_row(std::int64_t row, std::int64_t rows, int ranks) const {
-    return place(row, rows) / ranks;
+    return kernels::divided(place(row, rows), ranks).quotient;
   }
   [[nodiscard]] std::int64_t rows_of(int rank, std::int64_t rows, int ranks) const {
     return (rows + ranks - 1 - rank) / ranks;

@@ -12,38 +12,43 @@
 namespace ferry::kernels {
 
 /// What a search has found; a source of the row kernels. Item i is position i: it has the row that it names
-/// if it is the first position to do so, and no row otherwise. The arrays are written by the team that reads
-/// them.
+/// if it is the first position to do so, and no row otherwise. The arrays lie in the memory of the team that
+/// has the item.
 struct found_rows {
-  std::int64_t* rows = nullptr;   ///< [items]
-  std::int32_t* begin = nullptr;  ///< [items]
-  std::int32_t* count = nullptr;  ///< [items]
-  std::int32_t* order = nullptr;  ///< [teams x items] for each team its positions
+  const std::int64_t* rows = nullptr;  ///< of the team's items, the first of which is `first`
+  const int* begin = nullptr;
+  const int* count = nullptr;
+  const int* order = nullptr;  ///< the positions of the rows
+  std::int64_t first = 0;
   static constexpr const void* long_sums = nullptr;
   static constexpr std::int64_t long_stride = 0;
 
   KOKKOS_FUNCTION static bool blocked() { return false; }
   KOKKOS_FUNCTION row_segment segment(std::int64_t i) const {
-    return {rows[i], begin[i], std::int64_t{begin[i]} + count[i]};
+    const std::int64_t own = i - first;
+    return {rows[own], begin[own], begin[own] + count[own]};
   }
   KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const { return order[k]; }
-};
-
-/// What a team knows of the batch.
-struct searched_batch {
-  static constexpr int most = 2048;  ///< positions
-
-  std::int64_t rows[most];
-  int bad;    ///< bad indices
-  int taken;  ///< places of the team's part of the order
 };
 
 /// How a batch is cut for teams.
 struct search_shape {
   static constexpr int team_size = 256;
-  static constexpr int each = 8;  ///< items of a team
+  static constexpr int each = 8;     ///< items of a team
+  static constexpr int most = 2048;  ///< positions of a batch
 
   static constexpr int teams(std::int64_t items) { return static_cast<int>((items + each - 1) / each); }
+};
+
+/// What a team knows of the batch.
+struct searched_batch {
+  std::int64_t named[search_shape::most];  ///< the row of each position
+  int order[search_shape::most];           ///< the positions of the team's rows
+  std::int64_t rows[search_shape::each];   ///< those of the team's items, see found_rows
+  int begin[search_shape::each];
+  int count[search_shape::each];
+  int bad;    ///< bad indices
+  int taken;  ///< of the order
 };
 
 /// Finds the rows of a batch and runs `kernel`, a kernel on found_rows, in one launch. All teams look at all
@@ -55,9 +60,8 @@ struct search_shape {
 /// votes. At last all threads run the kernel on the team's items, one work item each.
 template <class Kernel, class Named>
 struct search_rows : search_shape {
-  Kernel kernel;
-  found_rows found;
-  Named named;  ///< an index_rows
+  Kernel kernel;  ///< its source is that of the team
+  Named named;    ///< an index_rows
   std::int64_t items;
   std::int64_t per_item;
 
@@ -66,68 +70,98 @@ struct search_rows : search_shape {
     auto& batch = team.template shared<searched_batch>();
     if (team.team_rank() == 0) batch.bad = batch.taken = 0;
     team.team_barrier();
-    for (std::int64_t p = team.team_rank(); p < items; p += team.team_size()) {
-      // The first team reports for all.
-      batch.rows[p] = named.row(p, team.league_rank() == 0);
-      if (Named::reports && batch.rows[p] < 0) batch.bad = 1;
-    }
+    resolve(team, batch);
     team.team_barrier();
     if (batch.bad != 0) return;
     const std::int64_t first = std::int64_t{team.league_rank()} * each;
     const std::int64_t last = first + each < items ? first + each : items;
-    for (std::int64_t item = first + team.team_rank() / Team::lanes; item < last;
-         item += team.team_size() / Team::lanes)
-      look_for(team, batch, item);
+    for (int own = team.team_rank() / Team::lanes; own < last - first; own += team.team_size() / Team::lanes)
+      look_for(team, batch, static_cast<int>(first) + own, own);
     team.team_barrier();
+    Kernel own = kernel;
+    own.source = {batch.rows, batch.begin, batch.count, batch.order, first};
     for (std::int64_t i = first * per_item + team.team_rank(); i < last * per_item; i += team.team_size())
-      kernel(i);
+      own(i);
   }
 
  private:
+  static constexpr int at_once = 4;  ///< loads of a thread under way
+
+  /// The first team reports bad indices for all.
   template <class Team>
-  KOKKOS_FORCEINLINE_FUNCTION void look_for(const Team& team, searched_batch& batch,
-                                            std::int64_t item) const {
+  KOKKOS_FORCEINLINE_FUNCTION void resolve(const Team& team, searched_batch& batch) const {
+    const bool records = team.league_rank() == 0;
+    for (std::int64_t p = team.team_rank(); p < items; p += at_once * team.team_size()) {
+      std::int64_t row[at_once];
+      for (int k = 0; k < at_once; ++k) {
+        const std::int64_t at = p + k * team.team_size();
+        row[k] = at < items ? named.row(at, records) : 0;
+      }
+      for (int k = 0; k < at_once; ++k) {
+        const std::int64_t at = p + k * team.team_size();
+        if (at < items) batch.named[at] = row[k];
+        if (Named::reports && row[k] < 0) batch.bad = 1;
+      }
+    }
+  }
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void look_for(const Team& team, searched_batch& batch, int item,
+                                            int own) const {
     const int lane = team.team_rank() % Team::lanes;
-    const std::int64_t row = batch.rows[item];
-    std::int64_t begin = -1;
-    int count = 0;
-    if (row >= 0 && !is_named(team, batch, row, 0, item)) {
-      for_each_vote(team, batch, row, item,
-                    [&](std::int64_t, std::uint32_t same) { count += bits_in(same); });
-      if (lane == 0) begin = team.league_rank() * items + Kokkos::atomic_fetch_add(&batch.taken, count);
+    const std::int64_t row = batch.named[item];
+    int begin = 0, count = 0;
+    if (row >= 0 && !is_named(team, batch, row, item)) {
+      for_each_vote(team, batch, row, item, [&](int, std::uint32_t same) { count += bits_in(same); });
+      if (lane == 0) begin = Kokkos::atomic_fetch_add(&batch.taken, count);
       begin = team.from_first_lane(begin);
-      std::int64_t to = begin;
-      for_each_vote(team, batch, row, item, [&](std::int64_t at, std::uint32_t same) {
-        if ((same >> lane & 1) != 0)
-          found.order[to + bits_in(same & ((std::uint32_t{1} << lane) - 1))] =
-              static_cast<std::int32_t>(at + lane);
-        to += bits_in(same);
-      });
+      if (count == 1) {
+        if (lane == 0) batch.order[begin] = item;
+      } else {
+        int to = begin;
+        for_each_vote(team, batch, row, item, [&](int at, std::uint32_t same) {
+          if ((same >> lane & 1) != 0)
+            batch.order[to + bits_in(same & ((std::uint32_t{1} << lane) - 1))] = at + lane;
+          to += bits_in(same);
+        });
+      }
     }
     if (lane != 0) return;
-    found.rows[item] = begin < 0 ? -1 : row;
-    found.begin[item] = static_cast<std::int32_t>(begin);
-    found.count[item] = count;
+    batch.rows[own] = count == 0 ? -1 : row;
+    batch.begin[own] = begin;
+    batch.count[own] = count;
   }
-  /// Calls act(at, votes) for each run of positions from at on that has some of the row, from `from` on.
+  /// The votes of the warp on which of the positions from at + k * lanes on name the row, each below `end`.
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void vote(const Team& team, const searched_batch& batch, std::int64_t row,
+                                        int at, int end, std::uint32_t (&votes)[at_once]) const {
+    bool same[at_once];
+    for (int k = 0; k < at_once; ++k) {
+      const int p = at + k * Team::lanes + team.team_rank() % Team::lanes;
+      same[k] = p < end && batch.named[p] == row;
+    }
+    for (int k = 0; k < at_once; ++k) votes[k] = team.vote(same[k]);
+  }
+  /// Calls act(at, votes) for each run of positions from `at` on in which some name the row; from item on.
   template <class Team, class Act>
   KOKKOS_FORCEINLINE_FUNCTION void for_each_vote(const Team& team, const searched_batch& batch,
-                                                 std::int64_t row, std::int64_t from, const Act& act) const {
-    const int lane = team.team_rank() % Team::lanes;
-    for (std::int64_t at = from; at < items; at += Team::lanes) {
-      const std::int64_t p = at + lane;
-      const std::uint32_t same = team.vote(p < items && batch.rows[p] == row);
-      if (same != 0) act(at, same);
+                                                 std::int64_t row, int item, const Act& act) const {
+    const int end = static_cast<int>(items);
+    for (int at = item; at < end; at += at_once * Team::lanes) {
+      std::uint32_t votes[at_once];
+      vote(team, batch, row, at, end, votes);
+      for (int k = 0; k < at_once; ++k)
+        if (votes[k] != 0) act(at + k * Team::lanes, votes[k]);
     }
   }
-  /// Whether a position of [from, to) names the row.
+  /// Whether a position before the item names the row.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION bool is_named(const Team& team, const searched_batch& batch, std::int64_t row,
-                                            std::int64_t from, std::int64_t to) const {
-    const int lane = team.team_rank() % Team::lanes;
-    for (std::int64_t at = from; at < to; at += Team::lanes) {
-      const std::int64_t p = at + lane;
-      if (team.vote(p < to && batch.rows[p] == row) != 0) return true;
+                                            int item) const {
+    for (int at = 0; at < item; at += at_once * Team::lanes) {
+      std::uint32_t votes[at_once], any = 0;
+      vote(team, batch, row, at, item, votes);
+      for (int k = 0; k < at_once; ++k) any |= votes[k];
+      if (any != 0) return true;
     }
     return false;
   }

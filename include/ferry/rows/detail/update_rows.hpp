@@ -161,7 +161,7 @@ ticket update_on(const Exec& exec, const char* verb, const Job& job, const Named
                  const array_ref<Value, Space>& values, const rollback& ends) {
   using table_space = typename decltype(job.table)::memory_space;
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
-  if constexpr (!is_plan<Named> && may_search<Path, Duplicates, Exec, Job>())
+  if constexpr (may_search<Path, Duplicates, Exec, Job, Named>())
     if (is_searched<Duplicates>(exec, job, values, named.rows()))
       return update_by_search<Path, Bounds, Duplicates>(exec, verb, job, named, values, ends);
   if constexpr (!is_plan<Named> && may_write_winners<Path, Duplicates, Exec, Job, Value>())

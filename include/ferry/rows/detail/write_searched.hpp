@@ -22,15 +22,16 @@
 namespace ferry::detail {
 
 /// Whether such batches of these operands may be searched: a device's, for rows in its own memory that need
-/// no plan for anything else.
-template <class Path, class Duplicates, class Exec, class Job>
+/// no plan for anything else. Every team reads all indices, so they must not come over the link.
+template <class Path, class Duplicates, class Exec, class Job, class Named>
 consteval bool may_search() {
-  if constexpr (is_host_exec<Exec> || !in_batch_order<Path> || Path::sorts || Duplicates::forbids ||
-                in_any_order<Duplicates> || adjusts_values<Duplicates>)
+  if constexpr (is_plan<Named> || is_host_exec<Exec> || !in_batch_order<Path> || Path::sorts ||
+                Duplicates::forbids || in_any_order<Duplicates> || adjusts_values<Duplicates>)
     return false;
   else
     return Duplicates::needs_plan && !Job::needs_whole_rows && !Job::counts_rows &&
-           std::is_same_v<typename decltype(Job::table)::memory_space, device_space>;
+           std::is_same_v<typename decltype(Job::table)::memory_space, device_space> &&
+           !std::is_same_v<typename Named::memory_space, mapped_space>;
 }
 
 /// Whether this batch is: small, and aligned so that kernels work in packets. One kernel more for other rows
@@ -38,7 +39,8 @@ consteval bool may_search() {
 template <class Duplicates, class Exec, class Job, class Value, class Space>
 bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>& values,
                  std::int64_t positions) {
-  std::int64_t most = execution_backend<Exec>::tuning(exec).positions_searched;
+  std::int64_t most = std::min<std::int64_t>(execution_backend<Exec>::tuning(exec).positions_searched,
+                                             kernels::search_shape::most);
   if constexpr (Duplicates::combines)
     most = std::min(most, execution_backend<Exec>::tuning(exec).positions_summed_in_place);
   return positions > 0 && positions <= most && job.table.width() != 0 &&
@@ -46,18 +48,18 @@ bool is_searched(const Exec& exec, const Job& job, const array_ref<Value, Space>
 }
 
 template <class Duplicates, int Fields = -1, class Exec, class Job, class Named, class Value, class Space>
-void launch_search(const Exec& exec, const std::string& label, const Job& job,
-                   const kernels::found_rows& found, const Named& named, std::int64_t items,
-                   const array_ref<Value, Space>& values) {
+void launch_search(const Exec& exec, const std::string& label, const Job& job, const Named& named,
+                   std::int64_t items, const array_ref<Value, Space>& values) {
   constexpr int fields = Fields < 0 ? Job::min_fields : Fields;
   if constexpr (fields < Job::max_fields)
     if (job.fields != fields)
-      return launch_search<Duplicates, fields + 1>(exec, label, job, found, named, items, values);
-  const auto rows = job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(found, items, values);
+      return launch_search<Duplicates, fields + 1>(exec, label, job, named, items, values);
+  const auto rows = job.template kernel<Exec, Duplicates, kernels::packed_tile, fields>(kernels::found_rows{},
+                                                                                        items, values);
   using kernel = kernels::search_rows<std::remove_const_t<decltype(rows)>, Named>;
   const tool_kernel reported(exec, label);
   execution_backend<Exec>::launch_blocks(exec, label, kernel::teams(items), kernel::team_size,
-                                         kernel{{}, rows, found, named, items, rows.per_item()});
+                                         kernel{{}, rows, named, items, rows.per_item()});
 }
 
 template <class Path, class Bounds, class Duplicates, class Exec, class Job, class Index, class IndexSpace,
@@ -88,11 +90,7 @@ ticket update_by_search(const Exec& exec, const char* verb, const Job& job,
     of.changes().all();
   const kernels::index_rows<plain, Bounds> named{list, job.table.rows(),
                                                  Bounds::reports ? of.report() : report_writer{}};
-  const std::int64_t teams = kernels::search_shape::teams(n);
-  const kernels::found_rows found{of.template scratch<std::int64_t>(n), of.template scratch<std::int32_t>(n),
-                                  of.template scratch<std::int32_t>(n),
-                                  of.template scratch<std::int32_t>(teams * n)};
-  launch_search<Duplicates>(exec, label, ready, found, named, n, values);
+  launch_search<Duplicates>(exec, label, ready, named, n, values);
   return of.finish(job.table, n, std::is_signed_v<plain>);
 }
 
