@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shared memory at Kokkos::finalize and after it: freed where nobody uses it, else left to the end of the process.
-#include "process/check.hpp"
-#include "support/forked.hpp"
-#include "support/process_space.hpp"
+#include "../support/forked.hpp"
+#include "../support/process_space.hpp"
+#include "check.hpp"
 
 #include <ferry/distributed/open_shared.hpp>
 #include <ferry/distributed/share.hpp>
