@@ -4,7 +4,6 @@
 #include "support/random.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
-#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cstddef>
@@ -89,14 +88,22 @@ TEST_CASE("small batches with bad indices", "[scatter][search]") {
     const auto batch = values<float>(random, n * width);
     const auto from = make<device>("values", n, width, batch);
     auto which = indices<std::int64_t>(random, n, rows);
-    which[n / 2] = rows;
     which[n - 1] = -3;
+    which[n / 2] = rows;
     auto kept = make<device>("weights", rows, width, content);
-    using Catch::Matchers::ContainsSubstring;
-    const auto refused = Catch::Matchers::MessageMatches(ContainsSubstring(std::to_string(n / 2)) &&
-                                                         ContainsSubstring(std::to_string(rows)));
-    CHECK_THROWS_MATCHES(ferry::scatter(exec, kept, which, from).wait(), ferry::out_of_range, refused);
-    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, kept, which, from).wait(), ferry::out_of_range, refused);
+    const auto said = [](const auto& call) {
+      try {
+        call().wait();
+      } catch (const ferry::out_of_range& lost) {
+        return std::string(lost.what());
+      }
+      return std::string();
+    };
+    for (const std::string& text : {said([&] { return ferry::scatter(exec, kept, which, from); }),
+                                    said([&] { return ferry::scatter_add(exec, kept, which, from); })}) {
+      CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(n / 2)));
+      CHECK_THAT(text, Catch::Matchers::ContainsSubstring(std::to_string(rows)));
+    }
     CHECK(take(kept) == content);
     const auto skipped = written(rows, width, content, [&](auto& table) {
       ferry::scatter(exec, table, which, from, ferry::bounds::skip{}).wait();
