@@ -19,8 +19,8 @@ namespace ferry {
 /// for tables of as many rows. With path::exchange each different row comes once from its owner; with a
 /// sharded_plan all ranks must name that path, or none.
 ///
-/// path::automatic reads the rows as path::peer does where all ranks can, see path::peer below, and then waits
-/// for all of them.
+/// path::automatic reads the rows as path::peer does where all ranks can, see path::peer below, and then
+/// waits for all of them.
 ///
 /// Collective, see sharded_table; a rank without indices passes empty arrays. Blocks until the rows are in
 /// `out`. ticket::wait() throws out_of_range for bad indices of this rank; other ranks do not learn of them.

@@ -7,8 +7,8 @@
 
 namespace ferry::kernels {
 
-/// row / by and row % by, for row >= 0 and by > 0. Numbers of 32 bits, as those of most rows are, take a device
-/// a fifth of the instructions of 64 bits.
+/// row / by and row % by, for row >= 0 and by > 0. Numbers of 32 bits, as those of most rows are, take a
+/// device a fifth of the instructions of 64 bits.
 struct divided {
   std::int64_t quotient;
   std::int64_t rest;

@@ -70,8 +70,8 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
   }
 }
 
-/// The verb. `named` comes from rows_named_by; the arguments have been checked. With `once` each different row
-/// of a plan crosses once.
+/// The verb. `named` comes from rows_named_by; the arguments have been checked. With `once` each different
+/// row of a plan crosses once.
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
           class OutSpace>
 ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,

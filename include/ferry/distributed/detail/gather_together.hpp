@@ -54,8 +54,8 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
 
 /// Gathers, where the kernels of all ranks read the shards of all ranks: then true, and `read` has the bad
 /// indices of this rank. One phase where one of them can't; two where all can: no rank leaves before all have
-/// read, as the rows are those of one point in time. Ranks may differ in Exec, spaces and paths, so in a group
-/// of threads all of them meet.
+/// read, as the rows are those of one point in time. Ranks may differ in Exec, spaces and paths, so in a
+/// group of threads all of them meet.
 template <class Asked, class Bounds, class Exec, class Table, class Named, class Out, class OutSpace>
 bool gathers_from_peers(collective& call, const Exec& exec, const Table& table, const Named& named,
                         const array_ref<Out, OutSpace>& out, [[maybe_unused]] ticket& read) {

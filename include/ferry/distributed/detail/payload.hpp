@@ -146,8 +146,8 @@ void keep_for_ever(Memory&& memory) {
   static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
 }
 
-/// The same where messages may lie in memory of devices. They have buffers of their own, which outlive the call
-/// where the group breaks.
+/// The same where messages may lie in memory of devices. They have buffers of their own, which outlive the
+/// call where the group breaks.
 template <class Exec>
 void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
                           std::span<const outgoing_part> to, std::span<const incoming_part> from) {

@@ -140,8 +140,8 @@ struct nothing_meanwhile {
 };
 
 /// Pulls the rows of the shard of `rank` out of the batches of all ranks, by kernels of `there`: the lists
-/// first, which are short and lie in order, then the values that they name. `meanwhile(rows)` enqueues work of
-/// `there` that needs the rows alone, which runs while a device pulls the values. Enqueues only.
+/// first, which are short and lie in order, then the values that they name. `meanwhile(rows)` enqueues work
+/// of `there` that needs the rows alone, which runs while a device pulls the values. Enqueues only.
 template <class T, class Exec, class Meanwhile = nothing_meanwhile>
 pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const batch_meeting<batch_offer>& met,
                          std::int64_t width, const Meanwhile& meanwhile = {}) {

@@ -75,16 +75,16 @@ class transport {
   }
   /// Whether exchange_device_memory serves: messages of this process may lie in memory of devices.
   [[nodiscard]] virtual bool sends_device_memory() const { return false; }
-  /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank itself
-  /// is empty. Other ranks may call exchange.
+  /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank
+  /// itself is empty. Other ranks may call exchange.
   virtual void exchange_device_memory(int rank, const call_note& note, std::span<const outgoing_part> to,
                                       std::span<const incoming_part> from) {
     static_cast<void>(rank), static_cast<void>(note), static_cast<void>(to), static_cast<void>(from);
     throw invalid_argument("ferry::communicator: its messages can't lie in memory of devices");
   }
-  /// The call after an all_gather of addresses, where the ranks are threads of this process and have read each
-  /// other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the group
-  /// breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
+  /// The call after an all_gather of addresses, where the ranks are threads of this process and have read
+  /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the
+  /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
   virtual void end_reads(int rank, const call_note& note, const char* failed) {
     if (failed == nullptr)
       all_gather(rank, note, {}, nullptr);

@@ -42,8 +42,8 @@ struct place_values {
 
 namespace ferry::detail {
 
-/// The rows that all batches name in the shard of a rank, sorted, with values that kernels read where they are:
-/// in the batches, also on other devices. So the link works while the kernel of the verb does.
+/// The rows that all batches name in the shard of a rank, sorted, with values that kernels read where they
+/// are: in the batches, also on other devices. So the link works while the kernel of the verb does.
 template <class T>
 struct values_in_place {
   tensor<std::int64_t, device_space> rows;  ///< in the order (rank, position)
@@ -130,8 +130,8 @@ inline constexpr bool are_in_place = false;
 template <class T>
 inline constexpr bool are_in_place<values_in_place<T>> = true;
 
-/// A verb on a shard by Path that also takes values_in_place, as its plan and the values, where the kernels of
-/// the path read the values themselves.
+/// A verb on a shard by Path that also takes values_in_place, as its plan and the values, where the kernels
+/// of the path read the values themselves.
 template <class Path, class Apply>
 struct verb_on_shards : Apply {
   static constexpr bool reads_in_place = std::is_same_v<Path, path::automatic> || in_batch_order<Path>;

@@ -10,9 +10,9 @@
 
 namespace ferry::detail {
 
-/// A condition variable for threads that mostly arrive together: a waiter watches for a moment before it sleeps,
-/// because a thread that slept wakes up some ten microseconds late. Every change of what the waiters wait for
-/// is made under the mutex and followed by notify_all() under the same lock.
+/// A condition variable for threads that mostly arrive together: a waiter watches for a moment before it
+/// sleeps, because a thread that slept wakes up some ten microseconds late. Every change of what the waiters
+/// wait for is made under the mutex and followed by notify_all() under the same lock.
 class watched_condition {
  public:
   /// Watches only where each of `threads` threads may have a processor.

@@ -131,8 +131,8 @@ consteval void require_sharded_verb() {
   require_row_verb<Exec, ordinary, named, Batch, Chosen, TakesDuplicates, TakesStep>();
 }
 
-/// Checks that a batch shares no memory with the shards that this object holds: owners read batches, and write
-/// their shards, without waiting for each other.
+/// Checks that a batch shares no memory with the shards that this object holds: owners read batches, and
+/// write their shards, without waiting for each other.
 template <class Table, class Batch>
 void require_apart(const char* verb, const collective& call, const Table& table, const Batch& batch) {
   for (int r = 0; r < call.ranks(); ++r)

@@ -55,9 +55,9 @@ struct searched_batch {
 /// indices, so each knows before it writes whether one is bad. The positions of a row come in the order of
 /// the batch, as after a stable sort.
 ///
-/// Device mapping: a team has `each` neighbouring items. All its threads resolve the indices of the batch into
-/// shared memory. Then a warp looks for the positions of one item at a time, a lane for each position, and
-/// votes. At last all threads run the kernel on the team's items, one work item each.
+/// Device mapping: a team has `each` neighbouring items. All its threads resolve the indices of the batch
+/// into shared memory. Then a warp looks for the positions of one item at a time, a lane for each position,
+/// and votes. At last all threads run the kernel on the team's items, one work item each.
 template <class Kernel, class Named>
 struct search_rows : search_shape {
   Kernel kernel;  ///< its source is that of the team
