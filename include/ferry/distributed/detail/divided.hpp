@@ -15,10 +15,10 @@ struct divided {
 
   KOKKOS_FUNCTION divided(std::int64_t row, std::int64_t by) {
     if ((static_cast<std::uint64_t>(row | by) >> 32) == 0) {
-      const auto small = static_cast<std::uint32_t>(row), divisor = static_cast<std::uint32_t>(by);
-      const std::uint32_t whole = small / divisor;
+      const auto narrow = static_cast<std::uint32_t>(row), divisor = static_cast<std::uint32_t>(by);
+      const std::uint32_t whole = narrow / divisor;
       quotient = whole;
-      rest = small - whole * divisor;
+      rest = narrow - whole * divisor;
     } else {
       quotient = row / by;
       rest = row - quotient * by;
