@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <random>
 #include <string>
@@ -253,6 +254,22 @@ void device_tables(const ferry::communicator& comm) {
   refuse(comm);
 }
 
+namespace {
+
+/// Whether a process has ended: it may be a zombie, but has no other thread. Until then it has its files.
+bool has_ended(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  char state = 'Z';
+  int threads = 1;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("State:")) state = line[line.find_first_not_of(" \t", 6)];
+    if (line.starts_with("Threads:")) threads = std::stoi(line.substr(8));
+  }
+  return state == 'Z' && threads <= 1;
+}
+
+}  // namespace
+
 void read_until_killed(const ferry::communicator& comm, int killed) {
   for_each_space([&](const auto& exec, auto space) {
     using space_type = decltype(space);
@@ -260,7 +277,9 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
                           !ferry::detail::shares_memory<ferry::device_space>();
     ferry::trim<space_type>();
     const std::size_t before = held<space_type>();
+    pid_t process = 0;
     {
+      process = comm.all_gather(::getpid())[static_cast<std::size_t>(killed)];
       ferry::sharded_table<float, space_type> big("w", comm, 100000, 32);
       ferry::init::constant(exec, big, 1);
       std::vector<std::int64_t> which(50000);
@@ -280,7 +299,8 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
       });
       expect(has(text, "ended"), "a killed rank: " + text);
     }
-    // The others close within moments of each other; the killed one's locks go with it.
+    // The killed process' locks go with it, which may take the system long where it has a device.
+    while (!has_ended(process)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (held<space_type>() != before && std::chrono::steady_clock::now() < until) {
       ferry::trim<space_type>();
