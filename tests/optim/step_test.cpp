@@ -20,7 +20,7 @@ using Catch::Matchers::MessageMatches;
 
 namespace {
 
-const ferry::optim::adam rule{.lr = 0.1};
+const ferry::optim::adam adam_rule{.lr = 0.1};
 
 /// call() throws Error, and its text has all the parts.
 template <class Error, class Call>
@@ -41,7 +41,7 @@ struct training {
 
   explicit training(std::mt19937_64& random) {
     table = make<Space>("weights", 20, 6, values<float>(random, 120));
-    state = ferry::optim::make_state(rule, table);
+    state = ferry::optim::make_state(adam_rule, table);
     put(state.field(0), values<float>(random, 120));
     auto squares = values<float>(random, 120);
     for (auto& square : squares) square = square * square + 1.0f;
@@ -75,15 +75,15 @@ TEMPLATE_TEST_CASE("a step with a bad index writes nothing and is taken back", "
     const std::vector<std::string> error{"ferry::step", "'weights' [20 x 6]",
                                          "index " + std::to_string(bad) + " at position 2"};
     for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
-      auto one = ferry::step(exec, rule, of.table, of.state, chosen, grads, path);
+      auto one = ferry::step(exec, adam_rule, of.table, of.state, chosen, grads, path);
       CHECK(of.state.steps() == 8);
       throws<ferry::out_of_range>([&] { one.wait(); }, error);
       CHECK(of.state.steps() == 7);
       throws<ferry::out_of_range>(
-          [&] { ferry::step(exec, rule, of.table, of.state, plan, grads, path).wait(); }, error);
+          [&] { ferry::step(exec, adam_rule, of.table, of.state, plan, grads, path).wait(); }, error);
       throws<ferry::out_of_range>(
           [&] {
-            ferry::step(exec, rule, of.table, of.state, unique, grads, path,
+            ferry::step(exec, adam_rule, of.table, of.state, unique, grads, path,
                         ferry::duplicates::assume_unique{})
                 .wait();
           },
@@ -106,13 +106,13 @@ TEMPLATE_TEST_CASE("a step on rejected duplicates writes nothing and is taken ba
   for_each_path<TestType, ferry::device_space, work::changes>([&](auto path) {
     const ferry::duplicates::reject reject;
     throws<ferry::invalid_argument>(
-        [&] { ferry::step(exec, rule, of.table, of.state, chosen, grads, path, reject).wait(); }, error);
+        [&] { ferry::step(exec, adam_rule, of.table, of.state, chosen, grads, path, reject).wait(); }, error);
     throws<ferry::invalid_argument>(
-        [&] { ferry::step(exec, rule, of.table, of.state, plan, grads, reject, path).wait(); }, error);
+        [&] { ferry::step(exec, adam_rule, of.table, of.state, plan, grads, reject, path).wait(); }, error);
     CHECK(of.state.steps() == 7);
     CHECK(of.unchanged());
     // The plan is not spoiled by it.
-    ferry::step(exec, rule, of.table, of.state, plan, grads, path).wait();
+    ferry::step(exec, adam_rule, of.table, of.state, plan, grads, path).wait();
     CHECK(of.state.steps() == 8);
     CHECK_FALSE(of.unchanged());
     of.state.set_steps(7);
@@ -125,10 +125,11 @@ TEST_CASE("a step on no rows counts and changes nothing", "[optim][step]") {
   training<ferry::mapped_space> of(random);
   const exec_space exec;
   const ferry::tensor<float, ferry::device_space> none("none", 0, 6);
-  ferry::step(exec, rule, of.table, of.state, std::vector<std::int64_t>{}, none).wait();
-  ferry::step(exec, rule, of.table, of.state, ferry::make_plan(exec, std::vector<std::int32_t>{}, 20), none)
+  ferry::step(exec, adam_rule, of.table, of.state, std::vector<std::int64_t>{}, none).wait();
+  ferry::step(exec, adam_rule, of.table, of.state, ferry::make_plan(exec, std::vector<std::int32_t>{}, 20),
+              none)
       .wait();
-  ferry::step(exec, rule, of.table, of.state, std::vector<std::int64_t>{}, none, ferry::path::staged{})
+  ferry::step(exec, adam_rule, of.table, of.state, std::vector<std::int64_t>{}, none, ferry::path::staged{})
       .wait();
   CHECK(of.state.steps() == 10);
   CHECK(of.unchanged());
@@ -140,10 +141,10 @@ TEST_CASE("skipped and clamped indices reach the rows they should", "[optim][ste
   const exec_space exec;
   const auto grads = make<ferry::device_space>("grads", 3, 6, std::vector<float>(18, 1.0f));
   const std::vector<std::int64_t> outside{-5, 20, 1000};
-  ferry::step(exec, rule, of.table, of.state, outside, grads, ferry::bounds::skip{}).wait();
+  ferry::step(exec, adam_rule, of.table, of.state, outside, grads, ferry::bounds::skip{}).wait();
   CHECK(of.unchanged());
   CHECK(of.state.steps() == 8);
-  ferry::step(exec, rule, of.table, of.state, outside, grads, ferry::bounds::clamp{}).wait();
+  ferry::step(exec, adam_rule, of.table, of.state, outside, grads, ferry::bounds::clamp{}).wait();
   const auto now = take(of.table);
   for (std::size_t i = 0; i < now.size(); ++i) CHECK((now[i] != of.weights[i]) == (i < 6 || i >= 19 * 6));
 }
@@ -157,19 +158,19 @@ TEST_CASE("what does not fit together is refused before anything happens", "[opt
   const ferry::tensor<float, ferry::device_space> few("few", 2, 6);
   const ferry::tensor<float, ferry::device_space> narrow("narrow", 3, 5);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, rule, of.table, of.state, chosen, few), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, of.table, of.state, chosen, few), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("ferry::step") && ContainsSubstring("'few' [2 x 6]")));
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, rule, of.table, of.state, chosen, narrow), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, of.table, of.state, chosen, narrow), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("'narrow' [3 x 5]") && ContainsSubstring("'weights' [20 x 6]")));
   const auto plan = ferry::make_plan(exec, chosen, 21);
-  CHECK_THROWS_AS(ferry::step(exec, rule, of.table, of.state, plan, grads), ferry::invalid_argument);
+  CHECK_THROWS_AS(ferry::step(exec, adam_rule, of.table, of.state, plan, grads), ferry::invalid_argument);
   ferry::tensor<float, ferry::mapped_space> longer("longer", 21, 6);
   CHECK_THROWS_MATCHES(
-      ferry::step(exec, rule, longer, of.state, chosen, grads), ferry::invalid_argument,
+      ferry::step(exec, adam_rule, longer, of.state, chosen, grads), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("'longer' [21 x 6]") && ContainsSubstring("exp_avg")));
   ferry::optim::state<ferry::optim::adam, float, ferry::mapped_space> unmade;
-  CHECK_THROWS_MATCHES(ferry::step(exec, rule, of.table, unmade, chosen, grads), ferry::invalid_argument,
+  CHECK_THROWS_MATCHES(ferry::step(exec, adam_rule, of.table, unmade, chosen, grads), ferry::invalid_argument,
                        MessageMatches(ContainsSubstring("adam") && ContainsSubstring("2 state fields")));
   CHECK_THROWS_AS(ferry::step(exec, ferry::optim::adam{.lr = -1.0}, of.table, of.state, chosen, grads),
                   ferry::invalid_argument);
@@ -186,7 +187,7 @@ TEST_CASE("what does not fit together is refused before anything happens", "[opt
 
 TEST_CASE("state has the rule's fields and initial values", "[optim][state]") {
   const ferry::tensor<ferry::half_t, ferry::pinned_space> table("weights", 9, 5);
-  auto adam = ferry::optim::make_state(rule, table);
+  auto adam = ferry::optim::make_state(adam_rule, table);
   STATIC_CHECK(
       std::is_same_v<decltype(adam), ferry::optim::state<ferry::optim::adam, float, ferry::pinned_space>>);
   CHECK(adam.fields() == 2);
