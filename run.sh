@@ -324,7 +324,7 @@ command_test() {
   prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen libopenmpi-dev openmpi-bin
   ensure_python_packages
   install_dependencies "$preset" "${backend_options[@]}"
-  # Of six sources the host's compiler needs 2.4 GB, nvcc of four 2.5 GB; of ten and seven 3.6 GB.
+  # Of six sources the host's compiler needs 2.4 GB, nvcc of four 2.5 GB; of ten 2.8 GB, nvcc of seven 3.6 GB.
   local options=(-DFERRY_CHECK_ONLY=ON) batch=6 nvcc_batch=4
   if compiles_large_batches; then batch=10 nvcc_batch=8; fi
   if [ "$cuda" = 0 ]; then
