@@ -339,8 +339,9 @@ void gather_all(std::uint64_t salt) {
         const auto distinct = on_device(exec, comm.device(rank), std::vector<std::int64_t>(mine.size(), 0));
         const auto same = ferry::make_plan(exec, distinct, rows);
         ferry::gather(exec, big, same, out).wait();  // each row once
-        for (std::size_t i = 0; i < out.size(); ++i)
-          expect(contents(exec, out)[i] == whole[i % width], "a plan of one row");
+        const auto first_rows = contents(exec, out);
+        for (std::size_t i = 0; i < first_rows.size(); ++i)
+          expect(first_rows[i] == whole[i % width], "a plan of one row");
         ferry::tensor<double, device> wide("wide", comm.device(rank), mine.size(), width);
         ferry::gather(exec, big, named, wide).wait();
         const auto converted = contents(exec, wide);
