@@ -57,8 +57,9 @@ struct ferry::device_backend<ferry_test::process_space> : ferry::host_backend {
   static void deallocate(space, const memory_block& block) noexcept {
     if (block.provenance == ::getpid())
       std::memset(block.data, 0x7f, block.bytes);  // who still reads it notices
-    ::munmap(block.data, block.bytes);
+    // Held also while the address ends: another thread may get it at once.
     const std::lock_guard lock(space::guard);
+    ::munmap(block.data, block.bytes);
     ::close(space::files[block.data]);
     space::files.erase(block.data);
     ++space::freed;
@@ -81,13 +82,13 @@ struct ferry::device_backend<ferry_test::process_space> : ferry::host_backend {
         ::open(("/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.file)).c_str(),
                O_RDWR | O_CLOEXEC);
     const off_t bytes = file < 0 ? -1 : ::lseek(file, 0, SEEK_END);
+    const std::lock_guard lock(space::guard);
     void* const data = bytes < 0 ? MAP_FAILED
                                  : ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
                                           MAP_SHARED, file, 0);
     ::close(file);
     if (data == MAP_FAILED) throw device_error("the memory can't be opened");
     ++space::opened;
-    const std::lock_guard lock(space::guard);
     space::files[data] = static_cast<int>(bytes);
     return data;
   }

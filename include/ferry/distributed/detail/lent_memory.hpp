@@ -76,7 +76,7 @@ class lent_memory {
     return nullptr;
   }
 
-  /// Frees kept allocations that nobody uses, up to about `enough` bytes. -1 stands for all devices.
+  /// Frees kept allocations that nobody uses, up to about `enough` bytes. -1 means all devices.
   std::size_t collect(std::size_t enough, int device = -1) {
     std::vector<std::unique_ptr<entry>> ended;  // destroyed after the lock is released
     std::size_t freed = 0;

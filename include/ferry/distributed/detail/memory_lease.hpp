@@ -125,7 +125,8 @@ class held_leases {
     int& count = counts_[of.place];
     if (count == 0 && !lock_place(of.place)) {
       counts_.erase(of.place);
-      throw invalid_argument("process " + std::to_string(of.process) + " does not let go of the lease");
+      throw invalid_argument("process " + std::to_string(of.process) +
+                             " does not let go of the lease: " + std::strerror(errno));
     }
     ++count;
     std::uint64_t there = 0;
