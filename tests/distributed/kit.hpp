@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/random.hpp"
+#include "support/said.hpp"
 #include "support/watchdog.hpp"
 
 #include <ferry/distributed.hpp>
@@ -109,17 +110,6 @@ void for_each_sharding(const Test& test) {
 /// For threads of ranks, where Catch2's assertions must not be used: communicator::run throws it.
 inline void expect(bool holds, const char* what) {
   if (!holds) throw std::logic_error(what);
-}
-
-/// The message of the exception that `act` throws, which must be an Error; empty where there is none.
-template <class Error, class Act>
-std::string said(const Act& act) {
-  try {
-    act();
-  } catch (const Error& caught) {
-    return caught.what();
-  }
-  return {};
 }
 
 }  // namespace ferry_test

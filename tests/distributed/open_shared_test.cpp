@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/forked.hpp"
 #include "support/process_space.hpp"
+#include "support/said.hpp"
 #include "support/watchdog.hpp"
 
 #include <ferry/distributed/open_shared.hpp>
@@ -39,17 +40,6 @@ bool is_whole(const tensor& one) {
     if (one.data()[i] != static_cast<float>(i)) return false;
   return true;
 }
-
-template <class Error, class Act>
-std::string said(const Act& act) {
-  try {
-    act();
-  } catch (const Error& caught) {
-    return caught.what();
-  }
-  return {};
-}
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::size_t held() { return ferry::memory_statistics<process_space>().current; }
 

@@ -43,7 +43,6 @@ std::array<std::string, ranks> said_by(const ferry::communicator& comm, const Ac
   });
   return texts;
 }
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 /// Whether rank `which` alone failed by itself, with these words, which the others repeat.
 bool failed(const std::array<std::string, ranks>& texts, int which, const char* words) {
   bool all = true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "support/said.hpp"
+
 #include <ferry/distributed.hpp>
 
 #include <cstdio>
@@ -17,19 +19,6 @@ inline void expect(bool holds, const std::string& what) {
   if (holds) return;
   ++failures;
   std::fprintf(stderr, "rank %d: %s\n", world_rank, what.c_str());
-}
-
-template <class Error, class Act>
-std::string said(const Act& act) {
-  try {
-    act();
-  } catch (const Error& caught) {
-    return caught.what();
-  }
-  return {};
-}
-inline bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 using group_maker = std::function<ferry::communicator(const ferry::communicator_options&)>;
