@@ -131,7 +131,7 @@ struct list_positions {
   KOKKOS_FUNCTION void operator()(std::int64_t p) const { positions[p] = rows[p] < 0 ? -1 : p; }
 };
 
-/// heads[i] = the first position of segment i.
+/// heads[i] = the first position of segment i; 0 for items beyond the count, which kernels read and don't use.
 struct list_heads {
   const std::int64_t* segment_begin;
   const std::int64_t* order;
@@ -139,7 +139,7 @@ struct list_heads {
   std::int64_t* heads;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    if (i < *unique_count) heads[i] = order[segment_begin[i]];
+    heads[i] = i < *unique_count ? order[segment_begin[i]] : 0;
   }
 };
 
