@@ -3,6 +3,7 @@
 
 #include "detail/abilities.hpp"
 #include "detail/grid_sort.hpp"
+#include "detail/sort_by_counting.hpp"
 #include "detail/sort_by_grid.hpp"
 #include "device.hpp"
 #include "error.hpp"
@@ -27,11 +28,12 @@
 
 namespace ferry::cuda {
 
-static_assert(tuning_numbers::keys_of_one_block <= grid_sort::threads * grid_sort::most_items,
-              "ferry: a block sorts no more keys than its threads hold.");
+static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
+              "ferry: a block holds all keys that are compared.");
 
-/// Stable radix sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
-/// grid_sort where one launch does it all. Templates, so that only who sorts compiles the kernels.
+/// Stable sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
+/// counting_sort or grid_sort where one launch does it all. Templates, so that only who sorts compiles the
+/// kernels.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
@@ -88,23 +90,33 @@ struct sort_functions {
 
   /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
   ///
-  ///   key_of(p)               the key of position p in [0, count), called once each
+  ///   key_of(p, record)       the key of position p in [0, count), other than that of other positions. Called
+  ///                           once with `record`, and any number of times without
   ///   segments.from(k)        the term of place k, read from the sorted keys at `segments.from.keys`: 0, 1,
   ///                           or 1 + 2^32
   ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
-  /// sort_keys; none is needed for keys that one_block_sorts. Returns false, and does nothing, for too many
-  /// keys, and where the device can't run all blocks at once.
+  /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0 again
+  /// when the kernel has ended. Returns false, and does nothing, for too many keys, and where the device can't
+  /// run all blocks at once.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
-                             std::uint64_t* keys, std::uint64_t* other_keys, std::int64_t count,
-                             int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
+                             std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
+                             std::int64_t count, int first_bit, int bits, void* workspace,
+                             std::size_t workspace_bytes) {
+    if (sorts_without_scratch(count)) {
+      const device_guard on(exec);
+      check(launch_counting_sort(exec.cuda_stream(),
+                                 sort_by_counting<Keys, Segments>{key_of, segments, keys, arrived,
+                                                                  static_cast<std::uint32_t>(count)}),
+            "cudaLaunchKernel");
+      return true;
+    }
     const int passes = grid_sort::passes_for(bits - first_bit);
     const int items = items_for(exec, count);
-    if (items == 0 || passes == 0) return false;
-    if (grid_sort::blocks_for(count, items) > 1 &&
-        (workspace_bytes < grid_sort::bytes(count) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0))
+    if (items == 0 || passes == 0 || workspace_bytes < grid_sort::bytes(count) ||
+        reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
       return false;
     const device_guard on(exec);
     const auto launched = [&]<int Items>(std::integral_constant<int, Items>) {
@@ -130,11 +142,11 @@ struct sort_functions {
 
   /// Whether sort_and_place takes `count` keys.
   static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {
-    return items_for(exec, count) != 0;
+    return sorts_without_scratch(count) || items_for(exec, count) != 0;
   }
 
-  /// Whether sort_and_place sorts `count` keys by one block, on any device.
-  static bool one_block_sorts(std::int64_t count) { return count <= tuning_numbers::keys_of_one_block; }
+  /// Whether sort_and_place compares `count` keys with one another, on any device.
+  static bool sorts_without_scratch(std::int64_t count) { return count <= tuning_numbers::keys_compared; }
 
   /// Scratch bytes of inclusive_sum, for a functor of type Term.
   template <class Term>
@@ -162,16 +174,14 @@ struct sort_functions {
     return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
   }
 
-  /// Keys per thread of grid_sort: of one block where the keys are few, else of one block per multiprocessor;
-  /// 0 for too many keys.
+  /// Keys per thread of grid_sort, with at most one block per multiprocessor; 0 for too many keys.
   static int items_for(const Kokkos::Cuda& exec, std::int64_t count) {
     const int device = exec.cuda_device();
-    if (one_block_sorts(count)) return grid_sort::items_for(count, 1);
     if (attribute(cudaDevAttrCooperativeLaunch, device) == 0) return 0;
-    const int items = grid_sort::items_for(count, multiprocessors_of(device));
     // Two blocks must fit into a multiprocessor, or the sort would need the whole device.
     const int room = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
-    return room < grid_sort::blocks_in_one * grid_sort::shared_bytes(items) ? 0 : items;
+    if (room < grid_sort::blocks_in_one * grid_sort::shared_bytes) return 0;
+    return grid_sort::items_for(count, multiprocessors_of(device));
   }
 };
 

@@ -17,16 +17,16 @@ struct tuning_numbers {
   /// Teams of such a launch. The teams loop over the rows beyond.
   static constexpr std::int64_t most_flat_teams = std::int64_t{1} << 20;
 
-  /// Most keys that one block sorts alone, without the barriers of a grid. A grid sorts more keys in less
-  /// time. Static, because the scratch memory of a plan depends on it.
-  static constexpr std::int64_t keys_of_one_block = 2048;
+  /// Most keys that are sorted by comparing all of them, without the barriers of a grid. Static, because the
+  /// scratch memory of a plan depends on it.
+  static constexpr std::int64_t keys_compared = 4096;
 
   /// Most positions of a batch without a plan that are compared with one another in place of a sort, for rows
   /// in device memory; at most kernels::search_shape::most.
   std::int64_t positions_searched = 2048;
   /// Fewest positions whose winners a scatter finds in a hash table. Clearing the table is a launch more than
-  /// the plan of fewer positions, and one block sorts those.
-  std::int64_t fewest_claims = keys_of_one_block + 1;
+  /// the plan of fewer positions.
+  std::int64_t fewest_claims = keys_compared + 1;
   /// Most such positions: their hash table, 32 MiB, fits the second-level cache next to their slots. Computed
   /// from the size of that cache.
   std::int64_t most_claims = std::int64_t{1} << 21;

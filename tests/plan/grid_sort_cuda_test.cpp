@@ -20,7 +20,7 @@ namespace ferry_test::grid_sort_cuda_test {
 struct ready_keys {
   const std::uint64_t* keys;
 
-  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i) const { return keys[i]; }
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool) const { return keys[i]; }
 };
 
 namespace {
@@ -32,7 +32,7 @@ std::int64_t multiprocessors() { return ferry::cuda::multiprocessors_of(ferry::c
 
 /// Whether one launch sorts this number of keys.
 bool fits(std::int64_t count) {
-  return sort::one_block_sorts(count) || limits::items_for(count, multiprocessors()) != 0;
+  return sort::sorts_without_scratch(count) || limits::items_for(count, multiprocessors()) != 0;
 }
 
 /// Sorts keys (row, position) by their rows, with everything else that the sort may touch poisoned.
@@ -58,6 +58,7 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
   auto order = poisoned("order", count), inverse = poisoned("inverse", count);
   auto unique_rows = poisoned("unique_rows", count), segment_begin = poisoned("segments", count + 1);
   auto counts = poisoned("counts", 2);
+  auto arrived = make<ferry::device_space>("arrived", 1, 1, std::vector<unsigned int>{0});
   const ferry::kernels::place_segments segments{{unsorted.data(), n, rows, position_bits},
                                                 sorted_rows.data(),
                                                 order.data(),
@@ -68,9 +69,10 @@ void check_sorted(std::size_t count, int key_bits, const std::function<std::uint
                                                 counts.data(),
                                                 counts.data() + 1};
   const bool done =
-      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, one.data(), other.data(), n,
-                           position_bits, position_bits + key_bits, room.data(), bytes);
+      sort::sort_and_place(exec, ready_keys{unsorted.data()}, segments, one.data(), other.data(),
+                           arrived.data(), n, position_bits, position_bits + key_bits, room.data(), bytes);
   exec.fence("ferry_test::sort");
+  CHECK(take(arrived) == std::vector<unsigned int>{0});
   REQUIRE(done == fits(n));
   if (!done) {
     CHECK(take(order) == std::vector<std::int64_t>(count, -77));
@@ -131,7 +133,9 @@ void check_rows(std::size_t count, int key_bits) {
 TEST_CASE("keys are sorted on both sides of what a thread and the device hold", "[kernels][sort]") {
   const auto processors = static_cast<std::size_t>(multiprocessors());
   constexpr auto block = static_cast<std::size_t>(limits::threads);
-  for (const std::size_t few : {1, 2, 31, 32, 33}) check_rows(few, 20);
+  for (const std::size_t few : {1, 2, 31, 32, 33, 63, 64, 65}) check_rows(few, 20);
+  const auto compared = static_cast<std::size_t>(ferry::cuda::tuning_numbers::keys_compared);
+  for (const std::size_t count : {compared - 1, compared, compared + 1}) check_rows(count, 20);
   for (std::size_t items = 1; items <= limits::most_items; items *= 2) {
     CHECK(limits::items_for(static_cast<std::int64_t>(block * items), 1) == static_cast<int>(items));
     for (const std::size_t count : {block * items - 1, block * items, block * items + 1})
@@ -147,6 +151,7 @@ TEST_CASE("keys are sorted by every number of bits", "[kernels][sort]") {
   for (int bits = 1; bits <= 45; ++bits) {
     check_rows(5000 + static_cast<std::size_t>(bits) * 977, bits);
     check_rows(70 + static_cast<std::size_t>(bits) * 77, bits);
+    check_rows(4200 + static_cast<std::size_t>(bits) * 9, bits);
   }
   check_rows(1024, 54);
   check_rows(4096, 52);
@@ -155,7 +160,7 @@ TEST_CASE("keys are sorted by every number of bits", "[kernels][sort]") {
 TEST_CASE("equal keys keep their order, and one digit may be all there is", "[kernels][sort]") {
   auto random = generator(77);
   for (const std::size_t count :
-       {std::size_t{999}, std::size_t{4096}, std::size_t{70001}, std::size_t{262144}}) {
+       {std::size_t{999}, std::size_t{4096}, std::size_t{4098}, std::size_t{70001}, std::size_t{262144}}) {
     check_sorted(count, 20, [](std::size_t) { return 0; });
     check_sorted(count, 20, [](std::size_t) { return 0xfffff; });
     check_sorted(count, 21, [](std::size_t p) { return p / 3; });

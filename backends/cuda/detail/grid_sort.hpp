@@ -12,12 +12,11 @@ namespace ferry::cuda {
 /// with its sort a plan of 131072 indices into a million rows takes 0.074 ms, with this one, where other
 /// kernels made the keys and placed the segments, 0.052 ms (H200).
 ///
-/// Few keys are sorted by one block in its shared memory, an ordinary launch. More need a cooperative one.
-/// All of its blocks must be resident at once, so the sort starts when there is room for all of them, and
-/// waits for earlier kernels until then. It has at most one block per multiprocessor, and two fit into one,
-/// so half of the device is enough. Kernels that wait for other work (NCCL's, rings) do not delay it while
-/// they leave half of the multiprocessors free. Where they occupy more and wait for work that comes after the
-/// sort, both deadlock.
+/// The launch is a cooperative one: all blocks must be resident at once, so the sort starts when there is
+/// room for all of them, and waits for earlier kernels until then. It has at most one block per
+/// multiprocessor, and two fit into one, so half of the device is enough. Kernels that wait for other work
+/// (NCCL's, rings) do not delay it while they leave half of the multiprocessors free. Where they occupy more
+/// and wait for work that comes after the sort, both deadlock.
 struct grid_sort {
   static constexpr int threads = 512;
   static constexpr int blocks_in_one = 2;  ///< per multiprocessor: by registers, shared memory and threads
@@ -39,11 +38,9 @@ struct grid_sort {
       if (blocks_for(count, items) <= most) return items;
     return 0;
   }
-  /// Shared memory of a block, rounded up, with the kilobyte that the driver keeps: keys, counts of each
-  /// warp, places of digits and sums of warps.
-  static constexpr int shared_bytes(int items) {
-    return threads * items * 8 + warps * bins * 2 + bins * 4 + 2 * 1024;
-  }
+  /// Shared memory of a block, rounded up, with the kilobyte that the driver keeps: counts of each warp,
+  /// places of digits and sums of warps.
+  static constexpr int shared_bytes = warps * bins * 2 + bins * 4 + 2 * 1024;
   /// Distance of the counts of two digits: the number of blocks, padded.
   static std::int64_t stride_for(std::int64_t blocks) {
     return (blocks + counts_at_once - 1) / counts_at_once * counts_at_once;

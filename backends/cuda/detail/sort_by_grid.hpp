@@ -20,7 +20,7 @@ namespace ferry::cuda {
 /// (counts[digit][block]). After a barrier of the grid, each block sums the counts before its own keys and
 /// writes the keys to their places. After another barrier the next pass reads them. At the end every block
 /// counts what begins in its tile of the sorted keys and publishes that, and after a last barrier each place
-/// knows its running sum. One block alone keeps counts and keys in shared memory.
+/// knows its running sum.
 template <int Items, class Keys, class Segments>
 struct sort_by_grid {
   static constexpr int threads = grid_sort::threads;
@@ -39,7 +39,6 @@ struct sort_by_grid {
   int width;
 
   struct shared {
-    std::uint64_t keys[threads * Items];  ///< of one block alone
     std::uint16_t
         seen[warps][grid_sort::bins];  ///< keys of a digit: of the warp so far, then of the warps before it
     std::uint32_t first[grid_sort::bins];  ///< place of the block's first key of a digit
@@ -56,23 +55,18 @@ struct sort_by_grid {
     std::uint64_t* from = passes % 2 != 0 ? other_buffer : buffer;
     for (int pass = 0; pass < passes; ++pass) {
       tile mine;
-      load(block, mine, from, pass);
+      load(mine, from, pass);
       rank(block, mine, pass);
-      const std::uint32_t keys_of_digit = count_digits(block);
-      if (alone()) {
-        const int own = static_cast<int>(threadIdx.x);
-        place_digits(block, own, own < digits(), keys_of_digit, 0);
-      } else {
-        cooperative_groups::this_grid().sync();
-        find_places(block);
-      }
+      publish_digits(block);
+      cooperative_groups::this_grid().sync();
+      find_places(block);
       store(block, mine, to, pass);
-      meet();
+      cooperative_groups::this_grid().sync();
       std::uint64_t* const sorted = to;
       to = from;
       from = sorted;
     }
-    place_segments(block, alone() ? block.keys : buffer);
+    place_segments(block);
   }
 
  private:
@@ -82,14 +76,6 @@ struct sort_by_grid {
     return (blockIdx.x * threads + static_cast<std::uint32_t>(warp()) * 32u) * Items +
            static_cast<std::uint32_t>(item * 32 + lane());
   }
-  [[nodiscard]] __device__ static bool alone() { return gridDim.x == 1; }
-  /// A barrier of all threads of the launch. Orders what they wrote before what they read afterwards.
-  __device__ static void meet() {
-    if (alone())
-      __syncthreads();
-    else
-      cooperative_groups::this_grid().sync();
-  }
   [[nodiscard]] __device__ int digits() const { return 1 << width; }
   [[nodiscard]] __device__ unsigned int digit(std::uint64_t key, int pass) const {
     return static_cast<unsigned int>(key >> (first_bit + pass * width)) &
@@ -97,15 +83,15 @@ struct sort_by_grid {
   }
 
   // Other blocks wrote keys and counts, so loads bypass the first-level cache, which may hold older values.
-  __device__ void load(const shared& block, tile& mine, const std::uint64_t* from, int pass) const {
+  __device__ void load(tile& mine, const std::uint64_t* from, int pass) const {
     for (int i = 0; i < Items; ++i) {
       const std::uint32_t at = place(i);
       if (at >= count)
         mine.key[i] = 0;
       else if (pass == 0)
-        mine.key[i] = key_of(at);
+        mine.key[i] = key_of(at, true);
       else
-        mine.key[i] = alone() ? block.keys[at] : __ldcg(from + at);
+        mine.key[i] = __ldcg(from + at);
     }
   }
 
@@ -133,23 +119,21 @@ struct sort_by_grid {
     __syncthreads();
   }
 
-  /// Returns the block's count of a digit, one thread per digit, and publishes it to other blocks. The last
-  /// block also zeroes the counts up to `stride`, because find_places() loads eight at a time.
-  __device__ std::uint32_t count_digits(shared& block) const {
+  /// Publishes the block's count of each digit, one thread per digit. The last block also zeroes the counts up
+  /// to `stride`, because find_places() loads eight at a time.
+  __device__ void publish_digits(shared& block) const {
     const int own = static_cast<int>(threadIdx.x);
-    if (own >= digits()) return 0;
+    if (own >= digits()) return;
     std::uint32_t sum = 0;
     for (int w = 0; w < warps; ++w) {
       const std::uint16_t of_warp = block.seen[w][own];
       block.seen[w][own] = static_cast<std::uint16_t>(sum);
       sum += of_warp;
     }
-    if (alone()) return sum;
     std::uint16_t* const row = counts + static_cast<std::uint32_t>(own) * stride;
     __stcg(row + blockIdx.x, static_cast<std::uint16_t>(sum));
     if (blockIdx.x + 1 == gridDim.x)
       for (std::uint32_t b = gridDim.x; b < stride; ++b) __stcg(row + b, std::uint16_t{0});
-    return sum;
   }
 
   /// Finds the place of the first key of each digit, with up to a warp of threads per digit.
@@ -200,10 +184,7 @@ struct sort_by_grid {
       const unsigned int own = digit(mine.key[i], pass);
       if (place(i) >= count) continue;
       const std::uint32_t at = block.first[own] + block.seen[warp()][own] + mine.rank[i];
-      if (alone())
-        block.keys[at] = mine.key[i];
-      else
-        __stcg(to + at, mine.key[i]);
+      __stcg(to + at, mine.key[i]);
     }
   }
 
@@ -214,9 +195,9 @@ struct sort_by_grid {
 
   /// Gives each place of the sorted keys the running sum of what the places add. All blocks have met since
   /// the keys were written.
-  __device__ void place_segments(shared& block, const std::uint64_t* sorted) const {
+  __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.from.keys = sorted;
+    of_sorted.from.keys = buffer;
     const unsigned int up_to_here = all_lanes >> (31 - lane());
     std::uint64_t upto[Items];
     std::uint64_t of_warp = 0;
@@ -231,7 +212,7 @@ struct sort_by_grid {
     __syncthreads();
     std::uint64_t before = 0;
     for (int w = 0; w < warp(); ++w) before += block.begun[w];
-    if (!alone()) before += begun_in_blocks_before(block);
+    before += begun_in_blocks_before(block);
     for (int i = 0; i < Items; ++i)
       if (place(i) < count) of_sorted.place(place(i), before + upto[i]);
   }
@@ -265,18 +246,15 @@ __global__ void __launch_bounds__(grid_sort::threads, grid_sort::blocks_in_one)
   sort.run(block);
 }
 
-/// Launches the sort on `stream`, by one block or cooperatively. Returns cudaErrorCooperativeLaunchTooLarge
-/// where the device can't run all blocks at once.
+/// Launches the sort on `stream`. Returns cudaErrorCooperativeLaunchTooLarge where the device can't run all
+/// blocks at once.
 template <int Items, class Keys, class Segments>
 cudaError_t launch_grid_sort(cudaStream_t stream, sort_by_grid<Items, Keys, Segments> sort) {
   void* arguments[] = {&sort};
   const auto kernel = sort_keys_by_grid<Items, Keys, Segments>;
   const dim3 blocks(static_cast<unsigned int>(grid_sort::blocks_for(sort.count, Items)));
-  const dim3 threads(grid_sort::threads);
-  if (blocks.x == 1)
-    return cudaLaunchKernel(reinterpret_cast<const void*>(kernel), blocks, threads, arguments, 0, stream);
-  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads, arguments, 0,
-                                     stream);
+  return cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, dim3(grid_sort::threads),
+                                     arguments, 0, stream);
 }
 
 }  // namespace ferry::cuda

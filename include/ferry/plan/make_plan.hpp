@@ -30,6 +30,7 @@ namespace detail {
 struct sort_room {
   std::uint64_t* keys;
   std::uint64_t* other_keys;
+  unsigned int* arrived;  ///< 0 between kernels
   const plan_layout& at;
   std::byte* scratch;
 
@@ -49,7 +50,7 @@ bool place_in_one_launch([[maybe_unused]] launch_context<Exec>& of, [[maybe_unus
     const tool_kernel reported(of.exec(), label);
     const device_span<Exec> span(of.exec(), label, "kernel");
     return execution_backend<Exec>::sort_and_place(of.exec(), key_of, segments, room.keys, room.other_keys,
-                                                   segments.from.count, room.at.position_bits,
+                                                   room.arrived, segments.from.count, room.at.position_bits,
                                                    room.last_bit(), room.scratch, room.at.sort_bytes);
   }
 }
@@ -141,7 +142,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
                                    plan->inverse,
                                    plan->unique_count,
                                    plan->run_count};
-  const sort_room room_of_sort{keys, other_keys, at, workspace + at.sort};
+  const sort_room room_of_sort{keys, other_keys, &plan->report->findings->arrived, at, workspace + at.sort};
   const auto in_one_launch = [&] {
     if constexpr (kernels::is_own_bounds<Bounds>)
       return place_in_one_launch(of, kernels::any_row_keys::of(key_of), segments, room_of_sort);

@@ -32,11 +32,11 @@ struct plan_layout {
   int key_bits = 1;
 };
 
-/// Scratch bytes of the sort: none where the backend has it done by one block.
+/// Scratch bytes of the sort: none where the backend compares all keys.
 template <class Backend>
 std::size_t sort_scratch_bytes(std::int64_t positions, int first_bit, int bits) {
-  if constexpr (requires { Backend::one_block_sorts(positions); })
-    if (Backend::one_block_sorts(positions)) return 0;
+  if constexpr (requires { Backend::sorts_without_scratch(positions); })
+    if (Backend::sorts_without_scratch(positions)) return 0;
   return std::max(Backend::sort_keys_bytes(positions, first_bit, bits),
                   Backend::template sum_bytes<kernels::sorted_keys>(positions));
 }

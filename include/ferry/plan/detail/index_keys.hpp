@@ -20,16 +20,16 @@ KOKKOS_FUNCTION inline std::uint64_t key_of_row(std::int64_t row, std::int64_t r
          static_cast<std::uint64_t>(position);
 }
 
-/// Resolves raw indices to rows and keys.
+/// Resolves raw indices to rows and keys. The call that records is the one that reports a bad index.
 template <class Index, class Bounds>
 struct row_keys {
   index_rows<Index, Bounds> source;
   std::int64_t* row_of;
   int position_bits;
 
-  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i) const {
-    const std::int64_t row = source.row(i, true);
-    row_of[i] = row;
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool record = true) const {
+    const std::int64_t row = source.row(i, record);
+    if (record) row_of[i] = row;
     return key_of_row(row, source.rows, i, position_bits);
   }
 };
@@ -79,7 +79,7 @@ struct any_row_keys {
     return static_cast<const std::uint32_t*>(indices)[i];
   }
 
-  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i) const {
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t i, bool record) const {
     const std::uint64_t index = bits(i);
     auto row = static_cast<std::int64_t>(index);
     if (checks && index >= static_cast<std::uint64_t>(rows)) {
@@ -87,9 +87,9 @@ struct any_row_keys {
         row = is_signed && row < 0 ? 0 : rows - 1;
       else
         row = -1;
-      if (reports) report.out_of_range(i, index);
+      if (reports && record) report.out_of_range(i, index);
     }
-    row_of[i] = row;
+    if (record) row_of[i] = row;
     return key_of_row(row, rows, i, position_bits);
   }
 };

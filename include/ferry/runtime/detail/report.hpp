@@ -22,6 +22,7 @@ struct index_report {
   std::uint64_t first_offset = none;      ///< the lowest place of such an offset
   std::uint64_t first_offset_number = 0;  ///< its bits, sign-extended
   unsigned int lock = 0;
+  unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
 };
 
 /// The kind of a value that is not finite, in the two lowest bits of index_report::first_value.
