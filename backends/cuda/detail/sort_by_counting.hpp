@@ -16,7 +16,6 @@ struct counting_sort {
   static constexpr int each = 32;                  ///< keys that a block places
   static constexpr int sharing = threads / each;   ///< threads that compare for one key
   static constexpr std::int64_t most_keys = 4096;  ///< 32 KiB of shared memory
-  static constexpr int at_once = 8;                ///< loads of a thread under way
 
   static std::int64_t blocks_for(std::int64_t count) { return (count + each - 1) / each; }
 };
@@ -57,7 +56,8 @@ struct sort_by_counting {
     __syncthreads();
     if (!block.is_last) return;
     __threadfence();
-    fill(block, [this](std::uint32_t k) { return __ldcg(sorted + k); });
+    for (std::uint32_t k = threadIdx.x; k < count; k += counting_sort::threads)
+      block.keys[k] = __ldcg(sorted + k);
     __syncthreads();
     place_segments(block);
   }
@@ -68,29 +68,11 @@ struct sort_by_counting {
     return static_cast<std::uint64_t>(of_segments) | static_cast<std::uint64_t>(of_runs) << 32;
   }
 
-  /// Sets all keys of the block. All loads of a thread come before its stores.
-  template <class Load>
-  __device__ void fill(shared& block, const Load& load) const {
-    static_assert(counting_sort::most_keys == counting_sort::at_once * counting_sort::threads);
-    std::uint64_t loaded[counting_sort::at_once];
-#pragma unroll
-    for (int i = 0; i < counting_sort::at_once; ++i)
-      if (place(i) < count) loaded[i] = load(place(i));
-#pragma unroll
-    for (int i = 0; i < counting_sort::at_once; ++i)
-      if (place(i) < count) block.keys[place(i)] = loaded[i];
-  }
-  __device__ static std::uint32_t place(int i) {
-    return static_cast<std::uint32_t>(i * counting_sort::threads) + threadIdx.x;
-  }
-
-  /// An even number of keys, for loads of two. The block records its own ones apart: a thread that writes
-  /// between two loads waits for each of them.
+  /// An even number of keys, for loads of two.
   __device__ void make_keys(shared& block) const {
-    fill(block, [this](std::uint32_t p) { return key_of(p, false); });
+    for (std::uint32_t p = threadIdx.x; p < count; p += counting_sort::threads)
+      block.keys[p] = key_of(p, p / counting_sort::each == blockIdx.x);
     if (threadIdx.x == 0 && count % 2 != 0) block.keys[count] = ~std::uint64_t{0};
-    const std::uint32_t own = blockIdx.x * counting_sort::each + threadIdx.x;
-    if (threadIdx.x < counting_sort::each && own < count) key_of(own, true);
   }
 
   __device__ void place_own(const shared& block) const {
