@@ -15,7 +15,7 @@ struct counting_sort {
   static constexpr int warps = threads / 32;
   static constexpr int each = 32;                  ///< keys that a block places
   static constexpr int sharing = threads / each;   ///< threads that compare for one key
-  static constexpr std::int64_t most_keys = 4096;  ///< 32 KiB of shared memory
+  static constexpr std::int64_t most_keys = 2048;  ///< 16 KiB of shared memory
 
   static std::int64_t blocks_for(std::int64_t count) { return (count + each - 1) / each; }
 };
