@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/detail/far_rows.hpp>
 #include <ferry/distributed/detail/reach_shards.hpp>
 #include <ferry/distributed/detail/with_routes.hpp>
 #include <ferry/distributed/sharded_table.hpp>
@@ -11,6 +10,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/convert_rows.hpp>
+#include <ferry/rows/detail/expand_rows.hpp>
 #include <ferry/rows/detail/gather_rows.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
@@ -70,20 +70,6 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
   }
 }
 
-/// Rows by a plan. Each different row crosses a link once, to its first position; the other positions copy it
-/// there. Near rows are read for each position, at the same time.
-template <class Exec, class T, class Spread, class Out, class OutSpace>
-void gather_far_rows_once(launch_context<Exec>& of, const reached_shards<T, Spread>& shards,
-                          const plan_storage& from, const array_ref<Out, OutSpace>& out) {
-  const std::uint64_t near = shards.only >= 0 ? 0 : shards.near;
-  const kernels::plan_of_shards<Spread> plan{
-      from.sorted_rows, from.order, from.positions, from.rows, shards.spread, shards.ranks, near};
-  const kernels::far_rows_once<Spread> first(plan);
-  launch_peer_gather(of.exec(), of.label(path::peer::name), shards, out, first, first.items());
-  launch_gather(of.exec(), of.label(path::peer::name, "expand"), read_only(out), out,
-                kernels::far_rows_again<Spread>{plan, from.inverse, from.segment_begin}, from.positions);
-}
-
 /// The verb. `named` comes from rows_named_by; the arguments have been checked. With `once` each different
 /// row of a plan crosses once.
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
@@ -103,10 +89,15 @@ ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>
     const std::string& label = of.label(path::peer::name);
     if constexpr (is_plan<Named>) {
       const plan_storage& from = *named.storage();
-      if (once && !shards.all_near())
-        gather_far_rows_once(of, shards, from, out);
-      else
+      if (!once) {
         launch_peer_gather(exec, label, shards, out, kernels::listed_rows{from.row_of}, n);
+        return of.finish(whole, n, from.signed_indices);
+      }
+      // Each different row crosses once, to its first position; the other positions copy it there.
+      const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
+      launch_peer_gather(exec, label, shards, out, heads, n);
+      launch_gather(exec, of.label(path::peer::name, "expand"), read_only(out), out,
+                    kernels::other_places{heads, from.inverse}, n);
     } else {
       using index = std::remove_const_t<typename Named::value_type>;
       const kernels::index_rows<index, Bounds> source{indices_for_kernels(of, named), whole.rows(),

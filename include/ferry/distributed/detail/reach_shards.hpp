@@ -27,15 +27,7 @@ struct reached_shards {
   std::int64_t rows = 0;
   std::int64_t width = 0;
   int ranks = 0;
-  int only = -1;           ///< the shard that has all rows
-  std::uint64_t near = 0;  ///< bit r: shard r is in the memory of the instance's device
-
-  /// Whether no row has to cross a link.
-  [[nodiscard]] bool all_near() const {
-    if (only >= 0) return (near >> only & 1) != 0;
-    const std::uint64_t all = ranks == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << ranks) - 1;
-    return near == all;
-  }
+  int only = -1;  ///< the shard that has all rows
 
   /// Whether all rows consist of whole units of this size, each aligned to it.
   [[nodiscard]] bool in_units_of(std::size_t bytes) const {
@@ -113,7 +105,6 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
           !execution_backend<Exec>::reaches_device(of.exec(), shard.device()))
         refuse("device " + std::to_string(of.device()) + " does not reach the memory of device " +
                std::to_string(shard.device()));
-    if (is_host_exec<Exec> || shard.device() == of.device()) made.near |= std::uint64_t{1} << r;
     of.reads_from(shard, true);
     if (shard.size() != 0) take(r, shard.data);
   }
