@@ -302,11 +302,14 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
     // The killed process' locks go with it, which may take the system long where it has a device.
     while (!has_ended(process)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (held<space_type>() != before && std::chrono::steady_clock::now() < until) {
+    // Less than before, where a rank had not let go of an earlier test's memory.
+    while (held<space_type>() > before && std::chrono::steady_clock::now() < until) {
       ferry::trim<space_type>();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    expect(held<space_type>() == before, "a killed rank keeps no memory, " + std::string(space_type::name));
+    const std::size_t after = held<space_type>();
+    expect(after <= before, "a killed rank keeps no memory, " + std::string(space_type::name) + ": " +
+                                std::to_string(after) + " bytes, " + std::to_string(before) + " before");
   });
 }
 
