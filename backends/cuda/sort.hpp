@@ -90,16 +90,16 @@ struct sort_functions {
 
   /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
   ///
-  ///   key_of(p, record)       the key of position p in [0, count), other than that of other positions. Called
+  ///   key_of(p, record)       the key of position p in [0, count), unlike that of any other position. Called
   ///                           once with `record`, and any number of times without
   ///   segments.from(k)        the term of place k, read from the sorted keys at `segments.from.keys`: 0, 1,
   ///                           or 1 + 2^32
   ///   segments.place(k, sum)  called for each place, with the sum of the terms up to it
   ///
   /// `keys` and `other_keys` are scratch memory; by place() the second one is free. The workspace is as for
-  /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0 again
-  /// when the kernel has ended. Returns false, and does nothing, for too many keys, and where the device can't
-  /// run all blocks at once.
+  /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0
+  /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and where the
+  /// device can't run all blocks at once.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
                              std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,

@@ -119,8 +119,8 @@ struct sort_by_grid {
     __syncthreads();
   }
 
-  /// Publishes the block's count of each digit, one thread per digit. The last block also zeroes the counts up
-  /// to `stride`, because find_places() loads eight at a time.
+  /// Publishes the block's count of each digit, one thread per digit. The last block also zeroes the counts
+  /// up to `stride`, because find_places() loads eight at a time.
   __device__ void publish_digits(shared& block) const {
     const int own = static_cast<int>(threadIdx.x);
     if (own >= digits()) return;

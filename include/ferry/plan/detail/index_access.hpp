@@ -18,8 +18,8 @@ namespace ferry::detail {
 
 /// For kernels of the verb's execution space. Indices in host memory are copied to a device in one piece.
 /// Pageable indices are first copied to page-locked memory, so that the caller may reuse them when the verb
-/// returns. `room`, if given, is memory of the execution space for the indices. Then those in mapped_space are
-/// copied, too, for kernels that read them more than once.
+/// returns. `room`, if given, is memory of the execution space for the indices. Then those in mapped_space
+/// are copied, too, for kernels that read them more than once.
 template <class Exec, class Index, class Space>
 const Index* indices_for_kernels(launch_context<Exec>& of, const array_ref<Index, Space>& indices,
                                  std::remove_const_t<Index>* room = nullptr) {

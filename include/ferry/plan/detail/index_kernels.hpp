@@ -131,7 +131,8 @@ struct list_positions {
   KOKKOS_FUNCTION void operator()(std::int64_t p) const { positions[p] = rows[p] < 0 ? -1 : p; }
 };
 
-/// heads[i] = the first position of segment i; 0 for items beyond the count, which kernels read and don't use.
+/// heads[i] = the first position of segment i; 0 for items beyond the count, which kernels read and don't
+/// use.
 struct list_heads {
   const std::int64_t* segment_begin;
   const std::int64_t* order;
