@@ -2,6 +2,12 @@
 #include "distributed/kit.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 namespace ferry_test::shared_tensor_test {
@@ -15,7 +21,60 @@ std::pair<std::size_t, std::size_t> held(const std::string& label) {
   return {0, 0};
 }
 
+/// Threads of which rank 1 sleeps past the deadline between a meeting about addresses and its reads.
+class slow_reader final : public ferry::detail::transport {
+ public:
+  static constexpr std::chrono::milliseconds deadline{50};
+  std::atomic<bool> first_has_left{false}, read_late{false};
+
+  [[nodiscard]] int size() const override { return inner_.size(); }
+  [[nodiscard]] int first_local() const override { return inner_.first_local(); }
+  [[nodiscard]] int local_count() const override { return inner_.local_count(); }
+  [[nodiscard]] std::string_view name() const override { return "slow reader"; }
+  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
+                  std::byte* theirs) override {
+    inner_.all_gather(rank, note, mine, theirs);
+    if (rank != 1 || mine.size() != sizeof(void*)) return;
+    std::this_thread::sleep_for(4 * deadline);
+    read_late = first_has_left.load();
+  }
+  void exchange(int rank, const ferry::detail::call_note& note,
+                std::span<const ferry::detail::outgoing_part> to,
+                std::span<const ferry::detail::incoming_part> from) override {
+    inner_.exchange(rank, note, to, from);
+  }
+  void end_reads(int rank, const ferry::detail::call_note& note, const char* failed) override {
+    inner_.end_reads(rank, note, failed);
+  }
+  void fail(int rank, const ferry::detail::call_note& note, const char* what) noexcept override {
+    inner_.fail(rank, note, what);
+  }
+  void abort(int rank, const char* what) noexcept override { inner_.abort(rank, what); }
+  void enter(int rank) override { inner_.enter(rank); }
+  void leave(int rank, bool for_good) noexcept override { inner_.leave(rank, for_good); }
+  [[nodiscard]] bool is_occupied() const override { return inner_.is_occupied(); }
+  void recover() noexcept override { inner_.recover(); }
+  [[nodiscard]] std::uint64_t next_number(int rank) override { return inner_.next_number(rank); }
+
+ private:
+  ferry::detail::thread_transport inner_{2, deadline};
+};
+
 }  // namespace
+
+TEST_CASE("a rank whose deadline passes keeps a shared tensor until the others have read it",
+          "[distributed]") {
+  const watchdog guard("slow reader");
+  const auto group = std::make_shared<slow_reader>();
+  const ferry::communicator comm(group);
+  comm.run([&](int rank) {
+    const auto make = [&] { ferry::shared_tensor<float>("kept", comm, 100, 7); };
+    expect(!said<ferry::communication_error>(make).empty(), "the deadline");
+    if (rank == 0) group->first_has_left = true;
+  });
+  CHECK_FALSE(group->read_late);
+  CHECK(held("ferry::tensor::kept").second == 0);
+}
 
 TEST_CASE("ranks share a tensor without copies", "[distributed]") {
   const watchdog guard("shared tensors");

@@ -191,6 +191,31 @@ TEST_CASE("a verb whose k-th allocation fails leaves everything as it was: pinne
   survive_all_verbs<ferry::pinned_space>();
 }
 
+TEST_CASE("a step with a bad index is not counted where its message lacks memory", "[failing_heap]") {
+  int failures = 0;
+  for (std::int64_t k = 1;; ++k) {
+    world<ferry::device_space> here;
+    here.indices[3] = rows + 7;
+    ferry::ticket work = ferry::step(here.exec, here.adam, here.table, here.state, here.indices, here.batch);
+    fail_allocation(k);
+    bool thrown = false;
+    try {
+      work.wait();
+    } catch (const std::bad_alloc&) {
+      thrown = true;
+    } catch (const ferry::out_of_range&) {
+      thrown = true;
+    }
+    const bool failed = fail_allocation(0);
+    INFO("allocation " << k);
+    REQUIRE(thrown);
+    REQUIRE(here.state.steps() == 0);
+    if (!failed) break;
+    ++failures;
+  }
+  CHECK(failures > 0);
+}
+
 TEST_CASE("8-bit rows survive failing allocations", "[failing_heap]") {
   struct codes_world {
     Kokkos::DefaultExecutionSpace exec;

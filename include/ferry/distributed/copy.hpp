@@ -54,7 +54,7 @@ template <class Exec, class From, class T, class Space, class Spread>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, sharded_table<T, Space, Spread>& to) {
   const auto source = detail::read_only(make_ref(from));
-  detail::collective call(to.comm(), detail::note_of<>("copy to", to));
+  detail::collective call(to.comm(), detail::note_of<>("copy into the shards", to));
   return call.guarded([&] {
     detail::require_same_extents(to, source);
     if (!call.is_whole()) call.agree();
@@ -86,16 +86,17 @@ template <class Exec, class T, class Space, class Spread, class To>
   const auto sink = make_ref(to);
   const auto all = static_cast<std::int64_t>(from.rows());
   bool takes = true;
+  decltype(detail::row_list<Exec>(0)) rows;
   {
-    detail::collective call(from.comm(), detail::note_of<>("copy of", from));
+    detail::collective call(from.comm(), detail::note_of<>("copy", from));
     call.guarded([&] {
       takes = call.is_whole() || sink.rows() != 0;
       if (takes) detail::require_same_extents(from, sink);
+      rows = detail::row_list<Exec>(std::min(detail::copied_at_once, all));
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
-  auto rows = detail::row_list<Exec>(std::min(detail::copied_at_once, all));
   for (std::int64_t begin = 0; begin < all; begin += detail::copied_at_once) {
     const std::int64_t count = std::min(detail::copied_at_once, all - begin);
     for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = begin + i;
@@ -118,28 +119,33 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_table<T, Space, Spread>& from, sharded_table<U, ToSpace, ToSpread>& to) {
   int first = 0, last = 0;
+  std::int64_t most = 0;  // every rank takes part as often as the rank with most rows
+  for (int r = 0; r < to.comm().size(); ++r) most = std::max(most, to.rows_of(r));
+  const std::int64_t at_once = std::min(detail::copied_at_once, most);
+  decltype(detail::row_list<Exec>(0)) rows;
+  tensor<U, ToSpace> landed;  // for shards on another device than the instance
   {
-    auto note = detail::note_of<>("copy of", from);
+    auto note = detail::note_of<>("copy", from);
     detail::collective call(from.comm(), note.add(" to ").add_number(to.number()));
     call.guarded([&] {
       if (from.rows() != to.rows() || from.width() != to.width())
         throw invalid_argument("ferry::copy: the extents of " + from.describe() + " and " + to.describe() +
                                " differ");
-      if (!(from.comm() == to.comm()) && !(call.is_whole() && to.comm().rank() < 0))
+      if (!(from.comm() == to.comm()) && !(call.is_whole() && to.comm().acting_rank() < 0))
         throw invalid_argument(
             "ferry::copy: " + from.describe() + " and " + to.describe() +
             " belong to different groups, and the calling thread does not act for both as a whole");
       const detail::collective there(to.comm(), note);
       first = there.first();
       last = there.last();
+      rows = detail::row_list<Exec>(at_once);
+      for (int r = first; r < last; ++r)
+        if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(to.shard(r))))
+          landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, to.width());
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
-  // Every rank takes part as often as the rank with most rows.
-  std::int64_t most = 0;
-  for (int r = 0; r < to.comm().size(); ++r) most = std::max(most, to.rows_of(r));
-  auto rows = detail::row_list<Exec>(std::min(detail::copied_at_once, most));
   for (int r = first; r < last; ++r) {
     const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), to.comm().size());
     for (std::int64_t begin = 0; begin < most; begin += detail::copied_at_once) {
@@ -147,11 +153,17 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       const std::int64_t count = std::min(detail::copied_at_once, to.rows_of(r) - own);
       for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(own + i);
       auto shard = to.shard(r).rows_between(own, own + count);
-      detail::gather_across(exec, from, rows.first(count), shard);
+      if (detail::lies_elsewhere(exec, make_ref(shard))) {
+        auto part = landed.first(count);
+        gather(exec, from, rows.first(count), part, bounds::unchecked{}).wait();
+        copy(exec, part, shard).wait();
+      } else {
+        gather(exec, from, rows.first(count), shard, bounds::unchecked{}).wait();
+      }
     }
   }
   // A rank that has left may read the shards of the others by path::peer.
-  auto note = detail::note_of<>("end of a copy of", from);
+  auto note = detail::note_of<>("end of a copy", from);
   detail::collective end(from.comm(), note.add(" to ").add_number(to.number()));
   if (!end.is_whole()) end.agree();
   end.close();

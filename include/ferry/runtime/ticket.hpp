@@ -99,7 +99,13 @@ FERRY_INLINE void ticket::wait() {
   const auto state = std::move(state_);
   if (state->done != nullptr) state->done->wait();
   if (state->find_error == nullptr) return;
-  if (const auto found = state->find_error(*state)) {
+  std::exception_ptr found;
+  try {
+    found = state->find_error(*state);
+  } catch (...) {  // the memory for its message is lacking: an error all the same
+    found = std::current_exception();
+  }
+  if (found != nullptr) {
     if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
     std::rethrow_exception(found);
   }

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -64,6 +65,20 @@ struct waited_for {
   void now() const {
     static const std::string label = "ferry::distributed::payload";
     execution_backend<Exec>::fence(exec, label);
+  }
+};
+
+/// Waits for an instance where a block ends by an exception.
+template <class Exec>
+struct waited_when_thrown {
+  const Exec& exec;
+  int exceptions = std::uncaught_exceptions();
+
+  explicit waited_when_thrown(const Exec& on) : exec(on) {}
+  waited_when_thrown(const waited_when_thrown&) = delete;
+  waited_when_thrown& operator=(const waited_when_thrown&) = delete;
+  ~waited_when_thrown() {
+    if (std::uncaught_exceptions() > exceptions) waited_for<Exec>{exec};
   }
 };
 

@@ -93,8 +93,9 @@ std::shared_ptr<shared_block<Space>> share_memory(collective& call, const commun
   if (group.local_count() == group.size()) {  // ranks of one process
     const block* const own = &mine;
     const auto all = call.all_gather(std::span<const block* const>(&own, 1));
+    call.begin_reads();  // of the handle of rank 0, also where its deadline passes
     if (call.rank() != 0) mine = *all.front();
-    call.agree();  // rank 0 keeps its handle until here
+    call.agree();
     return mine;
   }
   if (group.local_count() != 1)

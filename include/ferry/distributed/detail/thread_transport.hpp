@@ -85,7 +85,7 @@ class thread_transport final : public transport {
   void copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane);
   void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
-  void end_round();
+  std::exception_ptr end_round(int rank);
   void break_by(trouble what, int rank, std::string_view text) noexcept;
   [[noreturn]] void throw_broken() const;
   void throw_failed(int rank) const;

@@ -64,8 +64,9 @@ inline void thread_transport::break_by(trouble what, int rank, std::string_view 
   changed_.notify_all();
 }
 
-/// By the last rank that arrives.
-inline void thread_transport::end_round() {
+/// By the last rank that arrives. Returns what that rank throws after the round, where it failed here.
+inline std::exception_ptr thread_transport::end_round(int rank) {
+  std::exception_ptr lost;
   const seat& first = seats_.front();
   bool same = true;
   for (const seat& each : seats_)
@@ -83,8 +84,14 @@ inline void thread_transport::end_round() {
       failed_rank_ = static_cast<int>(r);
       failed_said_ = seats_[r].said;
     }
+  if (failed_rank_ < 0) try {
+      gathered_.resize(first.mine.size() * seats_.size());
+    } catch (const std::exception& said) {
+      lost = std::current_exception();
+      failed_rank_ = rank;
+      failed_said_.set(said.what());
+    }
   if (failed_rank_ < 0) {
-    gathered_.resize(first.mine.size() * seats_.size());
     for (std::size_t r = 0; r < seats_.size() && !first.mine.empty(); ++r)
       std::memcpy(gathered_.data() + r * first.mine.size(), seats_[r].mine.data(), first.mine.size());
     readers_ = size();
@@ -94,6 +101,7 @@ inline void thread_transport::end_round() {
   arrived_ = 0;
   ++round_;
   changed_.notify_all();
+  return lost;
 }
 
 inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
@@ -113,13 +121,15 @@ inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank,
   ++arrived_;
   const std::uint64_t round = round_;
   if (arrived_ == size()) {
+    std::exception_ptr lost;
     try {
-      end_round();
-    } catch (const std::exception& lost) {
+      lost = end_round(rank);
+    } catch (const std::exception& said) {
       break_by(trouble::peer, rank,
-               "ferry::communicator: rank " + std::to_string(rank) + " failed: " + lost.what());
+               "ferry::communicator: rank " + std::to_string(rank) + " failed: " + said.what());
       throw;
     }
+    if (lost != nullptr) std::rethrow_exception(lost);
     return;
   }
   for (std::size_t r = 0; r < seats_.size(); ++r)

@@ -92,6 +92,7 @@ values_in_place<T> find_values(const char* verb, const Exec& there, int rank,
   made.values.make_dense();
   made.values.data = reinterpret_cast<const T*>(lowest);
   made.values.strides[0] = packed ? 4 : 1;
+  const waited_when_thrown<Exec> reads(there);  // memory of other ranks
   launch_context<Exec> of(there, verb);
   if (items != 0) {
     auto join = lists_for(rank, met.offers, met.counts, lowest, packed ? packet : sizeof(T));

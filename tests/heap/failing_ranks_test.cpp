@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "heap/heap.hpp"
+
+#include <ferry/distributed.hpp>
+#include <ferry/ferry.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace ferry_test::failing_ranks_test {
+
+namespace {
+
+constexpr std::int64_t rows = 60, n = 24, width = 12;
+constexpr int ranks = 3;
+using host = ferry::mapped_space;
+#ifdef KOKKOS_ENABLE_THREADS
+using exec_space = Kokkos::Serial;
+#else
+using exec_space = Kokkos::DefaultExecutionSpace;
+#endif
+
+/// A group with two tables, and a batch for each rank.
+struct world {
+  ferry::communicator comm;
+  exec_space exec;
+  std::vector<std::int64_t> indices = drawn();
+  ferry::sharded_table<float, host> table{"a table with a label of more than thirty letters", comm, rows,
+                                          width};
+  ferry::sharded_table<float, host, ferry::sharding::block> other{"the other table", comm, rows, width};
+  ferry::tensor<float, host> whole{"whole", rows, width}, none{"none", 0, width};
+  ferry::optim::adam adam{.lr = 1e-2};
+  decltype(ferry::optim::make_state(adam, table)) state = ferry::optim::make_state(adam, table);
+  std::vector<ferry::tensor<float, host>> batch;
+
+  explicit world(const ferry::communicator& group) : comm(group) {
+    ferry::init::uniform(exec, table, -1, 1, 7);
+    ferry::init::uniform(exec, other, -1, 1, 8);
+    ferry::init::uniform(exec, whole, -1, 1, 9);
+    for (int r = 0; r < ranks; ++r) {
+      batch.emplace_back("batch", n, width);
+      ferry::init::uniform(exec, batch.back(), -1, 1, 10);
+    }
+  }
+  static std::vector<std::int64_t> drawn() {
+    std::vector<std::int64_t> all(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i * 37 % 50);
+    return all;
+  }
+};
+
+/// Lets the k-th allocation of rank 1 in `call(world, rank)` fail, for k = 1, 2, ... until it has no k-th. Rank
+/// 1 then throws bad_alloc, the others peer_error or nothing; nobody waits for a deadline, and afterwards the
+/// group does its work.
+template <class Call>
+int survive_every_failure(const char* what, const Call& call) {
+  int failures = 0;
+  for (std::int64_t k = 1;; ++k) {
+    world here(ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(20)}));
+    std::vector<std::string> said(ranks);
+    bool failed = false;
+    here.comm.run([&](int rank) {
+      auto& mine = said[static_cast<std::size_t>(rank)];
+      if (rank == 1) fail_allocation(k);
+      try {
+        call(here, rank);
+      } catch (const ferry::peer_error&) {
+        if (rank == 1) mine = "rank 1 was told of a failure of another rank";
+      } catch (const std::bad_alloc&) {
+        if (rank != 1) mine = "bad_alloc on a rank that lacks no memory";
+      } catch (const ferry::bad_alloc&) {
+        if (rank != 1) mine = "ferry::bad_alloc on a rank that lacks no memory";
+      } catch (const std::exception& other) {
+        mine = other.what();
+      }
+      if (rank == 1) failed = fail_allocation(0);
+      try {
+        here.comm.barrier();
+        call(here, rank);
+      } catch (const std::exception& other) {
+        mine += std::string(" afterwards: ") + other.what();
+      }
+    });
+    for (const std::string& each : said) {
+      INFO(what << ", allocation " << k);
+      REQUIRE(each == "");
+    }
+    if (!failed) return failures;
+    ++failures;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[failing_heap][distributed]") {
+  int failures = 0;
+  const auto survive = [&](const char* what, const auto& call) {
+    failures += survive_every_failure(what, call);
+  };
+  const auto own = [](world & of, int rank) -> auto& { return of.batch[static_cast<std::size_t>(rank)]; };
+  survive("gather",
+          [&](world& of, int rank) { ferry::gather(of.exec, of.table, of.indices, own(of, rank)).wait(); });
+  survive("gather into a new tensor", [&](world& of, int) {
+    static_cast<void>(ferry::gather<host>(of.exec, of.table, of.indices).get());
+  });
+  survive("scatter",
+          [&](world& of, int rank) { ferry::scatter(of.exec, of.table, of.indices, own(of, rank)).wait(); });
+  survive("scatter_add", [&](world& of, int rank) {
+    ferry::scatter_add(of.exec, of.table, of.indices, own(of, rank)).wait();
+  });
+  survive("step", [&](world& of, int rank) {
+    ferry::step(of.exec, of.adam, of.table, of.state, of.indices, own(of, rank)).wait();
+  });
+  survive("copy of an array", [&](world& of, int) { ferry::copy(of.exec, of.whole, of.table).wait(); });
+  survive("copy into an array", [&](world& of, int rank) {
+    ferry::copy(of.exec, of.table, rank == 1 ? of.whole : of.none).wait();
+  });
+  survive("copy of a sharded table",
+          [&](world& of, int) { ferry::copy(of.exec, of.table, of.other).wait(); });
+  survive("shared_tensor",
+          [&](world& of, int) { const ferry::shared_tensor<float> shared("shared", of.comm, rows, width); });
+  CHECK(failures > 100);
+}
+
+}  // namespace ferry_test::failing_ranks_test
