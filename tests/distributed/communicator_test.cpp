@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <optional>
+#include <string>
 #include <thread>
+
+#include <unistd.h>
 
 namespace ferry_test::communicator_test {
 
@@ -17,7 +20,7 @@ TEST_CASE("run calls the function once for each rank, each on a thread of its ow
   for (const int ranks : {1, 2, 5}) {
     const auto comm = group_of(ranks);
     REQUIRE(comm.size() == ranks);
-    REQUIRE(comm.rank() == -1);
+    REQUIRE(comm.rank() == (ranks == 1 ? 0 : -1));
     std::vector<std::thread::id> threads(static_cast<std::size_t>(ranks));
     std::atomic<int> calls{0};
     comm.run([&](int rank) {
@@ -28,13 +31,23 @@ TEST_CASE("run calls the function once for each rank, each on a thread of its ow
     });
     comm.run([&] { ++calls; });
     REQUIRE(calls == 2 * ranks);
-    REQUIRE(comm.rank() == -1);
+    REQUIRE(comm.rank() == (ranks == 1 ? 0 : -1));
     for (int a = 0; a < ranks; ++a)
       for (int b = 0; b < a; ++b)
         REQUIRE(threads[static_cast<std::size_t>(a)] != threads[static_cast<std::size_t>(b)]);
   }
   REQUIRE_THROWS_AS(ferry::communicator::threads(0), ferry::invalid_argument);
   REQUIRE_THROWS_AS(ferry::communicator::threads(2, {.deadline = 0s}), ferry::invalid_argument);
+}
+
+TEST_CASE("a group of one process has rank 0", "[distributed]") {
+  const auto comm = ferry::communicator::node(0, 1, "one." + std::to_string(::getpid()));
+  CHECK(comm.size() == 1);
+  CHECK(comm.rank() == 0);
+  comm.barrier();
+  CHECK(comm.all_gather(comm.rank()) == std::vector<int>{0});
+  ferry::sharded_table<float, host> table("w", comm, 30, width);
+  CHECK(table.local_view().rows() == 30);
 }
 
 TEST_CASE("an exception of one rank ends the waits of the others, and the group can be used again",

@@ -77,9 +77,14 @@ class communicator {
   /// Number of ranks.
   [[nodiscard]] int size() const { return group_->size(); }
   /// The rank that the calling thread acts for. Outside of run() and bind() a process that holds one rank
-  /// acts for that rank; where it holds all ranks this is -1: a call acts for the group as a whole, see
-  /// sharded_table. Throws invalid_argument where it holds some of the ranks.
-  [[nodiscard]] int rank() const { return detail::acting_rank(*group_); }
+  /// acts for that rank; where it holds all of several ranks this is -1: a call acts for the group as a
+  /// whole, see sharded_table. Throws invalid_argument where it holds some of the ranks.
+  [[nodiscard]] int rank() const {
+    const int acting = acting_rank();
+    return size() == 1 ? 0 : acting;
+  }
+  /// The same for the verbs, which treat the rank of a group of one as the group as a whole: -1.
+  [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }
 
   /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a rank
   /// that there is none of.
@@ -159,7 +164,7 @@ class communicator {
     static_assert(
         std::is_trivially_copyable_v<T>,
         "ferry: communicator::all_gather sends the bytes of a value, so it must be trivially copyable.");
-    const int here = rank();
+    const int here = acting_rank();
     if (here < 0) return {mine};
     std::vector<T> all(static_cast<std::size_t>(size()), mine);
     std::vector<std::byte> bytes(all.size() * sizeof(T));

@@ -89,7 +89,7 @@ template <class Exec, class T, class Space, class Spread, class Indices>
     }
   }();
   const auto each_once = detail::route_once(route);
-  const int here = table.comm().rank();
+  const int here = table.comm().acting_rank();
   const auto count = [&](const detail::row_route<wire>& of) {
     sharded_explanation::candidate one;
     one.rows = of.routed();

@@ -48,7 +48,7 @@ class any_order {
   /// within the deadline; peer_error where that happened to another rank.
   template <class Exec>
   any_order(const Exec& exec, const ferry::communicator& comm, const communicator_options& options = {})
-      : group_(comm.group()), rank_(comm.rank()), device_(ferry::detail::memory_home(exec).id) {
+      : group_(comm.group()), rank_(comm.acting_rank()), device_(ferry::detail::memory_home(exec).id) {
     static_assert(!ferry::detail::is_host_exec<Exec>,
                   "ferry: nccl::any_order needs the instance of a device; NCCL adds on devices only.");
     using backend = execution_backend<Exec>;

@@ -114,7 +114,7 @@ void require_sharded_plan(const char* verb, const sharded_plan<Exec>& plan, cons
       unfit("was made with " + std::string(of.bounds) + ", the verb can't change that to " +
             std::string(bounds_policy::name));
   }
-  const int here = table.comm().rank();
+  const int here = table.comm().acting_rank();
   if (of.routes.is_whole != (here < 0) || (here >= 0 && of.first != here))
     unfit("was made by a thread that acts for another rank, or for the group");
 }

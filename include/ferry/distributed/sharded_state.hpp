@@ -69,7 +69,7 @@ class sharded_state {
   [[nodiscard]] std::int64_t rows() const { return rows_; }
   [[nodiscard]] int ranks() const { return comm_.size(); }
   [[nodiscard]] std::int64_t rows_of(int of) const { return shard_rows_.at(static_cast<std::size_t>(of)); }
-  [[nodiscard]] int acting_rank() const { return comm_.rank(); }
+  [[nodiscard]] int acting_rank() const { return comm_.acting_rank(); }
   [[nodiscard]] device device_of(int of) const { return comm_.device(of); }
   /// @}
 
@@ -109,7 +109,7 @@ class sharded_state {
     return *self.shards_[place];
   }
   [[nodiscard]] std::pair<int, int> acting() const {
-    const int here = comm_.rank();
+    const int here = comm_.acting_rank();
     if (here >= 0) return {here, here + 1};
     const int first = comm_.group()->first_local();
     return {first, first + comm_.group()->local_count()};

@@ -41,7 +41,7 @@ template <class Batch>
   batch.rows_between(0, 0);
 }
 {
-  const int rank = comm.rank();
+  const int rank = comm.acting_rank();
   const auto rows = static_cast<std::int64_t>(batch.rows());
   const auto [first, last] =
       rank < 0 ? std::pair{std::int64_t{0}, rows} : split_range(rows, rank, comm.size());

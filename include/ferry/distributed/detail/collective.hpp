@@ -24,7 +24,7 @@ class collective {
  public:
   /// Throws as communicator::rank.
   collective(const communicator& comm, const call_note& note)
-      : group_(comm.group()), rank_(comm.rank()), note_(note) {}
+      : group_(comm.group()), rank_(comm.acting_rank()), note_(note) {}
   collective(const collective&) = delete;
   collective& operator=(const collective&) = delete;
 

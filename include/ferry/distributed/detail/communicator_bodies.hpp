@@ -58,7 +58,7 @@ inline communicator communicator::node(int rank, int size, const std::string& ke
 }
 
 inline void communicator::barrier() const {
-  const int here = rank();
+  const int here = acting_rank();
   if (here >= 0) group_->all_gather(here, detail::call_note("barrier"), {}, nullptr);
 }
 

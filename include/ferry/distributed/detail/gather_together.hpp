@@ -49,7 +49,7 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
   };
   for (int r = 0; r < ranks; ++r)
     if (!reaches(r) && (!Table::sharding_type::replicates || table.holds(r))) return false;
-  return !Table::sharding_type::replicates || table.holds(table.comm().rank());
+  return !Table::sharding_type::replicates || table.holds(table.comm().acting_rank());
 }
 
 /// Gathers, where the kernels of all ranks read the shards of all ranks: then true, and `read` has the bad

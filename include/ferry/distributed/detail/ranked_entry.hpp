@@ -23,7 +23,7 @@ class basic_ranks_of_group final : public checkpoint_ranks {
 
   [[nodiscard]] const communicator& comm() const { return comm_; }
   [[nodiscard]] const void* group() const override { return comm_.group().get(); }
-  [[nodiscard]] bool acts_for_one() const override { return comm_.rank() >= 0; }
+  [[nodiscard]] bool acts_for_one() const override { return comm_.acting_rank() >= 0; }
   void save(const ranks_call& of, const io::save_options& options) const override;
   void load(const ranks_call& of, const io::load_options& options) const override;
 
@@ -67,7 +67,7 @@ class basic_ranked_entry : public checkpoint_entry {
  protected:
   /// The ranks that the calling thread acts for: first, and the one after the last.
   [[nodiscard]] std::pair<int, int> acting_ranks() const {
-    const int here = comm().rank();
+    const int here = comm().acting_rank();
     if (here >= 0) return {here, here + 1};
     const int first = comm().group()->first_local();
     return {first, first + comm().group()->local_count()};

@@ -54,7 +54,7 @@ class basic_ranked_load {
       for (const auto& step : sharded_) load_shards(call, step);
       call.agree();
       // Ranks of one process may have added the same variable: one after the other.
-      const int turn = comm_.rank() - comm_.group()->first_local();
+      const int turn = comm_.acting_rank() - comm_.group()->first_local();
       for (int i = 0; i < turns_; ++i) {
         if (i == turn) commit();
         call.agree();
@@ -235,7 +235,7 @@ class basic_ranked_load {
       std::memcpy(between, from, bytes);
       from = between;
     }
-    rows.unpack(of, comm_.rank(), from);
+    rows.unpack(of, comm_.acting_rank(), from);
   }
   /// Chunks of the file as elements of the array.
   void read_elements(const load_step& step, const std::vector<std::size_t>& places,

@@ -128,7 +128,7 @@ class state_of_ranks final : public state_entry<Optimizer, Space> {
   }
   /// Every rank checks some.
   [[nodiscard]] std::pair<std::size_t, std::size_t> share_of_counters() const override {
-    if (comm_.rank() < 0) return {0, 1};
+    if (comm_.acting_rank() < 0) return {0, 1};
     return {static_cast<std::size_t>(first_), static_cast<std::size_t>(comm_.size())};
   }
 

@@ -59,7 +59,7 @@ inline constexpr bool fetches_once =
 template <class Table, class Named>
 bool prefers_once([[maybe_unused]] const Table& table, [[maybe_unused]] const Named& named) {
   if constexpr (is_plan<Named> && !Table::sharding_type::replicates)
-    return table.comm().size() > 1 && table.comm().rank() >= 0 &&
+    return table.comm().size() > 1 && table.comm().acting_rank() >= 0 &&
            named.unique_count() <= named.positions() / 2;
   else
     return false;
