@@ -121,6 +121,16 @@ class stream_timer final : public detail::timed_work {
 };
 
 struct timeline_functions {
+  /// For kernels: nanoseconds, by a clock that all of them share.
+  KOKKOS_FORCEINLINE_FUNCTION static std::uint64_t clock_in_kernel() {
+#if defined(__CUDA_ARCH__)
+    std::uint64_t now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    return now;
+#else
+    return 0;
+#endif
+  }
   /// Begins to time what is enqueued from here on; null while the instance is being captured.
   static ferry::detail::owned<detail::timed_work> start_timer(const Kokkos::Cuda& exec) {
     if (capture_functions::capturing(exec)) return nullptr;

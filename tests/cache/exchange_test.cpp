@@ -5,6 +5,7 @@
 #include <ferry/optim/make_records.hpp>
 #include <ferry/optim/step.hpp>
 
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -56,17 +57,27 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
   auto state = ferry::optim::make_state(rule, table);
   auto other = ferry::optim::make_state(rule, twin);
   {
+    const auto begun = std::chrono::steady_clock::now();
     ferry::cached_table hot(table, ferry::cache::frequency{.rows = cached, .refresh = refresh}, Directory{});
+    CHECK(hot.statistics().refresh_seconds == 0.0);
     for (std::size_t b = 0; b < batches.size(); ++b) {
       const auto& on = instances[b / 3 % 2];
       auto& of = batches[b];
       ferry::gather(on, hot, of.plan, of.mine).detach();
       ferry::step(on, rule, hot, state, of.plan, of.grads).detach();
       if (b % 17 == 16) hot.flush(instances[b % 2]).detach();
-      if (b == 41) hot.resize(cached / 2);
+      if (b == 41) {
+        const double before = hot.statistics().refresh_seconds;
+        hot.resize(cached / 2);
+        CHECK(hot.statistics().refresh_seconds >= before);
+      }
     }
-    CHECK(hot.statistics().refreshes > 4);
-    CHECK(hot.statistics().hits > 0);
+    const auto counted = hot.statistics();
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
+    CHECK(counted.refreshes > 4);
+    CHECK(counted.hits > 0);
+    CHECK(counted.refresh_seconds > 0.0);
+    CHECK(counted.refresh_seconds < 2.0 * passed.count());  // of two instances
   }
   for (auto& of : batches) {
     ferry::gather(exec, twin, of.plan, of.its).detach();

@@ -210,6 +210,11 @@ TEST_CASE("tables and caches end in any order", "[cache][life]") {
   first = ferry::cached_table(next, ferry::cache::first{4});
   CHECK(of.twin(5, 1) == take(grads)[1]);
   CHECK(first.label() == "next");
+  CHECK(first.rank() == 2);
+  CHECK(first.extent(0) == rows);
+  CHECK(first.extent(1) == width);
+  CHECK(first.extent(2) == 1);
+  CHECK(first.size() == rows * width);
 }
 
 TEST_CASE("threads share a cached table", "[cache][life][threads]") {

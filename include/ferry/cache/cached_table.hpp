@@ -102,6 +102,14 @@ class cached_table {
   [[nodiscard]] std::size_t rows() const noexcept { return static_cast<std::size_t>(table_.rows()); }
   /// Elements of a row.
   [[nodiscard]] std::size_t width() const noexcept { return static_cast<std::size_t>(table_.width()); }
+  /// Extent i of the table, 1 for i >= rank().
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept {
+    return i < table_.rank ? static_cast<std::size_t>(table_.extents[i]) : 1;
+  }
+  /// Number of extents.
+  [[nodiscard]] std::size_t rank() const noexcept { return table_.rank; }
+  /// Elements of the table.
+  [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
   /// The table's label.
   [[nodiscard]] std::string label() const { return std::string(table_.label); }
   /// The most rows that are cached at a time. Sets of slots are rounded up.

@@ -85,6 +85,21 @@ struct insert_rows {
   }
 };
 
+/// Times the work of an exchange between two kernels of one instance.
+template <class Backend>
+struct begin_time {
+  std::uint64_t* begun;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *begun = Backend::clock_in_kernel(); }
+};
+template <class Backend>
+struct add_time {
+  const std::uint64_t* begun;
+  std::uint64_t* sum;
+  KOKKOS_FUNCTION void operator()(std::int64_t) const {
+    Kokkos::atomic_add(sum, Backend::clock_in_kernel() - *begun);
+  }
+};
+
 struct halve_counts {
   std::uint32_t* counts;
   KOKKOS_FUNCTION void operator()(std::int64_t row) const { counts[row] /= 2; }
@@ -121,6 +136,17 @@ bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unuse
     }
   }
   return true;
+}
+
+/// Enqueues work() on an instance, and adds the time that it takes to that of the exchanges.
+template <class Exec, class Work>
+void timed(const Exec& exec, const std::string& label, const row_cache& cache, bool aside, const Work& work) {
+  using backend = execution_backend<Exec>;
+  std::uint64_t* const sum = cache.memory.book.tallies + std::int64_t{2} * tally_room + 1;
+  std::uint64_t* const begun = sum + (aside ? 2 : 1);
+  launch(exec, label, 1, kernels::begin_time<backend>{begun});
+  work();
+  launch(exec, label, 1, kernels::add_time<backend>{begun, sum});
 }
 
 /// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
@@ -192,8 +218,10 @@ void exchange_now(launch_context<Exec>& of, row_cache& cache) {
 template <class Exec>
 void load_aside(launch_context<Exec>& of, row_cache& cache) {
   const std::string& label = of.label("cached", "load");
-  run_aside(of, cache,
-            [&](const Exec& side) { move_slots(side, label, cache, kernels::slot_move::entering_to_slot); });
+  run_aside(of, cache, [&](const Exec& side) {
+    timed(side, label, cache, true,
+          [&] { move_slots(side, label, cache, kernels::slot_move::entering_to_slot); });
+  });
   cache.exchange.part = exchange_part::entering;
 }
 
@@ -205,12 +233,15 @@ void end_part(launch_context<Exec>& of, row_cache& cache) {
   use_slots(of, cache, true);
   come_after_part(of, cache);
   if (exchange.part == exchange_part::leaving) {
-    free_slots(of, cache, label, kernels::slot_move::late_to_host);
+    timed(of.exec(), label, cache, false,
+          [&] { free_slots(of, cache, label, kernels::slot_move::late_to_host); });
     load_aside(of, cache);
     exchange.due += exchange.lag;
   } else {
-    move_slots(of.exec(), label, cache, kernels::slot_move::stale_to_slot);
-    insert_rows(of, cache, label);
+    timed(of.exec(), label, cache, false, [&] {
+      move_slots(of.exec(), label, cache, kernels::slot_move::stale_to_slot);
+      insert_rows(of, cache, label);
+    });
     exchange = {};
   }
 }
@@ -221,38 +252,47 @@ void end_exchange(launch_context<Exec>& of, row_cache& cache) {
   while (cache.exchange.part != exchange_part::none) end_part(of, cache);
 }
 
-/// Begins to exchange the cached rows for those used most. Where the next exchange comes soon, or host
-/// threads have to bring the rows, does it at once.
+/// Chooses the rows used most and begins to exchange the cached ones for them; `next`: the batches up to the
+/// next exchange. Where that comes soon, or host threads have to bring the rows, does it at once.
 template <class Exec>
-void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
-  end_exchange(of, cache);
-  use_slots(of, cache, true);
+void begin_exchange(launch_context<Exec>& of, row_cache& cache, std::int64_t next) {
   if (cache.memory.sets != 0)
     choose_ways(of, cache);
   else
     choose_rows(of, cache);
-  const std::int64_t next = std::min(cache.interval, cache.batches);
   auto& exchange = cache.exchange;
   if (next < row_cache::parts_from || cache.stage != nullptr || !has_instance_aside(of, cache)) {
     exchange_now(of, cache);
-  } else {
-    const std::string& label = of.label("cached", "exchange");
-    exchange.lag = std::max<std::int64_t>(1, next / 8);
-    exchange.due = cache.batches + exchange.lag;
-    list_moving(of, cache, label);
-    if (cache.changed || cache.captured) {
-      launch(of.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
-      run_aside(of, cache, [&](const Exec& side) {
-        move_slots(side, label, cache, kernels::slot_move::leaving_to_host);
-      });
-      exchange.part = exchange_part::leaving;
-    } else {
-      free_slots(of, cache, label, kernels::slot_move::late_to_host);
-      load_aside(of, cache);
-    }
+    return;
   }
-  if (next == cache.interval)
-    launch(of.exec(), of.label("cached", "halve"), cache.rows, kernels::halve_counts{cache.counts.data()});
+  const std::string& label = of.label("cached", "exchange");
+  exchange.lag = std::max<std::int64_t>(1, next / 8);
+  exchange.due = cache.batches + exchange.lag;
+  list_moving(of, cache, label);
+  if (cache.changed || cache.captured) {
+    launch(of.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
+    run_aside(of, cache, [&](const Exec& side) {
+      timed(side, label, cache, true,
+            [&] { move_slots(side, label, cache, kernels::slot_move::leaving_to_host); });
+    });
+    exchange.part = exchange_part::leaving;
+  } else {
+    free_slots(of, cache, label, kernels::slot_move::late_to_host);
+    load_aside(of, cache);
+  }
+}
+
+/// An exchange, and with a full interval the halving of the counts.
+template <class Exec>
+void refresh_rows(launch_context<Exec>& of, row_cache& cache) {
+  end_exchange(of, cache);
+  use_slots(of, cache, true);
+  const std::int64_t next = std::min(cache.interval, cache.batches);
+  timed(of.exec(), of.label("cached", "exchange"), cache, false, [&] {
+    begin_exchange(of, cache, next);
+    if (next == cache.interval)
+      launch(of.exec(), of.label("cached", "halve"), cache.rows, kernels::halve_counts{cache.counts.data()});
+  });
   cache.due = cache.batches + next;
   ++cache.refreshes;
 }

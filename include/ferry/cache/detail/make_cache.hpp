@@ -168,15 +168,17 @@ inline std::size_t cache_bytes(row_cache& cache) {
   return all;
 }
 
-/// Hits, misses and rows loaded since the memory was made. Blocks.
+/// Hits, misses, rows loaded and nanoseconds of exchanges since the memory was made. Blocks.
 template <class Exec = Kokkos::DefaultExecutionSpace>
-std::array<std::uint64_t, 3> read_tallies(const row_cache& cache) {
-  std::array<std::uint64_t, std::size_t{2} * tally_room + 1> all{};
+std::array<std::uint64_t, 4> read_tallies(const row_cache& cache) {
+  constexpr std::size_t spread = std::size_t{2} * tally_room;
+  std::array<std::uint64_t, spread + 2> all{};
   cache.accesses()->wait_for_all();
   execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
-  std::array<std::uint64_t, 3> sums{};
-  for (std::size_t i = 0; i + 1 < all.size(); ++i) sums[i / tally_room] += all[i];
-  sums[2] = all.back();
+  std::array<std::uint64_t, 4> sums{};
+  for (std::size_t i = 0; i < spread; ++i) sums[i / tally_room] += all[i];
+  sums[2] = all[spread];
+  sums[3] = all[spread + 1];
   return sums;
 }
 
@@ -186,7 +188,7 @@ cache::statistics read_statistics(row_cache& cache) {
   auto sums = read_tallies<Exec>(cache);
   for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
   const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
-  return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2]};
+  return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2], static_cast<double>(sums[3]) * 1e-9};
 }
 
 template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>

@@ -61,9 +61,11 @@ struct cached_array {
 /// large: 0 is an empty slot.
 struct slot_book {
   std::uint32_t* directory;
-  std::int64_t* held;      ///< [slots] the row of a slot
-  std::int64_t* wanted;    ///< [slots] the row it is about to get
-  std::uint64_t* tallies;  ///< [tally_room] hits, [tally_room] misses, rows loaded
+  std::int64_t* held;    ///< [slots] the row of a slot
+  std::int64_t* wanted;  ///< [slots] the row it is about to get
+  /// [tally_room] hits, [tally_room] misses, rows loaded, nanoseconds of exchanges, and when the work of an
+  /// exchange began: in the order of the verbs, and on the instance aside.
+  std::uint64_t* tallies;
   std::int64_t* entering;  ///< [slots] rows to load, from the front; equal last ones from the back
   std::int64_t* moving;    ///< [slots] those whose row in `wanted` is new, after the choice
   std::uint64_t* moving_count;
@@ -108,7 +110,7 @@ struct cache_memory {
     };
     const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
     const auto held = take(slots), wanted = take(slots), entering = take(slots);
-    const auto tallies = take(2 * tally_room + 1), histogram = take(copies * bins / 2),
+    const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
                choice = take(choice_words);
     const auto moving_count = take(1);
     const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
@@ -177,7 +179,7 @@ struct row_cache {
   std::int64_t counted_every = 1;  ///< positions of the latest batch of which one was counted
   std::uint64_t refreshes = 0;
   exchange_under_way exchange;
-  std::array<std::uint64_t, 3> earlier{};  ///< tallies from before a resize
+  std::array<std::uint64_t, 4> earlier{};  ///< tallies from before a resize
 
   /// Loads slots where the device does not reach the table: see stage_rows. Null where it does.
   void (*stage)(void* context, const row_cache& cache, bool all) = nullptr;
