@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -129,6 +131,33 @@ TEMPLATE_TEST_CASE("a tensor describes itself", "[tensor]", ferry::device_space,
   const auto text = table.describe();
   CHECK_THAT(text, StartsWith("'weights' [1000 x 128] in " + std::string(TestType::name) + ": "));
   CHECK(text.size() > std::string("'weights' [1000 x 128] in " + std::string(TestType::name) + ": ").size());
+}
+
+TEST_CASE("a view of a tensor has its label in observers and messages", "[tensor]") {
+  ferry::tensor<float, ferry::mapped_space> table("weights", 10, 4), batch("batch", 2, 4);
+  CHECK(table.view().label() == "weights");
+  CHECK(std::as_const(table).view().label() == "weights");
+  const ferry::tensor_view<const float, ferry::mapped_space> read_only = table.view();
+  CHECK(read_only.label() == "weights");
+  const auto moved = std::move(table);
+  CHECK(read_only.label() == "weights");
+  CHECK_THROWS_MATCHES(
+      ferry::gather(Kokkos::DefaultExecutionSpace{}, read_only, std::vector{3, 12}, batch).wait(),
+      ferry::out_of_range, MessageMatches(ContainsSubstring("'weights'")));
+  // Memory of others may outlive the tensor, so the view does not refer to its label.
+  std::vector<float> memory(12);
+  const auto adopted = ferry::adopt<ferry::pageable_space>("adopted", std::span<float>(memory), 3, 4).view();
+  CHECK(adopted.label() == "view");
+  CHECK(ferry::tensor_view(memory.data(), 3, 4).label() == "view");
+  CHECK(ferry::tensor<float, ferry::mapped_space>().view().label() == "view");
+  CHECK(ferry::tensor<float, ferry::mapped_space>("", 2, 2).view().label() == "");
+  // A verb copies the label into memory of its own: a long one is cut.
+  ferry::tensor<float, ferry::mapped_space> other("a label of more than thirty-one characters", 10, 4);
+  CHECK(other.view().label() == "a label of more than thirty-one characters");
+  const auto ref = ferry::make_ref(std::as_const(read_only));
+  CHECK(std::string(ref.label) == "weights");
+  const auto view = other.view();
+  CHECK(std::string(ferry::make_ref(view).label) == "a label of more than thirty-one");
 }
 
 TEST_CASE("a tensor over somebody else's memory drops its owner", "[tensor]") {

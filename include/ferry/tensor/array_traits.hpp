@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -53,6 +54,8 @@ array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
   made.make_dense();
   if constexpr (requires { observed.shared_label(); })
     made.label = observed.shared_label();
+  else if constexpr (std::is_convertible_v<decltype(observed.label()), std::string_view>)
+    made.label = std::string_view(observed.label()).substr(0, array_label::most_copied);  // takes no memory
   else
     made.label = observed.label();
   return made;

@@ -206,8 +206,10 @@ class tensor {
 
   /// A view for kernels; the tensor must outlive their work.
   /// @{
-  [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_}; }
-  [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept { return {data_, shape_}; }
+  [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_, lasting_label()}; }
+  [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept {
+    return {data_, shape_, lasting_label()};
+  }
   /// @}
 
   /// Label, extents and how the memory was obtained, with fallbacks, as text.
@@ -224,6 +226,11 @@ class tensor {
   [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
+  /// A view of memory of others may outlive this label.
+  [[nodiscard]] const char* lasting_label() const noexcept {
+    return memory_ == nullptr || label_ == nullptr ? nullptr : label_->c_str();
+  }
+
   std::shared_ptr<const std::string> label_;
   shape<Extents> shape_;
   std::shared_ptr<detail::allocation<Space>> memory_;

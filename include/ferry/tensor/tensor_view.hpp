@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 namespace ferry {
@@ -25,20 +26,20 @@ class tensor_view {
 
   /// An empty view: no extents, null data.
   tensor_view() = default;
-  /// Of dense rows with these extents.
-  KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents)
-      : data_(data), shape_(extents) {}
+  /// Of dense rows with these extents. The label, where there is one, must live as long as the data.
+  KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents, const char* label = nullptr)
+      : data_(data), shape_(extents), label_(label) {}
   /// Of dense rows; the sizes are the extents, rows first. Throws invalid_argument for a negative one.
   template <std::integral... Sizes>
     requires(sizeof...(Sizes) >= 1 && std::is_same_v<Extents, dynamic_rank>)
   tensor_view(T* data, Sizes... sizes)
       : data_(data),
-        shape_(shape<Extents>::make(detail::checked_extents(label(), sizes...), label(), sizeof(T))) {}
+        shape_(shape<Extents>::make(detail::checked_extents(unnamed, sizes...), unnamed, sizeof(T))) {}
   /// A read-only view from a writable one.
   template <class U>
     requires(std::is_same_v<const U, T>)
   KOKKOS_FUNCTION constexpr tensor_view(const tensor_view<U, Space, Extents>& other)
-      : data_(other.data()), shape_(other.extents_of()) {}
+      : data_(other.data()), shape_(other.extents_of()), label_(other.lasting_label()) {}
 
   /// Element (i, j, ...), one index per extent. Not checked.
   template <class... Indices>
@@ -61,12 +62,18 @@ class tensor_view {
   KOKKOS_FUNCTION constexpr std::size_t size() const { return shape_.size(); }
   /// Rank and extents.
   KOKKOS_FUNCTION constexpr const shape<Extents>& extents_of() const { return shape_; }
-  /// "view": a view has no label of its own.
-  [[nodiscard]] static constexpr const char* label() { return "view"; }
+  /// For host code: the label of the tensor, where the view is of a whole tensor that allocated its memory;
+  /// else "view". Like data() it lives as long as that tensor.
+  [[nodiscard]] constexpr std::string_view label() const { return label_ == nullptr ? unnamed : label_; }
+  /// That label; null for "view".
+  KOKKOS_FUNCTION constexpr const char* lasting_label() const { return label_; }
 
  private:
+  static constexpr const char* unnamed = "view";
+
   T* data_ = nullptr;
   shape<Extents> shape_;
+  const char* label_ = nullptr;
 };
 
 /// tensor_view(pointer, rows, width) is a view of ordinary host memory. For other memory name the space:

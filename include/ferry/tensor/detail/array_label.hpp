@@ -18,6 +18,9 @@ namespace ferry::detail {
 /// heap memory, so describing an array to a verb allocates nothing.
 class array_label {
  public:
+  /// Characters that are copied without heap memory.
+  static constexpr std::size_t most_copied = 31;
+
   array_label() = default;
   array_label(std::shared_ptr<const std::string> shared) noexcept : shared_(std::move(shared)) {}
   array_label(std::string_view text);
@@ -40,7 +43,7 @@ class array_label {
 
  private:
   std::shared_ptr<const std::string> shared_;
-  std::array<char, 31> short_{};
+  std::array<char, most_copied> short_{};
   unsigned char length_ = 0;
 };
 
