@@ -184,6 +184,8 @@ TEST_CASE("Arguments of bags that do not fit are refused before anything is writ
   refuses(which, 2, two, "3 indices were given for the 2 bags of 2 positions");
   refuses(which, -1, two, "bags of -1 positions");
   refuses(which, std::vector<int>{}, none, "has no bags");
+  const ferry::tensor<int, ferry::pageable_space> table_of_offsets("ends", 2, 1);
+  refuses(which, table_of_offsets, two, "the offsets 'ends' [2 x 1]");
   refuses(which, std::vector<int>{0, 1, 3}, narrow, "11");
   refuses(ferry::make_plan(exec, which, rows + 1), std::vector<int>{0, 1, 3}, two, "51 rows");
   CHECK_THROWS_MATCHES(

@@ -187,6 +187,12 @@ TEST_CASE("8-bit tables: extents and what is refused", "[int8][errors]") {
   ferry::rowwise_int8_tensor<ferry::device_space> table("codes", 10, 33);
   CHECK(table.rows() == 10);
   CHECK(table.width() == 33);
+  CHECK(table.extent(0) == 10);
+  CHECK(table.extent(1) == 33);
+  CHECK(table.extent(2) == 1);
+  CHECK(table.rank() == 2);
+  CHECK(table.size() == 330);
+  CHECK(table.data() == table.records().data());
   CHECK(table.row_bytes() == 48);
   CHECK(table.label() == "codes");
   CHECK(ferry::rowwise_int8_tensor<ferry::device_space>::record_bytes(8) == 16);

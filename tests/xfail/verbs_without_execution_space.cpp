@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has no execution space begins with the next argument.
-// expected-errors: 17 the first argument of a verb must be an instance of a Kokkos execution space
+// expected-errors: 20 the first argument of a verb must be an instance of a Kokkos execution space
 #include <ferry/ferry.hpp>
 
 #include <cstdint>
@@ -10,7 +10,7 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 2, 4);
   ferry::tensor<float, ferry::pinned_space> other("other", 10, 4);
-  const std::vector<std::int64_t> indices{1, 2};
+  const std::vector<std::int64_t> indices{1, 2}, offsets{0, 1};
   const ferry::optim::sgd rule;
   auto state = ferry::optim::make_state(rule, table);
   ferry::rowwise_int8_tensor<ferry::mapped_space> codes("codes", 10, 4);
@@ -26,6 +26,10 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::step(exec, rule, table, state, indices, batch).wait();
   ferry::catch_up(exec, rule, table, state).wait();
   ferry::copy(exec, table, other).wait();
+  static_cast<void>(ferry::clone(exec, table));
+  static_cast<void>(ferry::clone<ferry::pinned_space>(exec, table));
+  ferry::gather_bags(exec, table, indices, offsets, batch).wait();
+  ferry::step_bags(exec, rule, table, state, indices, offsets, batch).wait();
   ferry::quantize(exec, table, codes).wait();
   ferry::dequantize(exec, codes, table).wait();
   static_cast<void>(ferry::make_plan(exec, indices, 10));
@@ -45,6 +49,10 @@ void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::step(rule, table, state, indices, batch).wait();
   ferry::catch_up(rule, table, state).wait();
   ferry::copy(table, other).wait();
+  static_cast<void>(ferry::clone(table));
+  static_cast<void>(ferry::clone<ferry::pinned_space>(table));
+  ferry::gather_bags(table, indices, offsets, batch).wait();
+  ferry::step_bags(rule, table, state, indices, offsets, batch).wait();
   ferry::quantize(table, codes).wait();
   ferry::dequantize(codes, table).wait();
   static_cast<void>(ferry::make_plan(indices, 10));

@@ -38,6 +38,19 @@ class rowwise_int8_tensor {
   [[nodiscard]] std::size_t rows() const noexcept { return records_.rows(); }
   /// Elements of a row.
   [[nodiscard]] std::size_t width() const noexcept { return width_; }
+  /// Extent i of the elements, 1 for i >= 2.
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept {
+    return i == 0 ? rows() : i == 1 ? width() : 1;
+  }
+  /// Number of extents.
+  [[nodiscard]] static constexpr std::size_t rank() noexcept { return 2; }
+  /// Number of elements.
+  [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
+  /// The first record.
+  /// @{
+  [[nodiscard]] std::byte* data() noexcept { return records_.data(); }
+  [[nodiscard]] const std::byte* data() const noexcept { return records_.data(); }
+  /// @}
   /// Bytes of a row's record.
   [[nodiscard]] std::size_t row_bytes() const noexcept { return records_.width(); }
   /// The label that messages and tools name.

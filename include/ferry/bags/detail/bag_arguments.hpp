@@ -110,7 +110,7 @@ void require_bags(const char* verb, const Named& named, std::int64_t positions, 
                              " indices were given for the " + std::to_string(bags) + " bags of " +
                              std::to_string(named) + " positions of " + pooled.describe());
   } else {
-    require_rank_one(verb, named);
+    require_rank_one(verb, named, "offsets");
     if (named.rows() != bags && named.rows() != bags + 1)
       throw invalid_argument(
           std::string("ferry::") + verb + ": " + std::to_string(named.rows()) +
@@ -124,7 +124,7 @@ void require_bags(const char* verb, const Named& named, std::int64_t positions, 
 
 /// Checks the weights of the positions, or their gradients.
 inline void require_weights(const char* verb, const auto& weights, std::int64_t positions) {
-  require_rank_one(verb, weights);
+  require_rank_one(verb, weights, "weights");
   if (weights.rows() != positions)
     throw invalid_argument(std::string("ferry::") + verb + ": " + weights.describe() + " has " +
                            std::to_string(weights.rows()) + " weights for " + std::to_string(positions) +

@@ -177,13 +177,13 @@ inline void require_shapes(const char* verb, const auto& table, std::int64_t pos
   if (overlap(table, batch)) refuse_overlap(verb, table.note(), batch.note());
 }
 
-inline void require_rank_one(const char* verb, const auto& indices) {
-  if (indices.rank != 1)
+inline void require_rank_one(const char* verb, const auto& array, const char* what = "indices") {
+  if (array.rank != 1)
     throw invalid_argument(joined(
-        {"ferry::", verb, ": the indices ", indices.describe(), " have rank ", indices.rank, ", must be 1"}));
-  if (!indices.is_contiguous())
+        {"ferry::", verb, ": the ", what, " ", array.describe(), " have rank ", array.rank, ", must be 1"}));
+  if (!array.is_contiguous())
     throw invalid_argument(
-        joined({"ferry::", verb, ": the indices ", indices.describe(), " are strided, must be contiguous"}));
+        joined({"ferry::", verb, ": the ", what, " ", array.describe(), " are strided, must be contiguous"}));
 }
 
 template <class Bounds>

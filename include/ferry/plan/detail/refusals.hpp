@@ -55,6 +55,30 @@ ticket copy(const Arguments&...) {
   return {};
 }
 template <class... Arguments>
+  requires(detail::flaw_of_clone<Arguments...>() != detail::flaw::none)
+ticket clone(const Arguments&...) {
+  detail::say<detail::flaw_of_clone<Arguments...>(), detail::refusing::clone, Arguments...>();
+  return {};
+}
+template <MemorySpace Space, class... Arguments>
+  requires(detail::flaw_of_clone<Arguments...>() != detail::flaw::none)
+ticket clone(const Arguments&...) {
+  detail::say<detail::flaw_of_clone<Arguments...>(), detail::refusing::clone, Arguments...>();
+  return {};
+}
+template <class... Arguments>
+  requires(detail::flaw_of_gather_bags<Arguments...>() != detail::flaw::none)
+ticket gather_bags(const Arguments&...) {
+  detail::say<detail::flaw_of_gather_bags<Arguments...>(), detail::refusing::gather_bags, Arguments...>();
+  return {};
+}
+template <class... Arguments>
+  requires(detail::flaw_of_catch_up<Arguments...>() != detail::flaw::none)
+ticket step_bags(const Arguments&...) {
+  detail::say<detail::flaw_of_catch_up<Arguments...>(), detail::refusing::step_bags, Arguments...>();
+  return {};
+}
+template <class... Arguments>
   requires(detail::flaw_of_make_plan<Arguments...>() != detail::flaw::none)
 row_plan make_plan(const Arguments&...) {
   detail::say<detail::flaw_of_make_plan<Arguments...>(), detail::refusing::make_plan, Arguments...>();

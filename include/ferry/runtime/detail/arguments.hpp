@@ -166,6 +166,26 @@ consteval flaw flaw_of_copy() {
   return flaw::none;
 }
 
+/// For gather_bags(exec, table, indices, offsets, pooled, ...).
+template <class... A>
+consteval flaw flaw_of_gather_bags() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
+  if (!ExecutionSpace<at_t<0, A...>> && sizeof...(A) >= 4 &&
+      ((is_table_argument<at_t<0, A...>> && is_index_argument<at_t<1, A...>>()) ||
+       (is_table_argument<at_t<1, A...>> && is_index_argument<at_t<2, A...>>())))
+    return flaw::no_execution_space;
+  return flaw::none;
+}
+
+template <class... A>
+consteval flaw flaw_of_clone() {
+  if constexpr ((is_sharded<A> || ...)) return flaw::none;
+  using first = at_t<0, A...>;
+  if (!ExecutionSpace<first> && (is_table_argument<first> || is_table_argument<at_t<1, A...>>))
+    return flaw::no_execution_space;
+  return flaw::none;
+}
+
 template <class... A>
 consteval flaw flaw_of_make_plan() {
   if constexpr ((is_sharded<A> || ...)) return flaw::none;
@@ -230,6 +250,9 @@ enum class refusing {
   scatter_add,
   step,
   copy,
+  clone,
+  gather_bags,
+  step_bags,
   make_plan,
   quantize,
   dequantize,
