@@ -27,9 +27,9 @@
 #define FERRY_RUNTIME_BODIES
 #endif
 
-/// The library's namespace. Every exception that ferry throws derives from ferry::error. A verb checks what
-/// the host can see and throws before it launches anything. ticket::wait() throws what only the kernels can
-/// find.
+/// The library's namespace. Errors that ferry finds derive from ferry::error; those of the standard library
+/// (std::bad_alloc) and of the caller's functions pass through. A verb checks what the host can see and
+/// throws before it launches anything. ticket::wait() throws what only the kernels can find.
 namespace ferry {
 
 /// Base of all exceptions of ferry. what() names the verb, the arrays' labels and extents, and the offending

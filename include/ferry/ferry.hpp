@@ -2,8 +2,8 @@
 #pragma once
 
 /// @file
-/// The umbrella header: includes all public headers of ferry except the opt-in ones. It is the only header
-/// that includes the backends.
+/// The umbrella header: includes all public headers of ferry but those of distributed/, which
+/// ferry/distributed.hpp includes, interop/ and compat/. It is the only header that includes the backends.
 
 #include <ferry/bags/for_each_table.hpp>
 #include <ferry/bags/gather_bags.hpp>

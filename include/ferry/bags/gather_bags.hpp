@@ -93,7 +93,7 @@ ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices
 ///             bounds   default bounds::check; a plan has its own
 ///
 /// Rows are added in the order of their positions, beginning with 0: in double if table, weights or pooled
-/// are double, in 64 bits if the table holds integers, else in float. So the bits are the same on every
+/// are double, or if a table of integers has weights; in 64 bits if the table holds integers; else in float. So the bits are the same on every
 /// backend and for every number of threads. Bags without positions become 0. Positions under bounds::skip are
 /// left out and not counted, as torch's padding_idx. Positions outside of all bags are not read.
 ///

@@ -27,7 +27,8 @@ struct gathered_rows<cached_table<Table, Policy, Directory>> {
 }  // namespace detail
 
 /// gather from a cached table: rows of device memory and of host memory by one kernel, after a small one that
-/// looks them up. Arguments, bits and errors are those of gather; on path::direct only.
+/// looks them up. By indices, with a dense directory and uncounted rows of up to 256 bytes, one kernel does
+/// both. Arguments, bits and errors are those of gather; on path::direct only.
 template <class Exec, class Table, class Policy, class Directory, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const cached_table<Table, Policy, Directory>& table, const Indices& indices, Out&& out,

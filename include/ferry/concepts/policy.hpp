@@ -36,7 +36,7 @@ concept Policy = std::is_empty_v<T> && requires {
 template <class T, class Category>
 concept PolicyOf = Policy<T> && std::same_as<typename T::policy_category, Category>;
 
-/// How rows travel. All facts are false for a path that is chosen at run time.
+/// How rows travel. The first three facts are false for a path that is chosen at run time.
 ///
 ///   sorts                  rows are visited in the order of the table
 ///   reaches_table          kernels of the given execution space dereference the table

@@ -58,7 +58,7 @@ class communicator {
   ///
   /// The instances end with the group, or with Kokkos::finalize. Threads that use several devices must not
   /// make instances of devices themselves at the same time, because Kokkos does not lock its lists of
-  /// devices. Throws invalid_argument, naming the devices, for an id that there is none of, and without ids;
+  /// devices. Throws invalid_argument, naming the devices, for an id without a device, and for an empty list;
   /// device_error where a device can't be used.
   template <class Exec = Kokkos::DefaultExecutionSpace>
   [[nodiscard]] static communicator devices(const std::vector<int>& ids,
@@ -86,15 +86,15 @@ class communicator {
   /// The same for the verbs, which treat the rank of a group of one as the group as a whole: -1.
   [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }
 
-  /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a rank
-  /// that there is none of.
+  /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a number
+  /// outside of [0, size()).
   [[nodiscard]] ferry::device device(int of) const {
     require_rank(of);
     return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
   }
   /// The execution space instance of a rank: in a group of devices one that no other rank has, else Kokkos'
-  /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a rank that there is none of;
-  /// invalid_argument after Kokkos::finalize.
+  /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a number outside of
+  /// [0, size()); invalid_argument after Kokkos::finalize.
   template <class Exec = Kokkos::DefaultExecutionSpace>
   [[nodiscard]] Exec exec(int of) const {
     static_assert(
@@ -108,9 +108,9 @@ class communicator {
   /// Runs f(rank, exec(rank)), f(rank), or f(), on one thread for each rank of this process, and returns when
   /// all have ended. In a group of devices the device of the rank is current in its thread. The calling
   /// thread is the first of them. An exception that leaves f ends the collective calls of the other ranks
-  /// with peer_error. run() then throws the exception of the lowest rank whose exception is not itself a
-  /// peer_error, a communication_error; or else the lowest rank's. After that a group of threads can be used
-  /// again, unless it was broken by a protocol_error or communication_error.
+  /// with peer_error. run() then throws one of the exceptions: a cause before a consequence (peer_error,
+  /// communication_error), of the lowest rank that has one. After that a group of threads can be used again,
+  /// unless a protocol_error or communication_error broke it.
   template <class F, class Exec = Kokkos::DefaultExecutionSpace>
   void run(F&& f) const {
     static_assert(

@@ -68,9 +68,8 @@ void copy_counts(const From& from, To& to) {
 }  // namespace detail
 
 /// The state of an ordinary table = that of a sharded one, in the order of the row numbers, with the counters
-/// of steps and rows. With copy of the tables it makes checkpoints that any number of ranks and any sharding
-/// can load, see docs/distributed.md. By a thread that acts for the group as a whole; blocks. Throws
-/// invalid_argument for states of other rules, options or extents.
+/// of steps and rows. For files see io::checkpoint, which takes sharded states. By a thread that acts for the
+/// group as a whole; blocks. Throws invalid_argument for states of other rules, options or extents.
 template <class Exec, class Rule, class T, class Space, class ToSpace>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_state<Rule, T, Space>& from, optim::state<Rule, T, ToSpace>& to) {

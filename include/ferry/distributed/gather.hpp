@@ -28,9 +28,9 @@ namespace ferry {
 ///
 /// path::peer is not collective and does not block: kernels of `exec` read the shards of all ranks. A rank
 /// reads what the collective calls that it has taken part in have written. Indices may be a row_plan, and no
-/// sharded_plan. Throws invalid_argument where the table's object does not hold all shards (it was made
-/// inside of communicator::run, or the ranks are processes), where the device does not reach a shard, and for
-/// more than 64 ranks.
+/// sharded_plan. Throws invalid_argument where this process does not reach all shards (the table was made
+/// inside of communicator::run, or other processes have not shared theirs), where the device does not reach a
+/// shard, and for more than 64 ranks.
 template <class Exec, class T, class Space, class Spread, class Indices, class Out, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices, Out&& out,

@@ -52,13 +52,14 @@ class safetensors_file {
   [[nodiscard]] bool contains(std::string_view name) const {
     return find(name) != nullptr;
   }
-  /// The extents of a tensor; none for a single element. Throws out_of_range where there is none of the name.
+  /// The extents of a tensor; empty for a single element. Throws out_of_range for a name that is not in the
+  /// file.
   template <class...>
   [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const {
     return entry_of(name).shape;
   }
-  /// The element type of a tensor in the words of the format, "F32" say. Throws out_of_range where there is
-  /// none of the name.
+  /// The element type of a tensor in the words of the format, "F32" say. Throws out_of_range for a name
+  /// that is not in the file.
   template <class...>
   [[nodiscard]] std::string_view dtype(std::string_view name) const {
     return ferry::detail::safetensors_dtypes[entry_of(name).type].name;
@@ -140,8 +141,8 @@ class safetensors_file {
   }
   /// @}
 
-  /// A read-only table over a tensor of the file, see map_npy. Throws out_of_range where there is none of the
-  /// name; invalid_argument for other elements and for elements that are not aligned in the file.
+  /// A read-only table over a tensor of the file, see map_npy. Throws out_of_range for a name that is not in
+  /// the file; invalid_argument for other elements and for elements that are not aligned in the file.
   template <Element T>
   [[nodiscard]] file_table<T> map(std::string_view name) const {
     return ferry::detail::map_stored<T>(from_, std::string(name), stored(entry_of(name)));

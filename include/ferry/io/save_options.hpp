@@ -9,8 +9,8 @@ namespace ferry::io {
 /// Options of checkpoint::save and checkpoint::save_async.
 struct save_options {
   /// Writes only what differs from the current checkpoint: rows, or whole pieces of 4 MiB where more than
-  /// half of one differs. Reads the current checkpoint to compare every byte, so nothing is missed; of
-  /// entries that checkpoint::track() was called for, writes the rows that verbs have changed.
+  /// half of one differs. Entries that checkpoint::track() was called for know the rows that verbs have
+  /// changed. Of other entries every byte is compared with the current checkpoint, so nothing is missed.
   bool changes = false;
   /// save_async: the most bytes of host memory that hold a copy of the arrays while they are written. What
   /// does not fit is written before the call returns.

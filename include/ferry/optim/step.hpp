@@ -39,7 +39,7 @@ namespace ferry {
 /// Under path::staged the gradients travel through the ring and the host updates a table in host memory.
 ///
 /// Asynchronous on a device, except path::staged and path::cooperative, which occupy the calling thread. The
-/// step is counted at once and taken back by a wait() that throws, so if indices may be bad, wait for a step
+/// step is counted at once; a wait() that throws takes it back. Where indices may be bad, wait for a step
 /// before the next one. Throws invalid_argument for shapes or options that do not fit. ticket::wait() throws
 /// out_of_range under bounds::check and invalid_argument under duplicates::reject and nonfinite::reject;
 /// table and state are then unchanged.

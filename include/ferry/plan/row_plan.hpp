@@ -73,9 +73,9 @@ class row_plan {
   /// which the verb that uses the plan reports. They have rows() in rows_sorted() and -1 in inverse();
   /// segments() ends before them.
   ///
-  /// The arrays lie in device_space; for a plan made by a host execution space in pageable_space; for a plan
-  /// with a workspace in the space of the workspace. `Space` names the space where it is not the default:
-  /// order<mapped_space>(). Throws invalid_argument for a space that the arrays do not lie in.
+  /// The arrays lie in device_space, those of a plan with a workspace in the space of the workspace, those of
+  /// a plan of a host execution space in pageable_space. `Space` names a space other than device_space:
+  /// order<pageable_space>(). Throws invalid_argument for a space that the arrays do not lie in.
   ///
   /// Verbs are ordered after the making of the plan. For host code and other kernels call ferry::after. A
   /// plan of a host execution space is complete when make_plan returns. A slice keeps the library's memory of

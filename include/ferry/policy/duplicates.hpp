@@ -26,10 +26,10 @@ static_assert(DuplicatesPolicy<sum>);
 /// value is converted to the table's element type and added to the row where it lies, rounded to nearest:
 /// narrow formats lose more than under `sum`. Integers give the bits of `sum`.
 ///
-/// A device adds atomically to a table in device_space and sorts nothing. A host's threads own rows, so there
-/// the result depends on nothing but the batch. Where that would not be faster - with a plan, on
-/// path::ordered, for a device and a table in host memory - it is `sum`. For scatter_add, and for step with
-/// rules that are linear in the gradient, see ferry::Optimizer.
+/// A device adds atomically to a table in device_space and sorts nothing. On a host each row belongs to one
+/// thread, which adds in the order of the batch. Where sorting is no slower it means `sum`: with a plan, on
+/// path::ordered, and for a device and a table in host memory. For scatter_add, and for step with rules that
+/// are linear in the gradient, see ferry::LinearOptimizer.
 struct sum_any_order {
   /// Facts about the policy, see ferry::DuplicatesPolicy.
   /// @{

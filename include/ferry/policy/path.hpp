@@ -63,9 +63,9 @@ struct cooperative {
 };
 static_assert(PathPolicy<cooperative>);
 
-/// For gather from a sharded_table whose shards this process holds: one kernel of the execution space reads
-/// the shards of all ranks where they lie, over the links between the devices. With a plan, each different
-/// row crosses once. Not collective, asynchronous, and can be captured into a graph.
+/// For gather from a sharded_table whose shards this process holds or has opened: one kernel of the
+/// execution space reads the shards of all ranks where they lie, over the links between the devices. With a
+/// plan, each different row crosses once. Not collective, asynchronous, and can be captured into a graph.
 struct peer {
   /// Facts about the policy, see ferry::PathPolicy.
   /// @{

@@ -17,7 +17,7 @@ namespace ferry {
 struct transfer_count {
   std::string_view from;    ///< name of the memory space; "other" for spaces of the user
   std::string_view to;      ///< likewise
-  std::string_view path;    ///< "direct", "ordered", "staged" or "cooperative"
+  std::string_view path;    ///< "direct", "ordered", "staged", "cooperative"; "other" for path::peer
   std::uint64_t calls = 0;  ///< calls of verbs that moved something
   /// Bytes of the rows or elements that the calls named, in the type of the source: a row that is named
   /// twice counts twice, and so does a position that bounds::skip leaves out. Rows that a step reads and
