@@ -37,7 +37,7 @@ namespace ferry::speedtorch {
 ///   words.uniform_distribution_init(exec, -0.5, 0.5, seed);
 ///   for each batch:
 ///     words.before_forward_pass(exec, positives, negatives).wait();
-///     ... kernels compute on words.weight(); words.positive_inputs().view()(k) is the row of positives[k] ...
+///     ... kernels read words.weight(); words.positive_inputs().view()(k) is the row of positives[k] ...
 ///     words.after_optimizer_step(exec).wait();
 ///
 /// The weight has one row for each *different* index of the batch, so an update of a row is never lost:

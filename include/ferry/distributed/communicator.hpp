@@ -86,8 +86,8 @@ class communicator {
   /// The same for the verbs, which treat the rank of a group of one as the group as a whole: -1.
   [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }
 
-  /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a number
-  /// outside of [0, size()).
+  /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a
+  /// number outside of [0, size()).
   [[nodiscard]] ferry::device device(int of) const {
     require_rank(of);
     return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
