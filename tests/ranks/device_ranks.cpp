@@ -127,6 +127,13 @@ template <class Space>
 std::size_t held() {
   return ferry::memory_statistics<Space>().current;
 }
+/// Bytes that a label has.
+template <class Space>
+std::size_t held_by(const std::string& label) {
+  for (const auto& each : ferry::memory_by_label<Space>())
+    if (each.label == label) return each.current;
+  return 0;
+}
 /// The owner's memory lives until the others have closed it.
 template <class Space, class Exec>
 void share_tensors(const Exec& exec, const ferry::communicator& comm) {
@@ -275,12 +282,11 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
     using space_type = decltype(space);
     constexpr bool last = std::is_same_v<space_type, ferry::device_space> ||
                           !ferry::detail::shares_memory<ferry::device_space>();
-    ferry::trim<space_type>();
-    const std::size_t before = held<space_type>();
     pid_t process = 0;
     {
       process = comm.all_gather(::getpid())[static_cast<std::size_t>(killed)];
       ferry::sharded_table<float, space_type> big("w", comm, 100000, 32);
+      expect(held_by<space_type>("ferry::tensor::w") != 0, "a shard");
       ferry::init::constant(exec, big, 1);
       std::vector<std::int64_t> which(50000);
       for (std::size_t i = 0; i < which.size(); ++i) which[i] = static_cast<std::int64_t>(i * 2);
@@ -302,14 +308,15 @@ void read_until_killed(const ferry::communicator& comm, int killed) {
     // The killed process' locks go with it, which may take the system long where it has a device.
     while (!has_ended(process)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    // Less than before, where a rank had not let go of an earlier test's memory.
-    while (held<space_type>() > before && std::chrono::steady_clock::now() < until) {
+    while (held_by<space_type>("ferry::tensor::w") != 0 && std::chrono::steady_clock::now() < until) {
       ferry::trim<space_type>();
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
-    const std::size_t after = held<space_type>();
-    expect(after <= before, "a killed rank keeps no memory, " + std::string(space_type::name) + ": " +
-                                std::to_string(after) + " bytes, " + std::to_string(before) + " before");
+    std::string labels;
+    for (const auto& each : ferry::memory_by_label<space_type>())
+      if (each.current != 0) labels += " " + each.label + ": " + std::to_string(each.current);
+    expect(held_by<space_type>("ferry::tensor::w") == 0,
+           "a killed rank keeps no shard, " + std::string(space_type::name) + ":" + labels);
   });
 }
 

@@ -115,6 +115,7 @@ void all_verbs(const exec_space& exec, Path path, ferry::tensor<float, Space>& t
     // Larger than what is copied without a kernel.
     ferry::tensor<float, ferry::device_space> large("large", 200000);
     ferry::tensor<float, Space> other("other", 200000);
+    ferry::init::zeros(exec, large);
     seen = {};
     ferry::copy(exec, large, other, path).wait();
   }
@@ -213,6 +214,8 @@ TEST_CASE("a verb's own memory is labelled, and kept for the next call", "[tools
   const exec_space exec;
   ferry::tensor<float, ferry::mapped_space> table("table", 1000, 4);
   ferry::tensor<float, ferry::device_space> batch("batch", 5000, 4);
+  ferry::init::zeros(exec, table);
+  ferry::init::zeros(exec, batch);
   const std::vector<std::int64_t> indices(5000, 7);
   listener tool;
   ferry::scatter(exec, table, indices, batch).wait();
