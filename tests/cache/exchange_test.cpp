@@ -77,7 +77,8 @@ void trains_alike(std::size_t cached, int refresh, std::uint64_t salt) {
     CHECK(counted.refreshes > 4);
     CHECK(counted.hits > 0);
     CHECK(counted.refresh_seconds > 0.0);
-    CHECK(counted.refresh_seconds < 2.0 * passed.count());  // of two instances
+    const double instances_at_once = ferry::HostExecutionSpace<exec_space> ? 1.0 : 2.0;
+    CHECK(counted.refresh_seconds < instances_at_once * passed.count());
   }
   for (auto& of : batches) {
     ferry::gather(exec, twin, of.plan, of.its).detach();

@@ -6,12 +6,14 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace ferry_test::failing_ranks_test {
@@ -128,6 +130,41 @@ TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[faili
   survive("shared_tensor",
           [&](world& of, int) { const ferry::shared_tensor<float> shared("shared", of.comm, rows, width); });
   CHECK(failures > 100);
+}
+
+TEST_CASE("a group is broken whatever its message lacks", "[failing_heap][distributed]") {
+  int failures = 0;
+  for (std::int64_t k = 1;; ++k) {
+    const auto comm = ferry::communicator::threads(2, {.deadline = std::chrono::milliseconds(20)});
+    std::atomic<bool> left{false};
+    std::vector<int> thrown(2);
+    bool failed = false;
+    const auto meet = [&](int rank) {
+      try {
+        comm.barrier();
+      } catch (const ferry::communication_error&) {
+        thrown[static_cast<std::size_t>(rank)] = 1;
+      } catch (const std::bad_alloc&) {
+        thrown[static_cast<std::size_t>(rank)] = 2;
+      }
+    };
+    comm.run([&](int rank) {
+      if (rank == 1) {  // comes after the deadline of rank 0
+        while (!left) std::this_thread::yield();
+        return meet(rank);
+      }
+      fail_allocation(k);
+      meet(rank);
+      failed = fail_allocation(0);
+      left = true;
+    });
+    INFO("allocation " << k);
+    REQUIRE(thrown[0] != 0);
+    REQUIRE(thrown[1] == 1);
+    if (!failed) break;
+    ++failures;
+  }
+  CHECK(failures > 2);
 }
 
 }  // namespace ferry_test::failing_ranks_test

@@ -150,7 +150,9 @@ TEST_CASE("a view of a tensor has its label in observers and messages", "[tensor
   CHECK(adopted.label() == "view");
   CHECK(ferry::tensor_view(memory.data(), 3, 4).label() == "view");
   CHECK(ferry::tensor<float, ferry::mapped_space>().view().label() == "view");
-  CHECK(ferry::tensor<float, ferry::mapped_space>("", 2, 2).view().label() == "");
+  CHECK(ferry::tensor<float, ferry::mapped_space>("none", 0, 2).view().label() == "view");
+  const ferry::tensor<float, ferry::mapped_space> unnamed("", 2, 2);
+  CHECK(unnamed.view().label().empty());
   // A verb copies the label into memory of its own: a long one is cut.
   ferry::tensor<float, ferry::mapped_space> other("a label of more than thirty-one characters", 10, 4);
   CHECK(other.view().label() == "a label of more than thirty-one characters");

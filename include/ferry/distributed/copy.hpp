@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <type_traits>
 
@@ -146,6 +147,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       call.close();
     });
   }
+  std::exception_ptr lost;
   for (int r = first; r < last; ++r) {
     const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), to.comm().size());
     for (std::int64_t begin = 0; begin < most; begin += detail::copied_at_once) {
@@ -156,7 +158,11 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       if (detail::lies_elsewhere(exec, make_ref(shard))) {
         auto part = landed.first(count);
         gather(exec, from, rows.first(count), part, bounds::unchecked{}).wait();
-        copy(exec, part, shard).wait();
+        try {
+          if (lost == nullptr) copy(exec, part, shard).wait();
+        } catch (...) {  // the others count on this rank in the gathers that follow
+          lost = std::current_exception();
+        }
       } else {
         gather(exec, from, rows.first(count), shard, bounds::unchecked{}).wait();
       }
@@ -165,9 +171,12 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
   // A rank that has left may read the shards of the others by path::peer.
   auto note = detail::note_of<>("end of a copy", from);
   detail::collective end(from.comm(), note.add(" to ").add_number(to.number()));
-  if (!end.is_whole()) end.agree();
-  end.close();
-  return {};
+  return end.guarded([&] {
+    if (lost != nullptr) std::rethrow_exception(lost);
+    if (!end.is_whole()) end.agree();
+    end.close();
+    return ticket();
+  });
 }
 
 }  // namespace ferry

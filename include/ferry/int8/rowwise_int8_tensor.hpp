@@ -46,7 +46,7 @@ class rowwise_int8_tensor {
   [[nodiscard]] static constexpr std::size_t rank() noexcept { return 2; }
   /// Number of elements.
   [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
-  /// The first record.
+  /// The first record, of rows() * row_bytes() bytes.
   /// @{
   [[nodiscard]] std::byte* data() noexcept { return records_.data(); }
   [[nodiscard]] const std::byte* data() const noexcept { return records_.data(); }

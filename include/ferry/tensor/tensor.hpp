@@ -204,7 +204,7 @@ class tensor {
   /// The label, shared; null for an empty handle.
   [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
 
-  /// A view for kernels; the tensor must outlive their work.
+  /// A view for kernels, and for verbs; the tensor must outlive their work.
   /// @{
   [[nodiscard]] tensor_view<T, Space, Extents> view() noexcept { return {data_, shape_, lasting_label()}; }
   [[nodiscard]] tensor_view<const T, Space, Extents> view() const noexcept {
@@ -226,9 +226,9 @@ class tensor {
   [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
 
  private:
-  /// A view of memory of others may outlive this label.
-  [[nodiscard]] const char* lasting_label() const noexcept {
-    return memory_ == nullptr || label_ == nullptr ? nullptr : label_->c_str();
+  /// A view of memory of others, or of no memory, may outlive this label.
+  [[nodiscard]] const std::string* lasting_label() const noexcept {
+    return memory_ == nullptr || size() == 0 ? nullptr : label_.get();
   }
 
   std::shared_ptr<const std::string> label_;

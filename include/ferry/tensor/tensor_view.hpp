@@ -10,7 +10,7 @@
 
 #include <concepts>
 #include <cstddef>
-#include <string_view>
+#include <string>
 #include <type_traits>
 
 namespace ferry {
@@ -27,7 +27,8 @@ class tensor_view {
   /// An empty view: no extents, null data.
   tensor_view() = default;
   /// Of dense rows with these extents. The label, where there is one, must live as long as the data.
-  KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents, const char* label = nullptr)
+  KOKKOS_FUNCTION constexpr tensor_view(T* data, const shape<Extents>& extents,
+                                        const std::string* label = nullptr)
       : data_(data), shape_(extents), label_(label) {}
   /// Of dense rows; the sizes are the extents, rows first. Throws invalid_argument for a negative one.
   template <std::integral... Sizes>
@@ -64,16 +65,19 @@ class tensor_view {
   KOKKOS_FUNCTION constexpr const shape<Extents>& extents_of() const { return shape_; }
   /// For host code: the label of the tensor, where the view is of a whole tensor that allocated its memory;
   /// else "view". Like data() it lives as long as that tensor.
-  [[nodiscard]] constexpr std::string_view label() const { return label_ == nullptr ? unnamed : label_; }
+  [[nodiscard]] const std::string& label() const {
+    static const std::string none = unnamed;
+    return label_ == nullptr ? none : *label_;
+  }
   /// That label; null for "view".
-  KOKKOS_FUNCTION constexpr const char* lasting_label() const { return label_; }
+  KOKKOS_FUNCTION constexpr const std::string* lasting_label() const { return label_; }
 
  private:
   static constexpr const char* unnamed = "view";
 
   T* data_ = nullptr;
   shape<Extents> shape_;
-  const char* label_ = nullptr;
+  const std::string* label_ = nullptr;
 };
 
 /// tensor_view(pointer, rows, width) is a view of ordinary host memory. For other memory name the space:

@@ -3,6 +3,7 @@
 
 #include <ferry/cache/detail/choose_rows.hpp>
 #include <ferry/cache/detail/choose_ways.hpp>
+#include <ferry/cache/detail/exchange_time.hpp>
 #include <ferry/cache/detail/move_slots.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/error.hpp>
@@ -85,21 +86,6 @@ struct insert_rows {
   }
 };
 
-/// Times the work of an exchange between two kernels of one instance.
-template <class Backend>
-struct begin_time {
-  std::uint64_t* begun;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *begun = Backend::clock_in_kernel(); }
-};
-template <class Backend>
-struct add_time {
-  const std::uint64_t* begun;
-  std::uint64_t* sum;
-  KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    Kokkos::atomic_add(sum, Backend::clock_in_kernel() - *begun);
-  }
-};
-
 struct halve_counts {
   std::uint32_t* counts;
   KOKKOS_FUNCTION void operator()(std::int64_t row) const { counts[row] /= 2; }
@@ -136,17 +122,6 @@ bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unuse
     }
   }
   return true;
-}
-
-/// Enqueues work() on an instance, and adds the time that it takes to that of the exchanges.
-template <class Exec, class Work>
-void timed(const Exec& exec, const std::string& label, const row_cache& cache, bool aside, const Work& work) {
-  using backend = execution_backend<Exec>;
-  std::uint64_t* const sum = cache.memory.book.tallies + std::int64_t{2} * tally_room + 1;
-  std::uint64_t* const begun = sum + (aside ? 2 : 1);
-  launch(exec, label, 1, kernels::begin_time<backend>{begun});
-  work();
-  launch(exec, label, 1, kernels::add_time<backend>{begun, sum});
 }
 
 /// Enqueues work(instance) on the instance of the exchange, after all work of this call so far. A host works
@@ -214,14 +189,23 @@ void exchange_now(launch_context<Exec>& of, row_cache& cache) {
   insert_rows(of, cache, label);
 }
 
+/// Moves slots on the instance of the exchange, timed. A host does it at once, so that where `within` is set
+/// the time around it has it.
+template <class Exec>
+void move_aside(launch_context<Exec>& of, row_cache& cache, const std::string& label, kernels::slot_move move,
+                bool within) {
+  run_aside(of, cache, [&](const Exec& side) {
+    if (is_host_exec<Exec> && within)
+      move_slots(side, label, cache, move);
+    else
+      timed(side, label, cache, true, [&] { move_slots(side, label, cache, move); });
+  });
+}
+
 /// Begins to load rows into free slots.
 template <class Exec>
-void load_aside(launch_context<Exec>& of, row_cache& cache) {
-  const std::string& label = of.label("cached", "load");
-  run_aside(of, cache, [&](const Exec& side) {
-    timed(side, label, cache, true,
-          [&] { move_slots(side, label, cache, kernels::slot_move::entering_to_slot); });
-  });
+void load_aside(launch_context<Exec>& of, row_cache& cache, bool within) {
+  move_aside(of, cache, of.label("cached", "load"), kernels::slot_move::entering_to_slot, within);
   cache.exchange.part = exchange_part::entering;
 }
 
@@ -235,7 +219,7 @@ void end_part(launch_context<Exec>& of, row_cache& cache) {
   if (exchange.part == exchange_part::leaving) {
     timed(of.exec(), label, cache, false,
           [&] { free_slots(of, cache, label, kernels::slot_move::late_to_host); });
-    load_aside(of, cache);
+    load_aside(of, cache, false);
     exchange.due += exchange.lag;
   } else {
     timed(of.exec(), label, cache, false, [&] {
@@ -271,14 +255,11 @@ void begin_exchange(launch_context<Exec>& of, row_cache& cache, std::int64_t nex
   list_moving(of, cache, label);
   if (cache.changed || cache.captured) {
     launch(of.exec(), label, cache.memory.slots, kernels::age_changes{cache.memory.book.changed});
-    run_aside(of, cache, [&](const Exec& side) {
-      timed(side, label, cache, true,
-            [&] { move_slots(side, label, cache, kernels::slot_move::leaving_to_host); });
-    });
+    move_aside(of, cache, label, kernels::slot_move::leaving_to_host, true);
     exchange.part = exchange_part::leaving;
   } else {
     free_slots(of, cache, label, kernels::slot_move::late_to_host);
-    load_aside(of, cache);
+    load_aside(of, cache, true);
   }
 }
 

@@ -91,7 +91,7 @@ class message_transport : public transport {
   void abort(int, const char* what) noexcept override {
     if (is_broken()) return;
     say_last(call_header::kind::abort, what);
-    break_by(trouble::peer, "ferry::communicator: this rank has left by an exception");
+    break_by(trouble::peer, [] { return "ferry::communicator: this rank has left by an exception"; });
   }
   void enter(int rank) override {
     if (rank != rank_)
@@ -136,14 +136,16 @@ class message_transport : public transport {
 
   /// Breaks the group: a rank has ended, or the means of communication failed.
   [[noreturn]] void stop(const std::string& text) {
-    break_by(trouble::late, "ferry::communicator: " + text);
+    break_by(trouble::late, [&] { return "ferry::communicator: " + text; });
     throw_broken();
   }
   /// Breaks the group: `last` came from a rank in place of its data.
   [[noreturn]] void stop_by(const call_header& last) {
-    break_by(trouble::late, last.what == call_header::kind::late
-                                ? std::string_view(last.said.c_str())
-                                : "ferry::communicator: a rank has left a call before its data was sent");
+    break_by(trouble::late, [&] {
+      return last.what == call_header::kind::late
+                 ? std::string_view(last.said.c_str())
+                 : "ferry::communicator: a rank has left a call before its data was sent";
+    });
     throw_broken();
   }
 
@@ -154,16 +156,17 @@ class message_transport : public transport {
     try {
       act();
     } catch (...) {
-      break_by(trouble::late, "ferry::communicator: this rank failed while data moved");
+      break_by(trouble::late, [] { return "ferry::communicator: this rank failed while data moved"; });
       throw;
     }
   }
-  /// Keeps the first reason.
-  void break_by(trouble what, std::string_view text) noexcept {
+  /// Keeps the first reason, which text() composes.
+  template <class Text>
+  void break_by(trouble what, const Text& text) noexcept {
     if (is_broken()) return;
     trouble_ = what;
     try {
-      text_ = text;
+      text_ = text();
     } catch (...) {
       text_.clear();  // out of memory: the type of the error has to do
     }
@@ -197,7 +200,7 @@ class message_transport : public transport {
     headers_[static_cast<std::size_t>(rank_)] = own;
     const std::string missing = swap_headers(own, headers_, clock::now() + deadline_);
     if (!missing.empty()) {
-      break_by(trouble::late, waited(note) + "; not there: " + missing);
+      break_by(trouble::late, [&] { return waited(note) + "; not there: " + missing; });
       say_last(call_header::kind::late, text_.c_str());  // for ranks that come later
       throw_broken();
     }
@@ -229,10 +232,11 @@ class message_transport : public transport {
     using kind = call_header::kind;
     for (std::size_t r = 0; r < headers_.size(); ++r) {
       const call_header& each = headers_[r];
-      if (each.what == kind::late) break_by(trouble::late, each.said.c_str());
+      if (each.what == kind::late) break_by(trouble::late, [&] { return each.said.c_str(); });
       if (each.what == kind::abort)
-        break_by(trouble::peer,
-                 "ferry::communicator: rank " + std::to_string(r) + " failed: " + each.said.c_str());
+        break_by(trouble::peer, [&] {
+          return "ferry::communicator: rank " + std::to_string(r) + " failed: " + each.said.c_str();
+        });
       if (is_broken()) throw_broken();
     }
     const auto fails = [](const call_header& each) { return each.what == kind::failure; };
@@ -246,12 +250,14 @@ class message_transport : public transport {
       same = same && each.what == alive->what && each.bytes == alive->bytes;
     }
     if (!same) {
-      std::string text =
-          "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
-      for (std::size_t r = 0; r < headers_.size(); ++r)
-        text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
-                std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
-      break_by(trouble::protocol, text);
+      break_by(trouble::protocol, [&] {
+        std::string text =
+            "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
+        for (std::size_t r = 0; r < headers_.size(); ++r)
+          text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
+                  std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
+        return text;
+      });
       throw_broken();
     }
     if (failed != headers_.end() && failed - headers_.begin() != rank_)
@@ -265,7 +271,7 @@ class message_transport : public transport {
     if (!move_parts(to, from, clock::now() + deadline_)) give_up(note);
   }
   [[noreturn]] void give_up(const call_note& note) {
-    break_by(trouble::late, waited(note) + ", while data moved");
+    break_by(trouble::late, [&] { return waited(note) + ", while data moved"; });
     throw_broken();
   }
 

@@ -86,7 +86,9 @@ class thread_transport final : public transport {
   void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
   std::exception_ptr end_round(int rank);
-  void break_by(trouble what, int rank, std::string_view text) noexcept;
+  template <class Text>
+  void break_by(trouble what, int rank, const Text& text) noexcept;
+  [[nodiscard]] std::string text_of_leaving(int rank) const;
   [[noreturn]] void throw_broken() const;
   void throw_failed(int rank) const;
   [[nodiscard]] std::string who_reached_what() const;

@@ -50,13 +50,19 @@ inline std::string thread_transport::who_reached_what() const {
   return text;
 }
 
-/// Keeps the first reason.
-inline void thread_transport::break_by(trouble what, int rank, std::string_view text) noexcept {
+inline std::string thread_transport::text_of_leaving(int rank) const {
+  return "ferry::communicator: rank " + std::to_string(rank) +
+         " has left and does not come to a call that others are in: " + who_reached_what();
+}
+
+/// Keeps the first reason, which text() composes.
+template <class Text>
+void thread_transport::break_by(trouble what, int rank, const Text& text) noexcept {
   if (trouble_ == trouble::none) {
     trouble_ = what;
     trouble_rank_ = rank;
     try {
-      trouble_text_ = text;
+      trouble_text_ = text();
     } catch (...) {
       trouble_text_.clear();  // out of memory: the type of the error has to do
     }
@@ -73,9 +79,10 @@ inline std::exception_ptr thread_transport::end_round(int rank) {
     same = same && each.note == first.note &&
            (each.failed || first.failed || each.mine.size() == first.mine.size());
   if (!same) {
-    break_by(trouble::protocol, -1,
-             "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
-                 who_reached_what());
+    break_by(trouble::protocol, -1, [&] {
+      return "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
+             who_reached_what();
+    });
     throw_broken();
   }
   failed_rank_ = -1;
@@ -125,8 +132,9 @@ inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank,
     try {
       lost = end_round(rank);
     } catch (const std::exception& said) {
-      break_by(trouble::peer, rank,
-               "ferry::communicator: rank " + std::to_string(rank) + " failed: " + said.what());
+      break_by(trouble::peer, rank, [&] {
+        return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + said.what();
+      });
       throw;
     }
     if (lost != nullptr) std::rethrow_exception(lost);
@@ -134,20 +142,18 @@ inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank,
   }
   for (std::size_t r = 0; r < seats_.size(); ++r)
     if (seats_[r].gone) {
-      break_by(trouble::late, static_cast<int>(r),
-               "ferry::communicator: rank " + std::to_string(r) +
-                   " has left and does not come to a call that others are in: " + who_reached_what());
+      break_by(trouble::late, static_cast<int>(r), [&] { return text_of_leaving(static_cast<int>(r)); });
       throw_broken();
     }
   const auto until = clock::now() + deadline_;
   while (round_ == round && trouble_ == trouble::none)
     if (changed_.wait_until(lock, until) == std::cv_status::timeout && round_ == round &&
-        trouble_ == trouble::none) {
-      const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
-      break_by(trouble::late, rank,
-               "ferry::communicator: rank " + std::to_string(rank) + " waited for " + std::to_string(ms) +
-                   " ms, its deadline: " + who_reached_what());
-    }
+        trouble_ == trouble::none)
+      break_by(trouble::late, rank, [&] {
+        const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
+        return "ferry::communicator: rank " + std::to_string(rank) + " waited for " + std::to_string(ms) +
+               " ms, its deadline: " + who_reached_what();
+      });
   if (round_ == round) throw_broken();  // nobody can end this round any more
 }
 
@@ -192,12 +198,8 @@ inline void thread_transport::fail(int rank, const call_note& note, const char* 
 
 inline void thread_transport::abort(int rank, const char* what) noexcept {
   const std::lock_guard lock(guard_);
-  try {
-    break_by(trouble::peer, rank,
-             "ferry::communicator: rank " + std::to_string(rank) + " failed: " + std::string(what));
-  } catch (...) {
-    break_by(trouble::peer, rank, {});
-  }
+  break_by(trouble::peer, rank,
+           [&] { return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + what; });
 }
 
 inline void thread_transport::enter(int rank) {
@@ -220,13 +222,7 @@ inline void thread_transport::leave(int rank, bool for_good) noexcept {
   own.reads = false;
   if (trouble_ != trouble::none) changed_.notify_all();  // end_reads waits
   if (arrived_ == 0 || !for_good) return;
-  try {
-    break_by(trouble::late, rank,
-             "ferry::communicator: rank " + std::to_string(rank) +
-                 " has left and does not come to a call that others are in: " + who_reached_what());
-  } catch (...) {
-    break_by(trouble::late, rank, {});
-  }
+  break_by(trouble::late, rank, [&] { return text_of_leaving(rank); });
 }
 
 inline bool thread_transport::is_occupied() const {
