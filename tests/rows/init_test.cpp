@@ -206,13 +206,13 @@ TEST_CASE("nothing can be initialised, and intervals must be ones", "[init]") {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_THROWS_MATCHES(ferry::init::uniform(exec, table, 1.0, 0.5, 1), ferry::invalid_argument,
-                       MessageMatches(ContainsSubstring("init::uniform")));
+                       MessageMatches(ContainsSubstring("init::uniform of 'table' [2 x 5]")));
   CHECK_THROWS_AS(ferry::init::uniform(exec, table, nan, 1.0, 1), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::init::uniform(exec, table, 0.0, nan, 1), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::init::uniform(exec, table, -infinity, 1.0, 1), ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::init::uniform(exec, table, -1e308, 1e308, 1), ferry::invalid_argument);
   CHECK_THROWS_MATCHES(ferry::init::normal(exec, table, 0.0, -1.0, 1), ferry::invalid_argument,
-                       MessageMatches(ContainsSubstring("init::normal")));
+                       MessageMatches(ContainsSubstring("init::normal of 'table' [2 x 5]")));
   CHECK_THROWS_AS(ferry::init::normal(exec, table, 0.0, nan, 1), ferry::invalid_argument);
   ferry::tensor<float, ferry::device_space> unmade;
   CHECK_THROWS_AS(ferry::init::zeros(exec, unmade), ferry::invalid_argument);

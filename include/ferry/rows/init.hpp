@@ -65,15 +65,22 @@ consteval void require_init() {
 template <class Array>
 using element_of = std::remove_cvref_t<decltype(*make_ref(std::declval<Array&>()).data)>;
 
+/// Refuses the options of an initialisation.
+[[noreturn, gnu::cold]] inline void refuse_init(const char* verb, const array_note& array,
+                                                const std::string& why) {
+  throw invalid_argument(std::string("ferry::init::") + verb + " of " + array.describe() + ": " + why);
+}
+
 /// Throws where T can't hold uniform integers of [low, high), see init::uniform.
 template <class T>
-void require_integers(double low, double high) {
+void require_integers(double low, double high, const array_note& array) {
   constexpr auto least = static_cast<double>(std::numeric_limits<T>::min());
   constexpr auto beyond = static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2.0;
   const bool some = low == high ? std::ceil(low) == low && low < beyond : std::ceil(low) < high;
   if (!some || low < least || high > beyond || high - low > 0x1p53)
-    throw invalid_argument("ferry::init::uniform: [" + std::to_string(low) + ", " + std::to_string(high) +
-                           ") is no interval of integers that the element type holds");
+    refuse_init("uniform", array,
+                "[" + std::to_string(low) + ", " + std::to_string(high) +
+                    ") is no interval of integers that the element type holds");
 }
 
 /// Whether the integer type T holds `value` without its fraction.
@@ -146,11 +153,11 @@ void uniform(const Exec& exec, Array&& array, double low, double high, std::uint
   ferry::detail::require_numbers<Array>();
   if (ferry::detail::is_nan(low) || ferry::detail::is_nan(high) || !(low <= high) ||
       !ferry::detail::is_finite(high - low))
-    throw invalid_argument("ferry::init::uniform: [" + std::to_string(low) + ", " + std::to_string(high) +
-                           ") is no interval");
+    ferry::detail::refuse_init("uniform", make_ref(array).note(),
+                               "[" + std::to_string(low) + ", " + std::to_string(high) + ") is no interval");
   using element = ferry::detail::element_of<Array>;
   if constexpr (std::is_integral_v<element>) {
-    detail::require_integers<element>(low, high);
+    detail::require_integers<element>(low, high, make_ref(array).note());
     low = std::ceil(low);
     high = std::max(std::ceil(high), low + 1.0);
   }
@@ -167,8 +174,8 @@ void normal(const Exec& exec, Array&& array, double mean, double deviation, std:
   ferry::detail::require_init<Exec, Array>();
   ferry::detail::require_numbers<Array>();
   if (ferry::detail::is_nan(deviation) || !(deviation >= 0.0))
-    throw invalid_argument("ferry::init::normal: the standard deviation is " + std::to_string(deviation) +
-                           ", must be >= 0");
+    ferry::detail::refuse_init("normal", make_ref(array).note(),
+                               "the standard deviation is " + std::to_string(deviation) + ", must be >= 0");
   using element = ferry::detail::element_of<Array>;
   ferry::detail::generate(exec, "ferry::init::normal", make_ref(array),
                           kernels::normal_value<element>{mean, deviation, seed});

@@ -127,7 +127,7 @@ void trunc_normal(const Exec& exec, Array&& array, double mean, double deviation
   static_assert(FloatingElement<element>,
                 "ferry: init::trunc_normal needs elements of float, double, half_t or bhalf_t.");
   const auto complain = [&](const std::string& what) {
-    throw invalid_argument("ferry::init::trunc_normal: " + what);
+    detail::refuse_init("trunc_normal", make_ref(array).note(), what);
   };
   if (!(deviation > 0.0) || !detail::is_finite(deviation) || !detail::is_finite(mean))
     complain("the mean is " + std::to_string(mean) + " and the deviation " + std::to_string(deviation) +

@@ -47,10 +47,10 @@ template <class...>
   if (!empty)
     throw invalid_argument(joined({"ferry::", verb, ": the rows of ", array.describe(),
                                    " are strided; use ferry::copy to make a dense array of them"}));
-  const char* const quote = array.label.empty() ? "" : "'";
-  throw invalid_argument(
-      joined({"ferry::", verb, ": ", quote, array.label.empty() ? "an array" : array.label.view(), quote,
-              " is an empty handle without extents: it was moved from, or never given any"}));
+  constexpr const char* state = " is an empty handle without extents: it was moved from, or never given any";
+  if (array.label.empty())
+    throw invalid_argument(joined({"ferry::", verb, ": an array in ", array.space, state}));
+  throw invalid_argument(joined({"ferry::", verb, ": '", array.label.view(), "'", state}));
 }
 
 inline void require_dense_rows(const char* verb, const auto& array) {
