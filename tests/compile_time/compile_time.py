@@ -94,15 +94,18 @@ def precompile(folder, command, scratch):
 
 
 class Program:
-    """A source, compiled in one of the ways that RATIOS names."""
+    """A source, compiled in one of the ways that RATIOS names. `precompiled` has what was precompiled for others."""
 
-    def __init__(self, folder, name, command, ptx, scratches):
+    def __init__(self, folder, name, command, ptx, scratches, precompiled):
         scratch = scratches.enter_context(tempfile.TemporaryDirectory())
         self.out = os.path.join(scratch, "out")
         self.ptx = ptx
         self.words = command + (INSTANCES if "+" in name else [])
         if name.endswith("*"):
-            self.words = self.words + precompile(folder, self.words, scratch)
+            flags = tuple(self.words)
+            if flags not in precompiled:
+                precompiled[flags] = precompile(folder, self.words, scratch)
+            self.words = self.words + precompiled[flags]
         self.words += ["-ptx" if ptx else "-c", str(folder / f"{name.rstrip('+*')}.cpp"), "-o", self.out]
 
     def seconds(self, runs=1, enough=0.0):
@@ -140,12 +143,13 @@ def main(arguments):
     failed = unjudged = False
     with contextlib.ExitStack() as scratches:
         others = OtherPrograms()
-        base = Program(folder, "kokkos", command, ptx, scratches)
+        precompiled = {}
+        base = Program(folder, "kokkos", command, ptx, scratches, precompiled)
         base_seconds, base_kernels = base.seconds(runs), base.kernels()
         base_disturbed = others.processors() > MOST_OTHERS
         timed = []
         for name in RATIOS[compiler]:
-            program = Program(folder, name, command, ptx, scratches)
+            program = Program(folder, name, command, ptx, scratches, precompiled)
             cost = ratio_to(base, base_seconds, program, runs, RATIOS[compiler][name])
             timed.append((name, program, program.kernels() - base_kernels, *cost))
         # Memory does not depend on what else runs.
