@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <atomic>
 #include <optional>
 #include <set>
 #include <utility>
@@ -125,7 +126,7 @@ TEST_CASE("other groups have no devices, and give Kokkos' default instance", "[d
   const auto comm = ferry::communicator::threads(2);
   CHECK(comm.device(1) == ferry::device{});
   CHECK(comm.exec(1) == Kokkos::DefaultExecutionSpace{});
-  int ran = 0;
+  std::atomic<int> ran{0};
   comm.run([&](int rank, const Kokkos::DefaultExecutionSpace&) { ran += rank == 0; });
   CHECK(ran == 1);
 }
