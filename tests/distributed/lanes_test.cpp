@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/forwarding_transport.hpp"
 #include "distributed/kit.hpp"
 
 #include <ferry/distributed/detail/payload.hpp>
@@ -267,33 +268,9 @@ TEST_CASE("nothing is copied where a rank fails before the exchange, or does not
 namespace {
 
 /// Threads that pass device memory by host memory, as processes do.
-class without_lanes : public ferry::detail::transport {
+class without_lanes : public forwarding_transport {
  public:
-  explicit without_lanes(int ranks) : inner_(ranks, std::chrono::seconds(30)) {}
-  [[nodiscard]] int size() const override { return inner_.size(); }
-  [[nodiscard]] int first_local() const override { return inner_.first_local(); }
-  [[nodiscard]] int local_count() const override { return inner_.local_count(); }
-  [[nodiscard]] std::string_view name() const override { return "without lanes"; }
-  void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
-                  std::byte* theirs) override {
-    inner_.all_gather(rank, note, mine, theirs);
-  }
-  void exchange(int rank, const ferry::detail::call_note& note, std::span<const outgoing_part> to,
-                std::span<const incoming_part> from) override {
-    inner_.exchange(rank, note, to, from);
-  }
-  void fail(int rank, const ferry::detail::call_note& note, const char* what) noexcept override {
-    inner_.fail(rank, note, what);
-  }
-  void abort(int rank, const char* what) noexcept override { inner_.abort(rank, what); }
-  void enter(int rank) override { inner_.enter(rank); }
-  void leave(int rank, bool for_good) noexcept override { inner_.leave(rank, for_good); }
-  [[nodiscard]] bool is_occupied() const override { return inner_.is_occupied(); }
-  void recover() noexcept override { inner_.recover(); }
-  [[nodiscard]] std::uint64_t next_number(int rank) override { return inner_.next_number(rank); }
-
- private:
-  ferry::detail::thread_transport inner_;
+  explicit without_lanes(int ranks) : forwarding_transport(ranks, std::chrono::seconds(30)) {}
 };
 
 /// The same where messages may lie in device memory: what MPI does is done here by two copies.
@@ -328,6 +305,40 @@ class device_messages final : public without_lanes {
 };
 
 }  // namespace
+
+namespace {
+
+std::atomic<int> payload_fences{0};
+
+/// Counts the fences of payloads while it lives.
+struct fence_counter {
+  fence_counter() {
+    payload_fences = 0;
+    Kokkos::Tools::Experimental::set_begin_fence_callback(
+        [](const char* name, std::uint32_t, std::uint64_t*) {
+          if (std::string(name) == "ferry::distributed::payload") ++payload_fences;
+        });
+  }
+  fence_counter(const fence_counter&) = delete;
+  fence_counter& operator=(const fence_counter&) = delete;
+  ~fence_counter() { Kokkos::Tools::Experimental::set_begin_fence_callback(nullptr); }
+};
+
+}  // namespace
+
+TEST_CASE("an instance is waited for where an exception ends a block, and only there", "[distributed]") {
+  const exec_space exec;
+  const fence_counter counts;
+  { const ferry::detail::waited_when_thrown<exec_space> waits(exec); }
+  CHECK(payload_fences == 0);
+  CHECK_THROWS_AS(
+      [&] {
+        const ferry::detail::waited_when_thrown<exec_space> waits(exec);
+        throw std::runtime_error("in between");
+      }(),
+      std::runtime_error);
+  CHECK(payload_fences == 1);
+}
 
 TEST_CASE("buffers of instances pass by lanes, by messages and by host memory", "[distributed]") {
   const watchdog guard("payloads");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/forwarding_transport.hpp"
 #include "distributed/kit.hpp"
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 #include <chrono>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -22,42 +22,22 @@ std::pair<std::size_t, std::size_t> held(const std::string& label) {
 }
 
 /// Threads of which rank 1 sleeps past the deadline between a meeting about addresses and its reads.
-class slow_reader final : public ferry::detail::transport {
+class slow_reader final : public forwarding_transport {
  public:
   static constexpr std::chrono::milliseconds deadline{50};
   std::atomic<bool> first_has_left{false}, read_late{false};
 
-  [[nodiscard]] int size() const override { return inner_.size(); }
-  [[nodiscard]] int first_local() const override { return inner_.first_local(); }
-  [[nodiscard]] int local_count() const override { return inner_.local_count(); }
-  [[nodiscard]] std::string_view name() const override { return "slow reader"; }
+  slow_reader() : forwarding_transport(2, deadline) {}
   void all_gather(int rank, const ferry::detail::call_note& note, std::span<const std::byte> mine,
                   std::byte* theirs) override {
-    inner_.all_gather(rank, note, mine, theirs);
+    inner().all_gather(rank, note, mine, theirs);
     if (rank != 1 || mine.size() != sizeof(void*)) return;
     std::this_thread::sleep_for(4 * deadline);
     read_late = first_has_left.load();
   }
-  void exchange(int rank, const ferry::detail::call_note& note,
-                std::span<const ferry::detail::outgoing_part> to,
-                std::span<const ferry::detail::incoming_part> from) override {
-    inner_.exchange(rank, note, to, from);
-  }
   void end_reads(int rank, const ferry::detail::call_note& note, const char* failed) override {
-    inner_.end_reads(rank, note, failed);
+    inner().end_reads(rank, note, failed);
   }
-  void fail(int rank, const ferry::detail::call_note& note, const char* what) noexcept override {
-    inner_.fail(rank, note, what);
-  }
-  void abort(int rank, const char* what) noexcept override { inner_.abort(rank, what); }
-  void enter(int rank) override { inner_.enter(rank); }
-  void leave(int rank, bool for_good) noexcept override { inner_.leave(rank, for_good); }
-  [[nodiscard]] bool is_occupied() const override { return inner_.is_occupied(); }
-  void recover() noexcept override { inner_.recover(); }
-  [[nodiscard]] std::uint64_t next_number(int rank) override { return inner_.next_number(rank); }
-
- private:
-  ferry::detail::thread_transport inner_{2, deadline};
 };
 
 }  // namespace

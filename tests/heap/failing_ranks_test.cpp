@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "distributed/kit.hpp"
 #include "heap/heap.hpp"
 
-#include <ferry/distributed.hpp>
 #include <ferry/ferry.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -20,14 +20,8 @@ namespace ferry_test::failing_ranks_test {
 
 namespace {
 
-constexpr std::int64_t rows = 60, n = 24, width = 12;
+constexpr std::int64_t rows = 60, n = 24;
 constexpr int ranks = 3;
-using host = ferry::mapped_space;
-#ifdef KOKKOS_ENABLE_THREADS
-using exec_space = Kokkos::Serial;
-#else
-using exec_space = Kokkos::DefaultExecutionSpace;
-#endif
 
 /// A group with two tables, and a batch for each rank.
 struct world {
