@@ -125,9 +125,15 @@ function(ferry_add_test name)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS unit RUN_SERIAL ON)
     return()
   endif()
-  # Threads that wait leave their processor to other tests: each program counts as one.
+  # Threads that wait leave their processor to other tests: each program counts as one. Long tests to which the number of OpenMP
+  # threads makes no difference have the tag [once].
+  list(GET FERRY_TEST_THREADS -1 last)
   foreach(threads IN LISTS FERRY_TEST_THREADS)
-    add_test(NAME ${name}.threads${threads} COMMAND ${name})
+    set(without)
+    if(NOT threads EQUAL last)
+      set(without "~[once]")
+    endif()
+    add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})
     set_tests_properties(
       ${name}.threads${threads}
       PROPERTIES ENVIRONMENT "OMP_NUM_THREADS=${threads};OMP_PROC_BIND=false;OMP_WAIT_POLICY=passive" LABELS "unit;threads${threads}")

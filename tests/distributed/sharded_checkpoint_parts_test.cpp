@@ -64,7 +64,7 @@ void round_trip(std::size_t rows, std::size_t columns, int ranks) {
 
 }  // namespace
 
-TEST_CASE("ranks save and load arrays of any extents", "[distributed]") {
+TEST_CASE("ranks save and load arrays of any extents", "[distributed][once]") {
   for (const int ranks : {1, 2, 4}) {
     if (ranks != 1) {
       round_trip<float>(140, 16384, ranks);          // 64 KiB, a row of a piece, 3 chunks

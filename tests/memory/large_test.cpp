@@ -103,7 +103,7 @@ TEST_CASE("a batch of more than 2^31 elements", "[large]") {
   CHECK(std::vector<std::int8_t>(seen.begin() + width, seen.end()) == row);
 }
 
-TEST_CASE("copies of more than 2^31 elements", "[large]") {
+TEST_CASE("copies of more than 2^31 elements", "[large][once]") {
   need_memory(6 * gib);
   constexpr std::size_t size = (std::size_t{1} << 31) + 77;
   const exec_space exec;

@@ -34,6 +34,22 @@ std::vector<float> anything(std::mt19937_64& random, std::size_t count) {
   return made;
 }
 
+/// A step with a plan's duplicates has the bits of a step on the sums.
+template <class Space, class Rule, class Plan, class Batch>
+void step_as_on_sums(const Rule& rule, const Plan& plan, const Batch& batch,
+                     const std::vector<std::int32_t>& unique, const Batch& sums,
+                     const std::vector<float>& start) {
+  const exec_space exec;
+  const std::size_t width = batch.extent(1);
+  auto table = make<Space>("table", rows, width, start);
+  auto expected = make<Space>("expected", rows, width, start);
+  auto state = ferry::optim::make_state(rule, table);
+  auto expected_state = ferry::optim::make_state(rule, expected);
+  ferry::step(exec, rule, table, state, plan, batch).wait();
+  ferry::step(exec, rule, expected, expected_state, unique, sums, ferry::duplicates::assume_unique{}).wait();
+  CHECK(take(table) == take(expected));
+}
+
 template <class Space>
 void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, std::size_t width) {
   CAPTURE(Space::name, lengths, width);
@@ -52,6 +68,14 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
     named[row] = true;
   }
   auto added = start, stepped = start, mean = start;
+  std::vector<std::int32_t> unique;
+  std::vector<float> sums_of_rows;
+  for (std::size_t row = 0; row < rows; ++row) {
+    if (!named[row]) continue;
+    unique.push_back(static_cast<std::int32_t>(row));
+    const auto at = sums.begin() + static_cast<std::ptrdiff_t>(row * width);
+    sums_of_rows.insert(sums_of_rows.end(), at, at + static_cast<std::ptrdiff_t>(width));
+  }
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t c = 0; c < width && named[row]; ++c) {
       const std::size_t at = row * width + c;
@@ -76,6 +100,9 @@ void add_up(std::mt19937_64& random, const std::vector<std::size_t>& lengths, st
     ferry::step(exec, rule, table, state, plan, batch, path).wait();
     CHECK(take(table) == stepped);
   });
+  const auto once = make<ferry::device_space>("sums", unique.size(), width, sums_of_rows);
+  step_as_on_sums<Space>(ferry::optim::adagrad{}, plan, batch, unique, once, start);
+  step_as_on_sums<Space>(ferry::optim::rowwise_adagrad{}, plan, batch, unique, once, start);
 }
 
 }  // namespace
@@ -89,7 +116,7 @@ TEMPLATE_TEST_CASE("rows that are named very often", "[scatter][step][long]", fe
     add_up<TestType>(random, {64}, width);
     add_up<TestType>(random, {65}, width);
     add_up<TestType>(random, {1, 64, 1, 130, 194, 195}, width);
-    for (const std::size_t all : {1023u, 1024u, 1025u}) {
+    for (const std::size_t all : {255u, 256u, 257u, 1023u, 1024u, 1025u}) {
       add_up<TestType>(random, {all}, width);
       add_up<TestType>(random, {66, 67, 3, all - 136}, width);
     }

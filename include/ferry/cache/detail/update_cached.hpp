@@ -69,7 +69,7 @@ ticket update_cached_by_plan(const Exec& exec, const char* verb, row_cache& cach
     if constexpr (!is_host_exec<Exec>) missed = empty_lists(of, n);
     const auto ready = job.template prepare<false>(of, label, values);
     const auto labels = update_labels::of<Job>(of, label);
-    const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
+    const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, job, plan, values);
     const plan_storage& from = *plan.storage();
     find_places(of, cache, kernels::counted_segments{from.unique_rows, from.segment_begin, from.unique_count},
                 n, codes_of_rows(cache), counts, true, codes, missed);

@@ -93,6 +93,7 @@ struct update_job {
   using sum_type = number_t<Exec, compute_type<Value>>;
   template <class>
   static constexpr bool replaces_by = false;
+  [[nodiscard]] bool sums_in_place() const { return !needs_whole_rows && fields != 0; }
 
   template <class Value, class Duplicates, class Wire>
   auto emit(Wire* buffer, std::int64_t items, std::int64_t width) const {

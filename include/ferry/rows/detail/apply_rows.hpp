@@ -6,11 +6,13 @@
 #include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
+#include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -104,6 +106,10 @@ struct apply_rows {
   /// Operations on the table alone take so little time that a test for a remainder shows. They have a second
   /// loop, for rows without one. Others save its compile time.
   static constexpr bool is_light = Operation::arrays <= 2;
+
+  /// A device's kernels sum long segments where that costs them no occupancy: a light one has 30 registers
+  /// without and 38 with it. A batch that is searched is too small for that to count.
+  static constexpr bool sums_long = (!is_light || std::is_same_v<Source, found_rows>);
 
   /// Numbers are computed in large registers. Rows that only move gain nothing from them.
   template <class Body>
@@ -276,7 +282,7 @@ struct apply_rows {
                                        int count) const {
     Compute value[Part::elements];
     typename Operation::template held<Part, Compute> held;
-    if (sums_here<Part, Duplicates>(source, rows)) {
+    if (sums_long && sums_here<Part, Duplicates>(source, rows)) {
       sum_segment<Part, Duplicates>(value, source, rows, values, values_stride, column);
       operation.load(held, rows.row, column, count);
     } else {

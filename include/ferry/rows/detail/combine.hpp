@@ -95,15 +95,4 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
   }
 }
 
-/// combine_segment or sum_segment.
-template <class Tile, class Duplicates, class Compute, class Source, class Value>
-KOKKOS_FORCEINLINE_FUNCTION void combine_any(Compute (&tile)[Tile::elements], const Source& source,
-                                             const row_segment& rows, const Value* values,
-                                             std::int64_t stride, std::int64_t column, int count) {
-  if (sums_here<Tile, Duplicates>(source, rows))
-    sum_segment<Tile, Duplicates>(tile, source, rows, values, stride, column);
-  else
-    combine_segment<Tile, Duplicates>(tile, source, rows, values, stride, column, count);
-}
-
 }  // namespace ferry::kernels

@@ -37,6 +37,7 @@
 ///   is_refused()                     after prepare<true>: whether nothing may be written
 ///   wire_type<Value, Duplicates>     the element type of combined values in the ring
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
+///   sums_in_place()                  whether a device's kernels on a plan sum long segments with several loads in flight
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
@@ -98,19 +99,20 @@ report_writer report_repeats(launch_context<Exec>& of, const std::string& label,
 /// compute in. In a small batch those kernels sum them, which is a launch less.
 template <class Sum, class Exec, class Source, class Value, class Space>
 void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
-              const array_ref<Value, Space>& values, Source& source) {
+              const array_ref<Value, Space>& values, bool sums_in_place, Source& source) {
   using plain = std::remove_const_t<Value>;
   const plan_storage& from = *plan.storage();
+  const auto& tuning = execution_backend<Exec>::tuning(of.exec());
   const std::int64_t slots = kernels::long_segments::slots(plan.positions());
   const std::int64_t width = values.width();
   if (slots == 0 || width == 0 ||
-      plan.positions() <= execution_backend<Exec>::tuning(of.exec()).positions_summed_in_place)
+      plan.positions() <=
+          (sums_in_place ? tuning.positions_summed_in_place : tuning.positions_summed_one_by_one))
     return;
   auto* sums = of.template scratch<Sum>(slots * width);
   using kernel = kernels::sum_long_segments<Sum, plain, Source>;
   const std::int64_t parts = kernel::parts(width);
-  const std::int64_t teams = execution_backend<Exec>::tuning(of.exec()).teams_of_long_sums;
-  const std::int64_t groups = std::min(slots, std::max<std::int64_t>(teams / parts, 1));
+  const std::int64_t groups = std::min(slots, std::max<std::int64_t>(tuning.teams_of_long_sums / parts, 1));
   const std::string& name = of.label_part(label, "sum_long");
   const tool_kernel reported(of.exec(), name);
   execution_backend<Exec>::launch_blocks(
@@ -122,10 +124,10 @@ void sum_long(launch_context<Exec>& of, const std::string& label, const row_plan
 }
 
 /// A plan's rows as the source of writing kernels. Reports repeated rows where they are forbidden, and sums
-/// long segments on a device.
-template <class Duplicates, class Sum, class Exec, class Value, class Space>
-auto plan_source(launch_context<Exec>& of, const std::string& label, const row_plan& plan,
-                 [[maybe_unused]] const array_ref<Value, Space>& values) {
+/// the long segments on a device that the job's kernels do not.
+template <class Duplicates, class Sum, class Exec, class Job, class Value, class Space>
+auto plan_source(launch_context<Exec>& of, const std::string& label, [[maybe_unused]] const Job& job,
+                 const row_plan& plan, [[maybe_unused]] const array_ref<Value, Space>& values) {
   const plan_storage& from = *plan.storage();
   kernels::plan_rows source{from.unique_rows,
                             from.segment_begin,
@@ -137,10 +139,12 @@ auto plan_source(launch_context<Exec>& of, const std::string& label, const row_p
   if constexpr (adjusts_values<Duplicates>) {
     auto adjusted = Duplicates::source(source, from, values.width());
     if constexpr (!is_host_exec<Exec>)
-      sum_long<combining_number<Exec, Duplicates, Sum>>(of, label, plan, values, adjusted);
+      sum_long<combining_number<Exec, Duplicates, Sum>>(of, label, plan, values, job.sums_in_place(),
+                                                        adjusted);
     return adjusted;
   } else {
-    if constexpr (Duplicates::combines && !is_host_exec<Exec>) sum_long<Sum>(of, label, plan, values, source);
+    if constexpr (Duplicates::combines && !is_host_exec<Exec>)
+      sum_long<Sum>(of, label, plan, values, job.sums_in_place(), source);
     return source;
   }
 }
@@ -158,7 +162,7 @@ auto* combine_on_device(launch_context<Exec>& of, const std::string& label, cons
   const auto emit = job.template emit<plain, Duplicates>(combined, items, values.width());
   using emit_job = std::remove_const_t<decltype(emit)>;
   const auto labels = update_labels::of<emit_job>(of, label);
-  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(of, label, plan, values);
+  const auto source = plan_source<Duplicates, sum_of<emit_job, Exec, Value>>(of, label, emit, plan, values);
   launch_update<Duplicates>(of.exec(), labels, emit, source, items, values);
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(of.exec(), label);

@@ -42,6 +42,7 @@ struct row_job {
   static constexpr int min_fields = 0, max_fields = 0, fields = 0;
   static constexpr bool needs_whole_rows = false, counts_rows = false;
   [[nodiscard]] static bool is_refused() { return false; }
+  [[nodiscard]] static bool sums_in_place() { return false; }
 };
 
 /// Writes the combined value of each item into a dense buffer: the device's part of the staged path.

@@ -54,7 +54,7 @@ ticket update_by_plan(const Exec& exec, const char* verb, const Job& job, const 
         write_cooperative<Duplicates>(of, label, ready, plan, values);
       } else {
         const auto labels = update_labels::of<Job>(of, label);
-        const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
+        const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, ready, plan, values);
         launch_update<Duplicates>(exec, labels, ready, source, plan.positions(), values,
                                   plan_order<Path, table_space>(plan));
       }

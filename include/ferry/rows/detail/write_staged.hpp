@@ -196,7 +196,7 @@ template <class Duplicates, class Exec, class Job, class Value>
 void launch_uploaded(launch_context<Exec>& of, const std::string& label, const Job& job, const row_plan& plan,
                      const array_ref<Value, device_space>& values) {
   const auto labels = update_labels::of<Job>(of, label);
-  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, plan, values);
+  const auto source = plan_source<Duplicates, sum_of<Job, Exec, Value>>(of, label, job, plan, values);
   launch_update<Duplicates>(of.exec(), labels, job, source, plan.positions(), values);
 }
 
