@@ -42,7 +42,7 @@ void add_by_threads(std::size_t n, std::size_t width, std::size_t cached, std::u
                           count, detail::codes_of_rows(hot.core()), false, true, codes.data(), missed);
       exec.fence("lists");
       const auto values = detail::read_only(ferry::make_ref(batch));
-      const auto source = detail::plan_source<sum, float>(of, "ferry::test", plan, values);
+      const auto source = detail::plan_source<sum, float>(of, "ferry::test", detail::row_job{}, plan, values);
       using job_type = detail::add_job<float, ferry::mapped_space>;
       const detail::placed_job<job_type> job(job_type{hot.ref()}, hot.core(), codes.data(), missed);
       const auto kernel = job.template kernel<exec_space, sum, Tile, 0>(source, count, values);

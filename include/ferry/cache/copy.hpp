@@ -8,6 +8,7 @@
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -18,8 +19,10 @@ namespace ferry {
 template <class Exec, class Table, class Policy, class Directory, class To, class... Policies>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const cached_table<Table, Policy, Directory>& from, To&& to, Policies... policies) {
-  return detail::run_on_table(exec, "copy", from.core(), false,
-                              [&] { return copy(exec, detail::read_only(from.whole()), to, policies...); });
+  return detail::run_on_table(exec, "copy", from.core(), false, [&] {
+    detail::require_foreign_if_array("copy", from.core(), to);
+    return copy(exec, detail::read_only(from.whole()), to, policies...);
+  });
 }
 
 /// copy to a cached table: the cached rows are read again afterwards. Arguments and errors are those of copy.
@@ -27,8 +30,10 @@ template <class Exec, class From, class Table, class Policy, class Directory, cl
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, cached_table<Table, Policy, Directory>& to, Policies... policies) {
   detail::require_writable<Table>();
-  return detail::run_on_table(exec, "copy", to.core(), true,
-                              [&] { return copy(exec, from, to.whole(), policies...); });
+  return detail::run_on_table(exec, "copy", to.core(), true, [&] {
+    detail::require_foreign_if_array("copy", to.core(), from);
+    return copy(exec, from, to.whole(), policies...);
+  });
 }
 
 /// copy from a cached table to another one.
@@ -37,8 +42,19 @@ template <class Exec, class Table, class Policy, class Directory, class ToTable,
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const cached_table<Table, Policy, Directory>& from,
     cached_table<ToTable, ToPolicy, ToDirectory>& to, Policies... policies) {
-  detail::flush_cache(exec, from.core()).detach();  // its lock is free again: two threads may copy crosswise
-  return copy(exec, detail::read_only(from.whole()), to, policies...);
+  detail::require_writable<ToTable>();
+  const auto moved = [&] { return copy(exec, detail::read_only(from.whole()), to.whole(), policies...); };
+  const auto read = [&](const auto& run) {
+    return detail::run_on_table(exec, "copy", from.core(), false, run);
+  };
+  const auto written = [&](const auto& run) {
+    return detail::run_on_table(exec, "copy", to.core(), true, run);
+  };
+  // Both caches are held until the copy is enqueued. In the order of their addresses: two threads may copy
+  // crosswise.
+  if (&from.core() == &to.core()) return written(moved);
+  if (std::less<>{}(&from.core(), &to.core())) return read([&] { return written(moved); });
+  return written([&] { return read(moved); });
 }
 
 /// clone of the backing table of a cache, in the memory space of that table or in Space.

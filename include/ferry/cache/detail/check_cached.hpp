@@ -3,6 +3,7 @@
 
 #include <ferry/cache/cached_table.hpp>
 #include <ferry/cache/detail/backing_table.hpp>
+#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/path.hpp>
@@ -30,6 +31,12 @@ template <class Table>
 consteval void require_writable() {
   static_assert(!std::is_const_v<typename backing_table<Table>::value_type>,
                 "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
+}
+
+/// require_foreign for what may be no array.
+template <class Operand>
+void require_foreign_if_array(const char* verb, const row_cache& cache, const Operand& operand) {
+  if constexpr (requires { make_ref(operand); }) require_foreign(verb, cache, make_ref(operand));
 }
 
 /// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/find_places.hpp>
 #include <ferry/cache/detail/finds_while_gathering.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
@@ -85,6 +86,7 @@ template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class
           class OutSpace>
 ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T, TableSpace>& table,
                      const Named& named, const array_ref<Out, OutSpace>& out) {
+  require_foreign("gather", cache, out);
   const std::int64_t n = positions_of(named);
   constexpr bool once = is_plan<Named> && std::is_same_v<OutSpace, device_space>;
   launch_context<Exec> of(exec, "gather");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
@@ -123,9 +124,6 @@ owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_b
   made->rows = table.rows();
   if (staged) made->stage = &stage_rows<Exec>;
   made->memory = memory_for<Directory>(table, most);
-  if (std::int64_t{1} << (62 - made->row_bits()) <= made->memory.slots)
-    throw invalid_argument("ferry::cached_table: " + table.describe() + " has too many rows for " +
-                           std::to_string(made->memory.slots) + " cached ones");
   made->table = table.accesses;
   made->arrays.push_back(cached_array::of(table, row_bytes));
   made->arrays.front().allocate(label, made->memory.slots);

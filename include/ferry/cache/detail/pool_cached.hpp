@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/gather_cached.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
@@ -92,6 +93,8 @@ ticket pool_cached_checked(const Exec& exec, const Cached& table, const Indices&
   }
   require_bags(verb, bags, positions, to);
   require_shapes(verb, from, to.rows(), to);
+  require_foreign(verb, table.core(), to);
+  if constexpr (!std::is_same_v<Extra, no_array>) require_foreign(verb, table.core(), extra);
   if constexpr (pooling::selects && !std::is_same_v<Extra, no_array>) {
     require_chosen(verb, extra, to);
     if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))

@@ -98,10 +98,14 @@ struct cache_memory {
       : slots(most), sets(dense ? 0 : sets_for(most)) {
     if (sets != 0) slots = sets * kernels::set_directory::ways;
     constexpr std::int64_t numbers = std::int64_t{1} << 31;  // the bit above: see coming_bit
-    if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
+    if ((sets != 0 && most != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
       throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
                              " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
                              "' apart; cache more rows, or give cache::dense");
+    // A row and its slot share a number, see row_cache::row_bits().
+    if (slots >= std::int64_t{1} << (62 - std::bit_width(static_cast<std::uint64_t>(rows))))
+      throw invalid_argument("ferry::cached_table: the " + std::to_string(rows) + " rows of '" + label +
+                             "' are too many for " + std::to_string(slots) + " cached ones");
     std::int64_t end = 0;
     const auto take = [&](std::int64_t count) {
       const std::int64_t begin = end;
@@ -197,7 +201,7 @@ struct row_cache {
   /// The first exchanges give none: rows that came first have no merit yet. What was not used for two
   /// intervals has none, so that changes of popularity are followed.
   [[nodiscard]] std::uint32_t bonus() const {
-    return batches >= 2 * interval ? 2 * use * static_cast<std::uint32_t>(counted_every) : 0;
+    return batches / 2 >= interval ? 2 * use * static_cast<std::uint32_t>(counted_every) : 0;
   }
   static constexpr std::uint32_t of_late = use / 4;
 
@@ -265,29 +269,6 @@ struct row_cache {
     arrays.erase_if([&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
   }
 };
-
-/// Sole use of a row cache by a verb that is being enqueued. In its lifetime the backing arrays can
-/// be accessed by this thread; else verbs on them are refused where they would miss changes.
-template <class Dependent>
-class basic_cache_use {
- public:
-  /// Throws invalid_argument if the table was destroyed.
-  basic_cache_use(late<row_cache, Dependent>& of, const char* verb) : lock_(of.guard), cache_(of) {
-    if (of.arrays.front().accesses.expired())
-      throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + of.label +
-                             "' of the cached_table was destroyed");
-    of.drop_lost();
-    of.open();
-  }
-  basic_cache_use(const basic_cache_use&) = delete;
-  basic_cache_use& operator=(const basic_cache_use&) = delete;
-  ~basic_cache_use() { cache_.hold(cache_.changed ? row_hold::closed : row_hold::readable); }
-
- private:
-  std::lock_guard<std::mutex> lock_;
-  late<row_cache, Dependent>& cache_;
-};
-using cache_use = basic_cache_use<void>;
 
 /// An array without elements that has a record of accesses, for launch_context.
 inline array_ref<std::byte, device_space> tracked(std::shared_ptr<access_tracker> accesses) {

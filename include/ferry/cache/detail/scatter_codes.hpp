@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/cache/detail/cache_use.hpp>
 #include <ferry/cache/detail/update_cached.hpp>
 #include <ferry/int8/detail/quantize_rows.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
@@ -23,6 +24,7 @@ namespace ferry::detail {
 template <class Duplicates, class Exec, class Space, class Value, class ValueSpace>
 ticket scatter_codes(const Exec& exec, row_cache& cache, const array_ref<std::byte, Space>& codes,
                      const row_plan& plan, const array_ref<Value, ValueSpace>& values) {
+  require_foreign("scatter", cache, values);
   launch_context<Exec> of(exec, "scatter");
   const std::string& label = of.label("cached");
   of.use(plan.storage());

@@ -36,17 +36,15 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
       "ferry: a host execution space can't dereference state or factors in device_space; pass an instance of the device's execution space.");
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
-  rule.check();
-  std::apply([&](const auto&... transform) { (require_transform(transform, table), ...); },
-             optim::detail::transforms_of<Rule>::transforms_in(optimizer));
+  require_optimizer(Batch::verb, optimizer, table);
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   for (int f = 0; f < state.fields(); ++f) {
     job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
-    require_made_for(job.state[static_cast<std::size_t>(f)], table, table.width());
+    require_made_for(Batch::verb, job.state[static_cast<std::size_t>(f)], table, table.width());
   }
   for (int f = 0; f < State::row_fields; ++f) {
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
-    require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
+    require_made_for(Batch::verb, job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
   require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
@@ -60,7 +58,7 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
           "ferry::step: the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
     if (first_to_count) counters = optim::detail::row_counters(*clock, table, memory_home(exec));
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
-    require_made_for(job.row_steps, table, 1);
+    require_made_for(Batch::verb, job.row_steps, table, 1);
     if constexpr (count_policy::catches_up) clock->updates.make_room();
   }
 

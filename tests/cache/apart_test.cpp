@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/cache_kit.hpp"
+#include "support/watchdog.hpp"
+
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <atomic>
+#include <limits>
+#include <thread>
+
+/// Cached tables whose verbs get arrays of the cache as other operands, that are copied to each other, and that have
+/// extreme numbers of rows.
+namespace ferry_test::apart_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+
+namespace {
+
+constexpr std::size_t rows = 90, width = 4;
+
+auto refused() {
+  return MessageMatches(ContainsSubstring("has rows in the same cached_table of 'table'") &&
+                        ContainsSubstring("[90 x 4]"));
+}
+
+}  // namespace
+
+TEST_CASE("an array of the cache is no other operand of its verbs", "[cache]") {
+  const exec_space exec;
+  auto random = generator(71);
+  const auto start = values<float>(random, rows * width);
+  auto table = make<ferry::mapped_space>("table", rows, width, start);
+  auto twin = make<ferry::mapped_space>("twin", rows, width, start);
+  const ferry::optim::adagrad rule{.lr = 0.1};
+  ferry::cached_table hot(table, ferry::cache::first{40});
+  auto state = ferry::optim::make_state(rule, hot);
+  auto other = ferry::optim::make_state(rule, twin);
+  const auto which = skewed<std::int32_t>(random, 30, rows, 10, 7);
+  const auto grads = make<ferry::device_space>("grads", 30, width, values<float>(random, 30 * width));
+  const auto train = [&] {
+    ferry::step(exec, rule, hot, state, which, grads).wait();
+    ferry::step(exec, rule, twin, other, which, grads).wait();
+  };
+  train();
+  const auto all = ferry::make_plan(exec, std::vector<std::int32_t>(rows, 3), rows);
+  const std::vector<std::int32_t> one{3};
+  using ferry::invalid_argument;
+  for (int turn = 0; turn < 2; ++turn) {
+    CHECK_THROWS_MATCHES(ferry::copy(exec, hot, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::copy(exec, state.field(0), hot), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::gather(exec, hot, all, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::scatter(exec, hot, all, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_MATCHES(ferry::scatter_add(exec, hot, all, state.field(0)), invalid_argument, refused());
+    CHECK_THROWS_AS(ferry::scatter(exec, hot, one, state.field(0).first(1)), invalid_argument);
+    CHECK_THROWS_AS(ferry::scatter(exec, hot, one, table.first(1)), invalid_argument);
+    CHECK_THROWS_MATCHES(ferry::step(exec, rule, hot, state, all, state.field(0)), invalid_argument,
+                         refused());
+    const std::vector<std::int32_t> offsets(rows, 0);
+    CHECK_THROWS_MATCHES(ferry::gather_bags(exec, hot, one, offsets, state.field(0)), invalid_argument,
+                         refused());
+    train();
+    hot.flush(exec).wait();
+    CHECK(same_bits(take(table), take(twin)));
+    CHECK(same_bits(take(state.field(0)), take(other.field(0))));
+  }
+}
+
+TEST_CASE("cached tables are copied to each other while others use them", "[cache]") {
+  const watchdog guard("crosswise copies");
+  const exec_space exec;
+  auto random = generator(72);
+  auto left = make<ferry::mapped_space>("left", rows, width, values<float>(random, rows * width));
+  auto right = make<ferry::mapped_space>("right", rows, width, values<float>(random, rows * width));
+  ferry::cached_table a(left, ferry::cache::first{40});
+  ferry::cached_table b(right, ferry::cache::frequency{.rows = 30});
+  const std::vector<std::int32_t> which{1, 3, 88};
+  const auto batch = make<ferry::device_space>("batch", 3, width, values<float>(random, 3 * width));
+  std::atomic<int> failed{0};
+  const auto again = [&](const auto& verb) {
+    try {
+      const exec_space own;
+      for (int turn = 0; turn < 60; ++turn) verb(own);
+    } catch (const std::exception& error) {
+      ++failed;
+      UNSCOPED_INFO(error.what());
+    }
+  };
+  {
+    std::vector<std::thread> threads;
+    threads.emplace_back(again, [&](const exec_space& own) { ferry::copy(own, a, b).wait(); });
+    threads.emplace_back(again, [&](const exec_space& own) { ferry::copy(own, b, a).wait(); });
+    threads.emplace_back(again, [&](const exec_space& own) { ferry::scatter(own, a, which, batch).wait(); });
+    threads.emplace_back(again, [&](const exec_space& own) { ferry::scatter(own, b, which, batch).wait(); });
+    for (auto& each : threads) each.join();
+  }
+  CHECK(failed == 0);
+  ferry::copy(exec, a, b).wait();
+  a.flush(exec).wait();
+  b.flush(exec).wait();
+  CHECK(same_bits(take(left), take(right)));
+  CHECK_THROWS_AS(ferry::copy(exec, a, a), ferry::invalid_argument);
+}
+
+TEST_CASE("caches of extreme numbers of rows", "[cache]") {
+  using ferry::detail::cache_memory;
+  const std::int64_t thousand_milliards = std::int64_t{1} << 40;
+  CHECK_THROWS_MATCHES(cache_memory("table", thousand_milliards, std::int64_t{1} << 30, false),
+                       ferry::invalid_argument,
+                       MessageMatches(ContainsSubstring("too many for 1073741824 cached ones")));
+  CHECK_NOTHROW(cache_memory("table", std::int64_t{1} << 33, 0, false));
+  ferry::detail::row_cache cache;
+  cache.interval = std::numeric_limits<std::int64_t>::max();
+  cache.batches = 5;
+  CHECK(cache.bonus() == 0);
+  cache.interval = 2;
+  cache.counted_every = 1;
+  CHECK(cache.bonus() == 2 * ferry::detail::row_cache::use);
+}
+
+}  // namespace ferry_test::apart_test
