@@ -3,14 +3,20 @@
 #include "support/paths.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 /// Every kind of array as what row_rates and frozen_rows read, of const elements and of others, in each space.
 namespace ferry_test::transform_arrays_test {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 
 namespace {
 
@@ -105,6 +111,36 @@ TEST_CASE("transforms read vectors, spans and arrays of the language", "[optim][
   each(mask, [](const auto& form) {
     steps_by<ferry::pageable_space>(ferry::optim::frozen_rows{form}, shares_of_mask());
   });
+}
+
+TEST_CASE("verbs that catch up refuse a transform for another table", "[optim][transforms]") {
+  const exec_space exec;
+  const ferry::optim::adam adam;
+  const ferry::optim::chain with{adam, ferry::optim::row_rates{factors}};
+  const std::vector<float> few(factors.begin(), factors.end() - 2);
+  const ferry::optim::chain wrong{adam, ferry::optim::row_rates{few}};
+  ferry::tensor<float, ferry::pageable_space> table("weights", rows, width);
+  ferry::init::constant(exec, table, 1);
+  auto state = ferry::optim::make_state(with, table);
+  ferry::tensor<float, ferry::pageable_space> out("out", 1, width);
+  const std::vector<int> last{static_cast<int>(rows) - 1};
+  const auto refused = [&](const char* verb) {
+    return MessageMatches(ContainsSubstring(std::string("ferry::") + verb + ": row_rates was given ") &&
+                          ContainsSubstring("[5]") && ContainsSubstring("'weights' [7 x 3]"));
+  };
+  // Before a row can be behind, and after.
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto before = take(table);
+    CHECK_THROWS_MATCHES(ferry::catch_up(exec, wrong, table, state), ferry::invalid_argument,
+                         refused("catch_up"));
+    CHECK_THROWS_MATCHES(ferry::gather(exec, wrong, table, state, last, out), ferry::invalid_argument,
+                         refused("gather"));
+    CHECK(take(table) == before);
+    const std::vector<int> one{turn};
+    const auto grads = make<ferry::device_space>("grads", 1, width, std::vector<float>(width, 1.0F));
+    ferry::step(exec, with, table, state, one, grads, ferry::step_count::catch_up{}).wait();
+  }
+  ferry::catch_up(exec, with, table, state).wait();
 }
 
 }  // namespace ferry_test::transform_arrays_test

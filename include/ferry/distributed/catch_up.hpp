@@ -26,6 +26,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   detail::collective call(table.comm(), detail::add_state(note, state));
   return call.guarded([&] {
     state.require_made_for("catch_up", table);
+    detail::require_optimizer("catch_up", rule, detail::whole_ref(table));
     if (!call.is_whole()) call.agree();
     for (int r = call.first(); r < call.last(); ++r) {
       auto& shard = table.shard(r);
@@ -65,6 +66,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     detail::require_sharded_batch<Exec, chosen>("gather", call, table, named, to);
     detail::require_array_device("gather", exec, to);
     state.require_made_for("gather", table);
+    detail::require_optimizer("gather", rule, detail::whole_ref(table));
     return detail::gather_by_routes<wired, bounds_policy>(
         call, exec, table, named, detail::should_fetch_once<asked>(table, named), to,
         [&](int rank, const auto& rows, const auto& into) {

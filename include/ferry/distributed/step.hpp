@@ -31,9 +31,7 @@ void require_sharded_step(const char* verb, const collective& call, const Rule& 
                           const State& state) {
   const auto whole = whole_ref(table);
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
-  rule.check();
-  std::apply([&](const auto&... transform) { (require_transform(transform, whole), ...); },
-             optim::detail::transforms_of<Rule>::transforms_in(optimizer));
+  require_optimizer(verb, optimizer, whole);
   state.require_made_for(verb, table);
   for (int r = call.first(); r < call.last(); ++r) {
     require_fields(optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);

@@ -36,6 +36,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   require_catch_up_policies<T, Chosen>();
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_dense_rows("catch_up", table);
+  require_optimizer("catch_up", optimizer, table);
   launch_context<Exec> of(exec, "catch_up");
   if (may_be_behind("catch_up", state, table) && table.size() != 0) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
@@ -130,6 +131,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
   require_catch_up<Exec, Rule, State, transforms>();
   static_assert(NumberElement<typename decltype(to)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
+  require_optimizer("gather", optimizer, from);
   if (!may_be_behind("gather", state, from)) return gather(exec, table, indices, out, policies...);
   if constexpr (is_plan<Indices>) {
     require_plan<Exec, chosen>("gather", indices, from);

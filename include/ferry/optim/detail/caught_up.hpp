@@ -117,8 +117,8 @@ bool may_be_behind(const char* verb, State& state, const Table& table) {
     throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table.label +
                            "' count their steps by " + std::string(clock.row_policy) +
                            ", so there is nothing to catch up with");
-  require_made_for(make_ref(state.clock()->row_steps), table, 1);
-  for (int f = 0; f < state.fields(); ++f) require_made_for(state.field_ref(f), table, table.width());
+  require_made_for(verb, make_ref(state.clock()->row_steps), table, 1);
+  for (int f = 0; f < state.fields(); ++f) require_made_for(verb, state.field_ref(f), table, table.width());
   return true;
 }
 

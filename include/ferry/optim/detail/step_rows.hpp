@@ -86,10 +86,10 @@ consteval void require_any_order() {
       "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither 8-bit rows nor rounding::stochastic.");
 }
 
-inline void require_made_for(const auto& field, const auto& table, std::int64_t width) {
+inline void require_made_for(const char* verb, const auto& field, const auto& table, std::int64_t width) {
   if (field.rows() != table.rows() || field.width() != width)
-    throw invalid_argument("ferry::step: state " + field.describe() + " was not made for " +
-                           table.describe());
+    throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.describe() +
+                           " was not made for " + table.describe());
 }
 
 /// Checks that the state has the fields that the rule's options use.
@@ -153,20 +153,18 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
       "ferry: path::staged steps on the host, but a transform reads an array in device_space; give the transform one in pinned_space or mapped_space, or use path::direct.");
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
-  rule.check();
+  require_optimizer(Batch::verb, optimizer, table);
   if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
     if (!rule.is_linear())
       return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, table, state, named, grads);
-  std::apply([&](const auto&... transform) { (require_transform(transform, table), ...); },
-             optim::detail::transforms_of<Rule>::transforms_in(optimizer));
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   for (int f = 0; f < state.fields(); ++f) {
     job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
-    require_made_for(job.state[static_cast<std::size_t>(f)], table, table.width());
+    require_made_for(Batch::verb, job.state[static_cast<std::size_t>(f)], table, table.width());
   }
   for (int f = 0; f < State::row_fields; ++f) {
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
-    require_made_for(job.row_state[static_cast<std::size_t>(f)], table, 1);
+    require_made_for(Batch::verb, job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
   require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
@@ -182,7 +180,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
           "ferry::step: the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
     if (first_to_count) counters = optim::detail::row_counters(*clock, table, memory_home(exec));
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
-    require_made_for(job.row_steps, table, 1);
+    require_made_for(Batch::verb, job.row_steps, table, 1);
     if constexpr (count_policy::catches_up) clock->updates.make_room();
   }
 

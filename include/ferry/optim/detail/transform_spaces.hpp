@@ -45,16 +45,26 @@ struct transform_spaces<optim::chain<Rule, Transforms...>> {
 
 /// Checks the options of a transform and the extents of its arrays.
 template <class Transform, class Table>
-void require_transform(const Transform& transform, const Table& table) {
+void require_transform(const char* verb, const Transform& transform, const Table& table) {
   transform.check();
   transform.for_each_array([&](const auto& array) {
     static_assert(std::is_same_v<typename std::remove_cvref_t<decltype(array)>::memory_space,
                                  typename space_of_transform<Transform>::type>,
                   "ferry: a transform that reads an array needs the name of its memory_space.");
     if (array.rows() != table.rows() || array.width() != 1)
-      throw invalid_argument("ferry::step: " + std::string(Transform::name) + " was given " +
-                             array.describe() + ", but needs one number for each row of " + table.describe());
+      throw invalid_argument("ferry::" + std::string(verb) + ": " + std::string(Transform::name) +
+                             " was given " + array.describe() + ", but needs one number for each row of " +
+                             table.describe());
   });
+}
+
+/// Checks the options of a rule and of its transforms, which `table` as a whole must fit.
+template <class Rule, class Table>
+void require_optimizer(const char* verb, const Rule& optimizer, const Table& table) {
+  using parts = optim::detail::transforms_of<Rule>;
+  parts::rule_in(optimizer).check();
+  std::apply([&](const auto&... transform) { (require_transform(verb, transform, table), ...); },
+             parts::transforms_in(optimizer));
 }
 
 }  // namespace ferry::detail

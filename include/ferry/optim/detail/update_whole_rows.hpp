@@ -20,8 +20,8 @@ namespace ferry::kernels {
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
 /// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
 /// gradients and recomputes its inputs. A last walk updates. From the second walk on, the row comes from the
-/// first level of cache. A row of which each lane has one tile is read once and stays in registers: on a
-/// device packed rows of up to 128 elements.
+/// first level of cache. Where keeps_tiles, a row of which each lane has one tile is read once and stays in
+/// registers: on a device packed rows of up to 128 elements.
 ///
 /// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp.
 /// Each team has one contiguous piece of the items. Host mapping: one iteration per item.
@@ -52,7 +52,6 @@ struct update_whole_rows {
   /// rows).
   static constexpr bool keeps_tiles =
       (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);
-
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
   /// A row waits for memory several times, so half of a multiprocessor's threads must fit; more where a row
   /// needs few registers.
