@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/distributed/detail/call_header.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
@@ -20,21 +21,6 @@
 
 namespace ferry::detail {
 
-/// What a rank sends to each other rank at the beginning of every call.
-struct call_header {
-  enum class kind : std::uint32_t { all_gather, exchange, failure, abort, late };
-
-  /// The first bytes of a message: of a header, or of the data of a call.
-  static constexpr std::uint64_t header_mark = 0x7265646165682e66ull, data_mark = 0x617461642e66ull;
-
-  std::uint64_t mark = header_mark;
-  call_note note;
-  kind what = kind::all_gather;
-  std::uint64_t bytes = 0;
-  std::uint64_t call = 0;
-  failure_text said;
-};
-
 /// Processes that send messages, one rank each. Every call begins with a header that each rank sends to each:
 /// what it calls, or why it can't. So all ranks know what the others do before data moves, and who has not
 /// come when the deadline passes. Derived classes move headers and data.
@@ -47,18 +33,19 @@ class message_transport : public transport {
   [[nodiscard]] int local_count() const override { return 1; }
 
   void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override {
-    meet(call_header::kind::all_gather, note, mine.size(), nullptr);
-    or_break([&] {
-      std::vector<outgoing_part> to(static_cast<std::size_t>(size_), {mine.data(), mine.size()});
-      std::vector<incoming_part> from;
-      for (int r = 0; r < size_; ++r)
-        from.push_back({theirs + static_cast<std::size_t>(r) * mine.size(), mine.size()});
-      move(note, to, from);
+    std::vector<outgoing_part> to;
+    std::vector<incoming_part> from;
+    const std::size_t bytes = mine.size();
+    meet(call_header::kind::all_gather, note, bytes, nullptr, [&] {
+      to.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
+      for (std::size_t r = 0; r < to.size(); ++r) from.push_back({theirs + r * bytes, bytes});
+      make_room(to);
     });
+    or_break([&] { move(note, to, from); });
   }
   void exchange(int, const call_note& note, std::span<const outgoing_part> to,
                 std::span<const incoming_part> from) override {
-    meet(call_header::kind::exchange, note, 0, nullptr);
+    meet(call_header::kind::exchange, note, 0, nullptr, [&] { make_room(to); });
     or_break([&] { move(note, to, from); });
   }
   void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> to,
@@ -121,6 +108,8 @@ class message_transport : public transport {
   /// and empty text where all have. Calls stop() where it finds out that a rank will never come.
   virtual std::string swap_headers(const call_header& own, std::vector<call_header>& all,
                                    clock::time_point until) = 0;
+  /// Takes the memory that move_parts will need for these, while the other ranks can still be told of a lack.
+  virtual void make_room(std::span<const outgoing_part>) {}
   /// Moves the parts between this rank and the others. Returns whether that ended before `until`.
   virtual bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                           clock::time_point until) = 0;
@@ -191,11 +180,14 @@ class message_transport : public transport {
     }
   }
 
-  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said) {
+  /// prepare() runs before the headers are sent; the others are told where it throws.
+  template <class Prepare>
+  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said,
+            const Prepare& prepare) {
     if (is_broken()) throw_broken();
     call_header own{call_header::header_mark, note, what, bytes, ++calls_, {}};
     if (said != nullptr) own.said.set(said);
-    const std::exception_ptr lost = wait_for_work(own);
+    const std::exception_ptr lost = get_ready(own, prepare);
     headers_.resize(static_cast<std::size_t>(size_));
     headers_[static_cast<std::size_t>(rank_)] = own;
     const std::string missing = swap_headers(own, headers_, clock::now() + deadline_);
@@ -208,9 +200,15 @@ class message_transport : public transport {
     if (lost != nullptr) std::rethrow_exception(lost);
   }
 
-  /// See wait_before_calls. Work that failed is told to the others.
-  std::exception_ptr wait_for_work(call_header& own) {
+  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said) {
+    meet(what, note, bytes, said, [] {});
+  }
+
+  /// See wait_before_calls. Work that failed, and memory that is lacking, are told to the others.
+  template <class Prepare>
+  std::exception_ptr get_ready(call_header& own, const Prepare& prepare) {
     try {
+      prepare();
       for (const awaited& each : awaited_) {
         const auto alive = each.of.lock();
         if (alive == nullptr) continue;

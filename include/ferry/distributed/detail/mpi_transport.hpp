@@ -94,14 +94,19 @@ class mpi_transport final : public message_transport {
     (void)wait(until);
   }
 
+  /// Messages leave from a copy, which lives on where the group breaks.
+  void make_room(std::span<const outgoing_part> to) override {
+    std::size_t bytes = 0;
+    for (std::size_t r = 0; r < to.size(); ++r)
+      if (static_cast<int>(r) != rank()) bytes += to[r].bytes;
+    if (memory_->leaving.size() < bytes) memory_->leaving.resize(bytes);
+    memory_->copies.assign(to.begin(), to.end());
+  }
   bool move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
                   clock::time_point until) override {
-    // Messages leave from a copy, which lives on where the group breaks.
     std::vector<std::byte>& leaving = memory_->leaving;
-    std::size_t bytes = 0, at = 0;
-    for (const outgoing_part& each : to) bytes += each.bytes;
-    if (leaving.size() < bytes) leaving.resize(bytes);
-    std::vector<outgoing_part> copies(to.begin(), to.end());
+    std::vector<outgoing_part>& copies = memory_->copies;
+    std::size_t at = 0;
     for (std::size_t r = 0; r < to.size(); ++r) {
       if (static_cast<int>(r) == rank() || to[r].bytes == 0) continue;
       std::memcpy(leaving.data() + at, to[r].data, to[r].bytes);
@@ -125,6 +130,7 @@ class mpi_transport final : public message_transport {
     call_header own, last;
     std::vector<call_header> headers;
     std::vector<std::byte> leaving;
+    std::vector<outgoing_part> copies;
     std::vector<MPI_Request> requests;
   };
 

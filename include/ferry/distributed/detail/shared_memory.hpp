@@ -126,9 +126,14 @@ class shared_memory {
     const auto size = static_cast<off_t>(bytes);
     if (::ftruncate(made.descriptor_.get(), size) != 0)
       fail(label, bytes, std::string("ftruncate: ") + std::strerror(errno));
-    int status = EINTR;
-    while (status == EINTR) status = ::posix_fallocate(made.descriptor_.get(), 0, size);
-    if (status != 0) fail(label, bytes, std::string("posix_fallocate: ") + std::strerror(status));
+    // In pieces: a signal undoes a call, and under a timer a long one would never end.
+    constexpr off_t piece = off_t{1} << 25;
+    for (off_t done = 0; done < size; done += piece) {
+      int status = EINTR;
+      while (status == EINTR)
+        status = ::posix_fallocate(made.descriptor_.get(), done, std::min(piece, size - done));
+      if (status != 0) fail(label, bytes, std::string("posix_fallocate: ") + std::strerror(status));
+    }
     if (::fcntl(made.descriptor_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
       fail(label, bytes, std::string("F_ADD_SEALS: ") + std::strerror(errno));
     made.map(label, bytes);
