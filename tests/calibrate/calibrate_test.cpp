@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <ratio>
 #include <string>
 #include <vector>
@@ -128,6 +129,26 @@ TEST_CASE("calibrate without a file, without time", "[calibrate]") {
   CHECK(made == ferry::default_profile(exec));
   CHECK_THAT(ferry::profile_origin(exec), StartsWith("defaults (") && ContainsSubstring("no time or memory"));
   CHECK(ferry_test::entries_of(folder.path()) == 0);
+}
+
+TEST_CASE("calibrate without limits, and with ones that are none", "[calibrate]") {
+  const ferry_test::fresh_profile around;
+  const exec_space exec;
+  for (const double endless : {1e11, std::numeric_limits<double>::infinity()}) {
+    CAPTURE(endless);
+    CHECK(ferry::calibrate(exec, {.max_seconds = endless, .max_bytes = std::size_t{1} << 22, .save = false})
+              .measured != 0u);
+  }
+  for (const double wrong : {-1.0, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_MATCHES(ferry::calibrate(exec, {.max_seconds = wrong, .save = false}),
+                         ferry::invalid_argument, MessageMatches(ContainsSubstring("max_seconds is ")));
+  // No memory for a single batch.
+  ferry::trim<ferry::pageable_space>();
+  ferry::set_memory_budget<ferry::pageable_space>(ferry::memory_statistics<ferry::pageable_space>().current +
+                                                  1000);
+  const auto made = ferry::calibrate(exec, {.max_seconds = 1.0, .save = false});
+  ferry::set_memory_budget<ferry::pageable_space>(0);
+  if constexpr (ferry::HostExecutionSpace<exec_space>) CHECK(made.measured == 0u);
 }
 
 TEST_CASE("calibrate replaces nothing but regular files", "[calibrate]") {

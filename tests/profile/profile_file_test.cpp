@@ -9,6 +9,8 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <clocale>
 #include <cstddef>
 #include <cstdio>
@@ -17,6 +19,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace ferry_test::profile_file_test {
@@ -234,6 +237,36 @@ TEST_CASE("files are written as a whole, folders made", "[profile]") {
 
   CHECK_THROWS_MATCHES(write_text(path + "/below/a/file", ""), ferry::io_error,
                        MessageMatches(ContainsSubstring(path + "/below/a/file")));
+}
+
+TEST_CASE("threads that write one file at once leave a whole one", "[profile]") {
+  const ferry_test::temporary_folder folder;
+  const std::string path = folder.path() + "/profile.txt";
+  const std::string texts[] = {std::string(1500, 'a'), std::string(1400, 'b'), std::string(1300, 'c')};
+  write_text(path, texts[0]);
+  std::atomic<int> failed{0}, mixed{0};
+  {
+    std::vector<std::thread> threads;
+    for (const auto& text : texts)
+      threads.emplace_back([&] {
+        for (int turn = 0; turn < 200; ++turn) try {
+            write_text(path, text);
+          } catch (const ferry::io_error&) {
+            ++failed;
+          }
+      });
+    for (int turn = 0; turn < 400; ++turn) {
+      std::string why;
+      bool missing = false;
+      const std::string found = read_text(path, why, missing);
+      if (missing || !why.empty() || std::find(std::begin(texts), std::end(texts), found) == std::end(texts))
+        ++mixed;
+    }
+    for (auto& each : threads) each.join();
+  }
+  CHECK(failed == 0);
+  CHECK(mixed == 0);
+  CHECK(ferry_test::entries_of(folder.path()) == 1);
 }
 
 }  // namespace ferry_test::profile_file_test

@@ -41,19 +41,26 @@ inline std::size_t quarter_of_free_memory() {
 /// that time. Readings that time or memory did not allow keep their defaults; the bits of `measured` tell
 /// which were taken.
 ///
-/// Throws io_error where FERRY_PROFILE names a file that can't be written; the readings are then in use.
-/// Where it names something other than a regular file (a device, a pipe, a folder, a symbolic link), io_error
-/// is thrown before the measurement and the file is left alone. A cache file that can't be written is not an
-/// error, see profile_origin.
+/// Throws invalid_argument where max_seconds is negative or not a number, and io_error where FERRY_PROFILE
+/// names a file that can't be written; the readings are then in use. Where it names something other than a
+/// regular file (a device, a pipe, a folder, a symbolic link), io_error is thrown before the measurement and
+/// the file is left alone. A cache file that can't be written is not an error, see profile_origin.
 template <class Exec>
 machine_profile calibrate(const Exec& exec, const calibration_options& options = {}) {
   detail::require_execution_space<Exec>();
   using holder = detail::profile_holder<Exec>;
   const std::string path = options.save ? detail::profile_path(execution_backend<Exec>::name) : std::string();
   if (!path.empty() && detail::named_profile() != nullptr) detail::require_replaceable(path);
+  if (!(options.max_seconds >= 0))
+    throw invalid_argument("ferry::calibrate: max_seconds is " + std::to_string(options.max_seconds) +
+                           ", must be >= 0");
   const std::size_t bytes = std::min(options.max_bytes, detail::quarter_of_free_memory());
   detail::known_profile found;
-  found.profile = detail::calibration<Exec>(exec, default_profile(exec), options.max_seconds, bytes).run();
+  found.profile = default_profile(exec);
+  try {
+    found.profile = detail::calibration<Exec>(exec, found.profile, options.max_seconds, bytes).run();
+  } catch (const bad_alloc&) {  // no memory for a batch
+  }
   found.origin = found.profile.measured != 0u ? "measured by this program"
                                               : detail::origin_of_defaults(exec) +
                                                     ": ferry::calibrate had no time or memory for a reading";

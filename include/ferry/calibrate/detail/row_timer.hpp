@@ -44,7 +44,7 @@ class row_timer {
   row_timer(const Exec& exec, double max_seconds, std::size_t max_bytes)
       : exec_(exec),
         until_(clock::now() + std::chrono::duration_cast<typename clock::duration>(
-                                  std::chrono::duration<double>(max_seconds))),
+                                  std::chrono::duration<double>(std::min(max_seconds, 1e9)))),
         bytes_(std::bit_floor(std::max<std::size_t>(max_bytes, std::size_t{1} << 20))),
         batch_("calibration::batch", std::min(bytes_, std::size_t{1} << 26) / sizeof(float)) {
     for (auto& set : indices_)

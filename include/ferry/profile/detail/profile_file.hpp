@@ -60,9 +60,9 @@ FERRY_LAZY std::string read_text(const std::string& path, std::string& why, bool
 /// folder, or a symbolic link to anything. Accepts a path that does not exist or can't be examined.
 FERRY_LAZY void require_replaceable(const std::string& path);
 
-/// Opens a new file for writing. Returns null and sets errno on failure. Removes a file left by an earlier
-/// process of the same number.
-FERRY_LAZY std::FILE* open_new(const std::string& path);
+/// Opens a new file next to `path` for writing, and sets its name. Returns null and sets errno on failure.
+/// Another thread, or a process of another machine, may be writing such a file of its own.
+FERRY_LAZY std::FILE* open_new(const std::string& path, std::string& name);
 
 /// Writes a new file next to the old one and renames it, so that no other program reads an incomplete file.
 /// Makes missing folders. Throws io_error, naming the path, and where require_replaceable does.
@@ -179,14 +179,12 @@ FERRY_LAZY void require_replaceable(const std::string& path) {
   throw io_error("ferry: " + path + ": can't be written: it is " + what);
 }
 
-FERRY_LAZY std::FILE* open_new(const std::string& path) {
-  const auto create = [&path] {
-    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  };
-  int descriptor = create();
-  if (descriptor < 0 && errno == EEXIST) {
-    ::unlink(path.c_str());
-    descriptor = create();
+FERRY_LAZY std::FILE* open_new(const std::string& path, std::string& name) {
+  int descriptor = -1;
+  for (int number = 0; number < 1000; ++number) {
+    name = path + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".part";
+    descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
   }
   if (descriptor < 0) return nullptr;
   std::FILE* made = ::fdopen(descriptor, "wb");
@@ -201,8 +199,8 @@ FERRY_LAZY void write_text(const std::string& path, const std::string& text) {
   require_replaceable(path);
   for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     ::mkdir(path.substr(0, at).c_str(), 0777);  // on failure, opening the file reports the reason
-  const std::string fresh = path + "." + std::to_string(::getpid()) + ".part";
-  std::FILE* stream = open_new(fresh);
+  std::string fresh;
+  std::FILE* stream = open_new(path, fresh);
   if (stream == nullptr) fail("can't be written");
   const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   const bool closed = std::fclose(stream) == 0;
