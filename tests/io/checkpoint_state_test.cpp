@@ -120,6 +120,7 @@ TEST_CASE("records and separate arrays load each other's checkpoints", "[io][che
 
   auto again = optim::make_records<float, ferry::device_space>(rule, "again", run_rows, run_width);
   ferry::io::checkpoint together(at.path() + "/run");
+  CHECK_THROWS_AS(together.add("model", "model", rule, again), ferry::invalid_argument);  // nothing is added
   together.add("model/weights", "model", rule, again);
   together.load();
   train(again, 10, 14);

@@ -128,18 +128,12 @@ class model_factory {
   [[nodiscard]] const tensor<T, Space>& table() const { return table_; }
   /// @}
 
-  /// saveCupy and loadCupy: the table as a .npy file. load() throws invalid_argument for other extents and
-  /// io_error for a file that can't be read; the table is then as before.
+  /// saveCupy and loadCupy: the table as a .npy file. load() fills the table where it lies, after the verbs
+  /// in flight on it. It throws invalid_argument for other extents and io_error for a file that can't be
+  /// read; the table is then as before, unless the disk failed in the middle.
   /// @{
   void save(const std::string& file) const { io::save_npy(file, table_); }
-  void load(const std::string& file) {
-    auto loaded = io::load_npy<T, Space>(file, table_.label());
-    if (loaded.rank() != 2 || loaded.rows() != table_.rows() || loaded.width() != table_.width())
-      throw invalid_argument("ferry::speedtorch::model_factory::load: '" + file + "' holds " +
-                             make_ref(loaded).describe() + ", the model needs " +
-                             make_ref(table_).describe());
-    table_ = std::move(loaded);
-  }
+  void load(const std::string& file) { io::load_npy(file, table_); }
   /// @}
 
  private:

@@ -139,7 +139,12 @@ class checkpoint {
            optim::records<StateRule, T, StateType, Space>& records) {
     core<Rule>().require_name(name);
     add(weights, records.table());
-    add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
+    try {
+      add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
+    } catch (...) {
+      core<Rule>().drop(weights);
+      throw;
+    }
   }
 
   /// Adds a sharded table or state: see ferry/distributed/checkpoint.hpp.

@@ -77,6 +77,12 @@ class basic_checkpoint_core {
     entries_.push_back(std::move(entry));
   }
 
+  /// Takes back an add().
+  void drop(const std::string& name) noexcept {
+    const std::lock_guard lock(guard_);
+    std::erase_if(entries_, [&](const auto& each) { return each->name() == name; });
+  }
+
   /// From now on verbs keep the changed rows of an entry's tensors.
   void track(const std::string& name, make_device_marks make) {
     const std::lock_guard lock(guard_);
