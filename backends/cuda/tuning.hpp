@@ -34,8 +34,8 @@ struct tuning_numbers {
   /// Most positions of a batch whose long segments are summed by the kernel that updates rows. A kernel of
   /// their own has more loads in flight and is a launch more.
   std::int64_t positions_summed_in_place = 1024;
-  /// The same for kernels without registers for several loads in flight: those of scatter_add, of rules without
-  /// state and of rules that look at whole rows.
+  /// The same for kernels without registers for several loads in flight: those of scatter and scatter_add, of
+  /// rules without state, and of steps that look at whole rows.
   std::int64_t positions_summed_one_by_one = 256;
   /// Teams of that kernel: one per multiprocessor. Their registers leave no room for more at once, and most
   /// batches give them nothing to sum. Computed from the number of multiprocessors.

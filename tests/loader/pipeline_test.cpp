@@ -219,6 +219,22 @@ TEST_CASE("a stop wakes a thread that waits for a batch, and tells the source", 
   ring.close();
 }
 
+TEST_CASE("the longest timeout is none", "[pipeline]") {
+  const watchdog dog("pipeline");
+  struct slow final : batch_maker {
+    void make(const ferry::batch_request&, std::byte* const*) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  };
+  const auto device = std::make_shared<fake_device>(1, microseconds(0));
+  slot_layout layout;
+  layout.add({"numbers", {width}}, sizeof(std::int64_t), 1);
+  const prefetch_options options{.timeout = std::chrono::milliseconds::max()};
+  pipeline ring(std::make_unique<fake_lane>(device, layout.bytes, 3), std::make_unique<slow>(), layout,
+                batch_order(10, options), options, 3);
+  CHECK(ring.next() != nullptr);
+}
+
 TEST_CASE("two threads in next() at once are refused", "[pipeline]") {
   const watchdog dog("pipeline");
   struct gated final : batch_maker {

@@ -121,6 +121,14 @@ TEST_CASE("operands that share memory are refused by name", "[errors]") {
   CHECK_THROWS_MATCHES(ferry::copy(exec, view(memory.data(), 3, 16), view(memory.data() + 1, 3, 16)),
                        ferry::invalid_argument, says("ferry::copy: ") && says("overlap in memory"));
 
+  // All elements of these lie in one place.
+  using stretched =
+      Kokkos::View<float*, Kokkos::LayoutStride, ferry::detail::kokkos_space_t<ferry::mapped_space>,
+                   Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  CHECK_THROWS_AS(ferry::gather(exec, stretched(memory.data(), Kokkos::LayoutStride(4, 0)), which,
+                                stretched(memory.data(), Kokkos::LayoutStride(3, 0))),
+                  ferry::invalid_argument);
+
   // Columns of one array lie between each other's.
   const Kokkos::View<float**, Kokkos::LayoutRight, ferry::detail::kokkos_space_t<ferry::mapped_space>,
                      Kokkos::MemoryTraits<Kokkos::Unmanaged>>

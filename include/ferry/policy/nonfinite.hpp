@@ -8,7 +8,8 @@
 /// What a step does where an element of the gradients is infinite or NaN, which scaled losses can produce.
 namespace ferry::nonfinite {
 
-/// The default: nothing is checked, and the row of such a gradient becomes infinite or NaN.
+/// The default: nothing is checked, and the weight of such a gradient becomes infinite or NaN. Rules that use
+/// signs alone keep it: rprop ignores the gradient, and lion never moves that weight again, but for decay.
 struct keep {
   /// Facts about the policy, see ferry::NonfinitePolicy.
   /// @{

@@ -60,8 +60,8 @@ void follow(const Exec& exec, const Earlier& earlier) {
 /// An instance is always ordered after itself. After the ticket of a captured verb means after the launches
 /// of its graph so far.
 ///
-/// Throws invalid_argument, with nothing ordered, where an instance is being captured into a graph, whose
-/// order is its own, and where the capture of a ticket's verb has not ended.
+/// Throws invalid_argument where an instance is being captured into a graph, whose order is its own; then
+/// nothing is ordered. Throws it, too, where the capture of a ticket's verb has not ended.
 template <class Exec, class... Earlier>
 void after(const Exec& exec, const Earlier&... earlier) {
   static_assert(

@@ -31,12 +31,12 @@ class thread_signal {
   /// Waits until it is notified, at most for `time`; or without a notification.
   template <class Duration>
   void wait_for(std::unique_lock<std::mutex>& lock, Duration time) {
-    wait_until(lock, std::chrono::steady_clock::now() + time);
+    wait_until(lock, end_of(time));
   }
   /// Waits until holds(), at most for `time`. Returns holds().
   template <class Duration, class Predicate>
   bool wait_for(std::unique_lock<std::mutex>& lock, Duration time, const Predicate& holds) {
-    const auto end = std::chrono::steady_clock::now() + time;
+    const auto end = end_of(time);
     while (!holds())
       if (!wait_until(lock, end)) return holds();
     return true;
@@ -45,6 +45,14 @@ class thread_signal {
   void notify_all() noexcept { ::pthread_cond_broadcast(&signal_); }
 
  private:
+  /// Now and a time, which may be the longest of its type: a century is as good.
+  template <class Duration>
+  static auto end_of(Duration time) {
+    constexpr std::chrono::hours century(24 * 365 * 100);
+    using clock = std::chrono::steady_clock;
+    return clock::now() + (time < century ? std::chrono::duration_cast<clock::duration>(time)
+                                          : std::chrono::duration_cast<clock::duration>(century));
+  }
   /// False after the end.
   template <class Time>
   bool wait_until(std::unique_lock<std::mutex>& lock, Time end) {

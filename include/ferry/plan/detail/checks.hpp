@@ -142,7 +142,7 @@ inline bool overlap(const auto& a, const auto& b) {
   };
   const range one = range_of(a), other = range_of(b);
   if (one.end <= other.begin || other.end <= one.begin) return false;
-  if (one.step != other.step) return true;
+  if (one.step != other.step || one.step == 0) return true;
   const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
                                                         : one.step - (one.begin - other.begin) % one.step;
   return shift < one.row || shift + other.row > one.step;

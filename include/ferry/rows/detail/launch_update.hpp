@@ -37,7 +37,8 @@
 ///   is_refused()                     after prepare<true>: whether nothing may be written
 ///   wire_type<Value, Duplicates>     the element type of combined values in the ring
 ///   sum_type<Exec, Value>            the type in which kernels of Exec combine values
-///   sums_in_place()                  whether a device's kernels on a plan sum long segments with several loads in flight
+///   sums_in_place()                  whether a device's kernels on a plan sum long segments, with several
+///                                    loads in flight
 ///   emit<Value, Duplicates>(buffer, items, width)
 ///                                    the job that writes combined values into such a buffer
 ///   replaces_by<Value>               whether a row becomes a copy of its value, bit by bit
