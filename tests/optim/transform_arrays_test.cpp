@@ -17,6 +17,7 @@ namespace ferry_test::transform_arrays_test {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -124,17 +125,15 @@ TEST_CASE("verbs that catch up refuse a transform for another table", "[optim][t
   auto state = ferry::optim::make_state(with, table);
   ferry::tensor<float, ferry::pageable_space> out("out", 1, width);
   const std::vector<int> last{static_cast<int>(rows) - 1};
-  const auto refused = [&](const char* verb) {
-    return MessageMatches(ContainsSubstring(std::string("ferry::") + verb + ": row_rates was given ") &&
-                          ContainsSubstring("[5]") && ContainsSubstring("'weights' [7 x 3]"));
-  };
   // Before a row can be behind, and after.
   for (int turn = 0; turn < 3; ++turn) {
     const auto before = take(table);
     CHECK_THROWS_MATCHES(ferry::catch_up(exec, wrong, table, state), ferry::invalid_argument,
-                         refused("catch_up"));
+                         MessageMatches(StartsWith("ferry::catch_up: row_rates was given ") &&
+                                        ContainsSubstring("[5]") && ContainsSubstring("'weights' [7 x 3]")));
     CHECK_THROWS_MATCHES(ferry::gather(exec, wrong, table, state, last, out), ferry::invalid_argument,
-                         refused("gather"));
+                         MessageMatches(StartsWith("ferry::gather: row_rates was given ") &&
+                                        ContainsSubstring("'weights' [7 x 3]")));
     CHECK(take(table) == before);
     const std::vector<int> one{turn};
     const auto grads = make<ferry::device_space>("grads", 1, width, std::vector<float>(width, 1.0F));
