@@ -104,9 +104,9 @@ TEST_CASE("cached tables are copied to each other while others use them", "[cach
 TEST_CASE("caches of extreme numbers of rows", "[cache]") {
   using ferry::detail::cache_memory;
   const std::int64_t thousand_milliards = std::int64_t{1} << 40;
-  CHECK_THROWS_MATCHES(cache_memory("table", thousand_milliards, std::int64_t{1} << 30, false),
-                       ferry::invalid_argument,
-                       MessageMatches(ContainsSubstring("too many for 1073741824 cached ones")));
+  CHECK_THROWS_MATCHES(
+      cache_memory("table", thousand_milliards, std::int64_t{1} << 30, false), ferry::invalid_argument,
+      MessageMatches(ContainsSubstring("the 1099511627776 rows of 'table' are too many for")));
   CHECK_NOTHROW(cache_memory("table", std::int64_t{1} << 33, 0, false));
   ferry::detail::row_cache cache;
   cache.interval = std::numeric_limits<std::int64_t>::max();
