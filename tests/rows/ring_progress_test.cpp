@@ -39,7 +39,7 @@ constexpr auto never = [] { return false; };
 
 using ferry::detail::ring_progress;
 
-TEST_CASE("what is there is not waited for, nor asked about", "[ring][progress]") {
+TEST_CASE("what is there is not waited for, nor asked about", "[ring][progress][once]") {
   fake_end end;
   ring_progress progress;
   progress.served = &end;
@@ -48,7 +48,7 @@ TEST_CASE("what is there is not waited for, nor asked about", "[ring][progress]"
   CHECK(end.questions == 0);
 }
 
-TEST_CASE("a worker that waits ends where another one gave up", "[ring][progress]") {
+TEST_CASE("a worker that waits ends where another one gave up", "[ring][progress][once]") {
   ring_progress progress;
   std::thread gives_up([&] { CHECK(progress.give_up()); });
   CHECK_FALSE(progress.await(never));
@@ -57,7 +57,7 @@ TEST_CASE("a worker that waits ends where another one gave up", "[ring][progress
   progress.end();
 }
 
-TEST_CASE("a kernel that ended without its answer is an error", "[ring][progress]") {
+TEST_CASE("a kernel that ended without its answer is an error", "[ring][progress][once]") {
   fake_end end;
   end.now = fake_end::fate::ended;
   ring_progress progress;
@@ -70,7 +70,7 @@ TEST_CASE("a kernel that ended without its answer is an error", "[ring][progress
   progress.end();
 }
 
-TEST_CASE("what a failed device says comes with the end of the list", "[ring][progress]") {
+TEST_CASE("what a failed device says comes with the end of the list", "[ring][progress][once]") {
   for (const bool kernel : {true, false}) {
     fake_end end;
     end.now = fake_end::fate::failed;
@@ -83,7 +83,7 @@ TEST_CASE("what a failed device says comes with the end of the list", "[ring][pr
   }
 }
 
-TEST_CASE("a kernel that goes on is waited for, and another one after it", "[ring][progress]") {
+TEST_CASE("a kernel that goes on is waited for, and another one after it", "[ring][progress][once]") {
   fake_end end;
   ring_progress progress;
   for (int kernel = 0; kernel < 2; ++kernel) {
