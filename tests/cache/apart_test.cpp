@@ -65,6 +65,38 @@ TEST_CASE("an array of the cache is no other operand of its verbs", "[cache]") {
   }
 }
 
+TEST_CASE("an array of the cache is neither indices nor factors nor current rows", "[cache]") {
+  const exec_space exec;
+  using ferry::invalid_argument;
+  auto next = make<ferry::mapped_space>("table", std::vector<std::int32_t>(rows, 1));
+  ferry::cached_table jumps(next, ferry::cache::first{40});
+  ferry::tensor<std::int32_t, ferry::device_space> out("out", rows);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, jumps, next, out), invalid_argument, refused());
+  CHECK_THROWS_MATCHES(ferry::scatter(exec, jumps, next, out), invalid_argument, refused());
+
+  auto random = generator(73);
+  auto table = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table hot(table, ferry::cache::first{40});
+  const ferry::optim::adam adam;
+  auto state = ferry::optim::make_state(adam, hot);
+  const std::vector<std::int32_t> one{3};
+  const auto grads = make<ferry::device_space>("grads", 1, width, values<float>(random, width));
+  for (int turn = 0; turn < 2; ++turn)
+    ferry::step(exec, adam, hot, state, one, grads, ferry::step_count::catch_up{}).wait();
+  const std::vector<std::int32_t> all(rows, 5);
+  CHECK_THROWS_MATCHES(ferry::gather(exec, adam, hot, state, all, state.field(0)), invalid_argument,
+                       refused());
+
+  const ferry::optim::rowwise_adagrad by_rows;
+  auto other = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));
+  ferry::cached_table others(other, ferry::cache::first{40});
+  auto sums = ferry::optim::make_state(by_rows, others);
+  ferry::step(exec, by_rows, others, sums, one, grads).wait();
+  const ferry::optim::chain scaled{ferry::optim::sgd{}, ferry::optim::row_rates{sums.row_field_at(0)}};
+  auto none = ferry::optim::make_state(scaled, others);
+  CHECK_THROWS_MATCHES(ferry::step(exec, scaled, others, none, one, grads), invalid_argument, refused());
+}
+
 TEST_CASE("cached tables are copied to each other while others use them", "[cache]") {
   const watchdog guard("crosswise copies");
   const exec_space exec;
@@ -107,7 +139,7 @@ TEST_CASE("caches of extreme numbers of rows", "[cache]") {
   CHECK_THROWS_MATCHES(
       cache_memory("table", thousand_milliards, std::int64_t{1} << 30, false), ferry::invalid_argument,
       MessageMatches(ContainsSubstring("the 1099511627776 rows of 'table' are too many for")));
-  CHECK_NOTHROW(cache_memory("table", std::int64_t{1} << 33, 0, false));
+  CHECK_THROWS_AS(cache_memory("table", std::int64_t{1} << 33, 0, false), ferry::invalid_argument);
   ferry::detail::row_cache cache;
   cache.interval = std::numeric_limits<std::int64_t>::max();
   cache.batches = 5;

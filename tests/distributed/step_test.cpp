@@ -117,10 +117,14 @@ TEST_CASE("shards catch up with the steps that their rows missed", "[distributed
   const watchdog guard("sharded catch_up");
   auto random = generator(31);
   const exec_space exec;
-  const auto rule = ferry::optim::adam{.lr = 0.01};
+  const auto adam = ferry::optim::adam{.lr = 0.01};
   for (const int ranks : {1, 2, 8})
     for_each_sharding([&](auto spread) {
       const std::size_t rows = 1 + random() % 80;
+      std::vector<float> factors(rows), others(rows + 1, 1.0f);
+      for (std::size_t row = 0; row < rows; ++row) factors[row] = 0.25f * static_cast<float>(row % 5);
+      const ferry::optim::chain rule{adam, ferry::optim::row_rates{factors}};
+      const ferry::optim::chain wrong{adam, ferry::optim::row_rates{others}};
       ferry::tensor<ferry::half_t, host> table("w", rows, width);
       const auto comm = group_of(ranks);
       ferry::sharded_table<ferry::half_t, host, decltype(spread)> big("w", comm, rows, width, spread);
@@ -144,7 +148,12 @@ TEST_CASE("shards catch up with the steps that their rows missed", "[distributed
         });
       }
       ferry::catch_up(exec, rule, table, plain, ferry::rounding::stochastic{}).wait();
-      comm.run([&] { ferry::catch_up(exec, rule, big, state, ferry::rounding::stochastic{}).wait(); });
+      comm.run([&] {
+        const std::string text =
+            said<ferry::invalid_argument>([&] { ferry::catch_up(exec, wrong, big, state).detach(); });
+        expect(text.starts_with("ferry::catch_up: row_rates was given "), text.c_str());
+        ferry::catch_up(exec, rule, big, state, ferry::rounding::stochastic{}).wait();
+      });
       REQUIRE(same_table(exec, big, table));
     });
 }

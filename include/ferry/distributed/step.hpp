@@ -34,8 +34,8 @@ void require_sharded_step(const char* verb, const collective& call, const Rule& 
   require_optimizer(verb, optimizer, whole);
   state.require_made_for(verb, table);
   for (int r = call.first(); r < call.last(); ++r) {
-    require_fields(optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
-    state.shard(r).clock()->require_policy(StepCount::name, whole.label);
+    require_fields(verb, optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
+    state.shard(r).clock()->require_policy(verb, StepCount::name, whole.label);
   }
 }
 

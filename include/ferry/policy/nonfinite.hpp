@@ -9,7 +9,8 @@
 namespace ferry::nonfinite {
 
 /// The default: nothing is checked, and the weight of such a gradient becomes infinite or NaN. Rules that use
-/// signs alone keep it: rprop ignores the gradient, and lion never moves that weight again, but for decay.
+/// signs alone keep it finite: rprop ignores a NaN, after which lion never moves that weight again but for
+/// decay. An infinite gradient counts by its sign, and lion then moves the weight that way in each step.
 struct keep {
   /// Facts about the policy, see ferry::NonfinitePolicy.
   /// @{

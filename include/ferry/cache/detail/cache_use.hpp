@@ -47,4 +47,14 @@ void require_foreign(const char* verb, const row_cache& cache, const array_ref<T
           "', which may be newer in device memory; pass a copy of it, made after a flush()");
 }
 
+/// The same for indices or a plan, and for offsets or a number of indices: a plan has its own memory.
+template <class Named>
+void require_foreign_named(const char* verb, const row_cache& cache, const Named& named) {
+  if constexpr (requires {
+                  named.describe();
+                  named.accesses;
+                })
+    require_foreign(verb, cache, named);
+}
+
 }  // namespace ferry::detail

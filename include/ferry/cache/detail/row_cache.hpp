@@ -98,7 +98,7 @@ struct cache_memory {
       : slots(most), sets(dense ? 0 : sets_for(most)) {
     if (sets != 0) slots = sets * kernels::set_directory::ways;
     constexpr std::int64_t numbers = std::int64_t{1} << 31;  // the bit above: see coming_bit
-    if ((sets != 0 && most != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
+    if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
       throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
                              " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
                              "' apart; cache more rows, or give cache::dense");

@@ -25,6 +25,8 @@ ticket step_bags_cached(const Exec& exec, const Rule& rule, Cached& cached, Stat
   if constexpr (pooling::selects) {
     return run_on_table(exec, "step_bags", cached.core(), true, [&] {
       require_foreign("step_bags", cached.core(), grads);
+      require_foreign_named("step_bags", cached.core(), named);
+      require_foreign_named("step_bags", cached.core(), bags_named_by(offsets));
       if constexpr (!std::is_same_v<Extra, no_array>) require_foreign("step_bags", cached.core(), extra);
       return step_on_bags<Bag>(exec, rule, cached.ref(), state, named, offsets, grads, extra, none);
     });
@@ -38,6 +40,8 @@ ticket step_bags_cached(const Exec& exec, const Rule& rule, Cached& cached, Stat
     using with_sum = typename with_duplicates<typename Bag::others, sum>::type;
     using compute = step_type<typename decltype(table)::value_type, typename State::value_type, Value>;
     require_foreign(verb, cached.core(), grads);
+    require_foreign_named(verb, cached.core(), named);
+    require_foreign_named(verb, cached.core(), bags_named_by(offsets));
     if constexpr (!std::is_same_v<Extra, no_array>) require_foreign(verb, cached.core(), extra);
     const auto bags = bags_named_by(offsets);
     const std::int64_t positions = positions_of(named);

@@ -38,6 +38,7 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   require_optimizer(Batch::verb, optimizer, table);
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
+  job.for_each_transform_array([&](const auto& array) { require_foreign(Batch::verb, cache, array); });
   for (int f = 0; f < state.fields(); ++f) {
     job.state[static_cast<std::size_t>(f)] = state.field_ref(f);
     require_made_for(Batch::verb, job.state[static_cast<std::size_t>(f)], table, table.width());
@@ -46,9 +47,9 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
     require_made_for(Batch::verb, job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
-  require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
+  require_fields(Batch::verb, optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
-  clock->require_policy(count_policy::name, table.label);
+  clock->require_policy(Batch::verb, count_policy::name, table.label);
   Batch::template require<Exec, Chosen>(table, named, grads);
   const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
   tensor<std::uint32_t, state_space> counters;

@@ -122,6 +122,7 @@ ticket update_cached(const Exec& exec, const char* verb, row_cache& cache, const
                      const array_ref<Value, Space>& values, const rollback& ends = {}) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
   require_foreign(verb, cache, values);
+  require_foreign_named(verb, cache, named);
   // sum_any_order is sum for a device and a table in host memory; index by index needs atomic additions.
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   if constexpr (is_plan<Named>)

@@ -48,11 +48,12 @@ struct step_counters {
     row_policy = {};
   }
 
-  void require_policy(std::string_view policy, const ferry::detail::array_label& table) const {
+  void require_policy(const char* verb, std::string_view policy,
+                      const ferry::detail::array_label& table) const {
     if (!row_policy.empty() && row_policy != policy)
-      throw invalid_argument("ferry::step: the rows of '" + table + "' count their steps by " +
-                             std::string(row_policy) + "; this step asks for " + std::string(policy) +
-                             ". Give every step the same policy");
+      throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
+                             "' count their steps by " + std::string(row_policy) + "; this step asks for " +
+                             std::string(policy) + ". Give every step the same policy");
   }
 };
 

@@ -94,11 +94,11 @@ inline void require_made_for(const char* verb, const auto& field, const auto& ta
 
 /// Checks that the state has the fields that the rule's options use.
 template <class State>
-void require_fields(const optim::detail::field_names& needed, const State& state, std::string_view rule,
-                    const array_label& table) {
+void require_fields(const char* verb, const optim::detail::field_names& needed, const State& state,
+                    std::string_view rule, const array_label& table) {
   const auto unfit = [&](const std::string& need, const std::string& has) {
-    throw invalid_argument("ferry::step: the options of " + std::string(rule) + " need " + need +
-                           ", but the state of '" + table + "' has " + has +
+    throw invalid_argument("ferry::" + std::string(verb) + ": the options of " + std::string(rule) +
+                           " need " + need + ", but the state of '" + table + "' has " + has +
                            "; make it with the same options");
   };
   if (needed.count != state.fields())
@@ -166,9 +166,9 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
     job.row_state[static_cast<std::size_t>(f)] = state.row_field_ref(f);
     require_made_for(Batch::verb, job.row_state[static_cast<std::size_t>(f)], table, 1);
   }
-  require_fields(optim::detail::active_fields(rule), state, rule.name, table.label);
+  require_fields(Batch::verb, optim::detail::active_fields(rule), state, rule.name, table.label);
   const auto clock = state.clock();
-  clock->require_policy(count_policy::name, table.label);
+  clock->require_policy(Batch::verb, count_policy::name, table.label);
   Batch::template require<Exec, Chosen>(table, named, grads);
   // The state counts the step once it is enqueued. An exception before that leaves the state unchanged, and
   // nothing throws after it.
