@@ -47,7 +47,8 @@ TEMPLATE_LIST_TEST_CASE("copy converts arrays of every size and alignment", "[co
         convert_copy<from, to, device, device>(random, ferry::path::direct{}, rows, width, offset);
 }
 
-TEST_CASE("copy converts through the ring in several slots, whatever the alignment", "[copy][convert][once]") {
+TEST_CASE("copy converts through the ring in several slots, whatever the alignment",
+          "[copy][convert][once]") {
   auto random = generator(73);
   for (const auto& offset : conversion_offsets) {
     convert_copies<float, ferry::bhalf_t, ferry::pageable_space, ferry::device_space>(random, 9001, 131,
