@@ -161,7 +161,9 @@ TEST_CASE("switchers and gadgets are saved and loaded", "[speedtorch]") {
   put(model.table(), table);
   model.save(file);
   model.zeros_init(exec);
+  const auto* const before = model.table().data();
   model.load(file);
+  CHECK(model.table().data() == before);  // checkpoints and views refer to it
   CHECK(same_bits(take(model.table()), table));
   ferry::speedtorch::model_factory<float> other("other", classes + 1, width);
   other.zeros_init(exec);
