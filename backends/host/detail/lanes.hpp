@@ -133,46 +133,22 @@ class lanes {
   [[gnu::always_inline]] void store(T* to) const { __builtin_memcpy(to, &all_, sizeof all_); }
 
   [[gnu::always_inline]] friend lanes operator+(const lanes& a, const lanes& b) {
-    lanes made;
-    made.all_ = a.all_ + b.all_;
-    return made;
+    return of(a.all_ + b.all_);
   }
   [[gnu::always_inline]] friend lanes operator-(const lanes& a, const lanes& b) {
-    lanes made;
-    made.all_ = a.all_ - b.all_;
-    return made;
+    return of(a.all_ - b.all_);
   }
   [[gnu::always_inline]] friend lanes operator*(const lanes& a, const lanes& b) {
-    lanes made;
-    made.all_ = a.all_ * b.all_;
-    return made;
+    return of(a.all_ * b.all_);
   }
   [[gnu::always_inline]] friend lanes operator/(const lanes& a, const lanes& b) {
-    lanes made;
-    made.all_ = a.all_ / b.all_;
-    return made;
+    return of(a.all_ / b.all_);
   }
-  [[gnu::always_inline]] friend lanes operator-(const lanes& a) {
-    lanes made;
-    made.all_ = -a.all_;
-    return made;
-  }
-  [[gnu::always_inline]] lanes& operator+=(const lanes& b) {
-    all_ += b.all_;
-    return *this;
-  }
-  [[gnu::always_inline]] lanes& operator-=(const lanes& b) {
-    all_ -= b.all_;
-    return *this;
-  }
-  [[gnu::always_inline]] lanes& operator*=(const lanes& b) {
-    all_ *= b.all_;
-    return *this;
-  }
-  [[gnu::always_inline]] lanes& operator/=(const lanes& b) {
-    all_ /= b.all_;
-    return *this;
-  }
+  [[gnu::always_inline]] friend lanes operator-(const lanes& a) { return of(-a.all_); }
+  [[gnu::always_inline]] lanes& operator+=(const lanes& b) { return *this = *this + b; }
+  [[gnu::always_inline]] lanes& operator-=(const lanes& b) { return *this = *this - b; }
+  [[gnu::always_inline]] lanes& operator*=(const lanes& b) { return *this = *this * b; }
+  [[gnu::always_inline]] lanes& operator/=(const lanes& b) { return *this = *this / b; }
 
   [[gnu::always_inline]] friend mask operator<(const lanes& a, const lanes& b) { return {a.all_ < b.all_}; }
   [[gnu::always_inline]] friend mask operator>(const lanes& a, const lanes& b) { return {a.all_ > b.all_}; }
@@ -180,9 +156,7 @@ class lanes {
   [[gnu::always_inline]] friend mask operator||(const mask& a, const mask& b) { return {a.all | b.all}; }
   /// a where the condition holds, else b.
   [[gnu::always_inline]] friend lanes either(const mask& condition, const lanes& a, const lanes& b) {
-    lanes made;
-    made.all_ = condition.all ? a.all_ : b.all_;
-    return made;
+    return of(condition.all ? a.all_ : b.all_);
   }
 
   /// 1, 0 or -1; 0 for a NaN.
@@ -211,6 +185,12 @@ class lanes {
   }
 
  private:
+  [[gnu::always_inline]] static lanes of(const vector& all) {
+    lanes made;
+    made.all_ = all;
+    return made;
+  }
+
   vector all_;
 };
 

@@ -56,7 +56,8 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
   if constexpr (count_policy::counts_rows) {
     if (execution_backend<Exec>::capturing(exec))
       throw invalid_argument(
-          "ferry::step: the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
+          "ferry::" + std::string(Batch::verb) +
+          ": the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
     if (first_to_count) counters = optim::detail::row_counters(*clock, table, memory_home(exec));
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
     require_made_for(Batch::verb, job.row_steps, table, 1);

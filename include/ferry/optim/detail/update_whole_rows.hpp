@@ -47,9 +47,8 @@ struct update_whole_rows {
   Transforms transforms;
   const ferry::detail::index_report* refusal;
 
-  /// Whether a tile of a row may stay in registers, for what that costs them. A rule that measures the row
-  /// walks over it twice, and is faster with more rows under way (H100: 0.120 ms to 0.137 for a million
-  /// rows).
+  /// Whether a tile of a row may stay in registers. A rule that only measures the row is faster with two walks
+  /// and more rows under way (rowwise_adagrad on 131072 rows of 512 bytes: 0.119 ms, not 0.137, on an H100).
   static constexpr bool keeps_tiles =
       (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
