@@ -58,6 +58,8 @@ TEST_CASE("an array of the cache is no other operand of its verbs", "[cache]") {
     const std::vector<std::int32_t> offsets(rows, 0);
     CHECK_THROWS_MATCHES(ferry::gather_bags(exec, hot, one, offsets, state.field(0)), invalid_argument,
                          refused());
+    CHECK_THROWS_MATCHES(ferry::step_bags(exec, rule, hot, state, all, 1, state.field(0)), invalid_argument,
+                         refused());
     train();
     hot.flush(exec).wait();
     CHECK(same_bits(take(table), take(twin)));
@@ -73,6 +75,9 @@ TEST_CASE("an array of the cache is neither indices nor factors nor current rows
   ferry::tensor<std::int32_t, ferry::device_space> out("out", rows);
   CHECK_THROWS_MATCHES(ferry::gather(exec, jumps, next, out), invalid_argument, refused());
   CHECK_THROWS_MATCHES(ferry::scatter(exec, jumps, next, out), invalid_argument, refused());
+  const std::vector<std::int32_t> first{0};
+  CHECK_THROWS_MATCHES(ferry::gather_bags(exec, jumps, first, next, out), invalid_argument, refused());
+  CHECK_THROWS_MATCHES(ferry::gather_bags(exec, jumps, next, 1, out), invalid_argument, refused());
 
   auto random = generator(73);
   auto table = make<ferry::mapped_space>("table", rows, width, values<float>(random, rows * width));

@@ -43,7 +43,7 @@ template <class Exec, class Rule, class Table, class Policy, class Directory, cl
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
     Policies... policies) {
   return detail::run_on_table(exec, "gather", table.core(), false, [&] {
-    detail::require_foreign_if_array("gather", table.core(), out);
+    detail::require_foreign("gather", table.core(), indices, out);
     return gather(exec, rule, table.ref(), state, indices, out, policies...);
   });
 }
@@ -56,7 +56,7 @@ template <class Exec, class Rule, class RecordRule, class T, class StateType, Me
     const cached_table<optim::records<RecordRule, T, StateType, Space>, Policy, Directory>& table,
     const Indices& indices, Out&& out, Policies... policies) {
   return detail::run_on_table(exec, "gather", table.core(), false, [&] {
-    detail::require_foreign_if_array("gather", table.core(), out);
+    detail::require_foreign("gather", table.core(), indices, out);
     auto state = table.record_state();
     return detail::gather_current_rows(exec, rule, table.ref(), state, indices, out, policies...);
   });

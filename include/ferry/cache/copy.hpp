@@ -20,7 +20,7 @@ template <class Exec, class Table, class Policy, class Directory, class To, clas
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const cached_table<Table, Policy, Directory>& from, To&& to, Policies... policies) {
   return detail::run_on_table(exec, "copy", from.core(), false, [&] {
-    detail::require_foreign_if_array("copy", from.core(), to);
+    detail::require_foreign("copy", from.core(), to);
     return copy(exec, detail::read_only(from.whole()), to, policies...);
   });
 }
@@ -31,7 +31,7 @@ template <class Exec, class From, class Table, class Policy, class Directory, cl
     const Exec& exec, const From& from, cached_table<Table, Policy, Directory>& to, Policies... policies) {
   detail::require_writable<Table>();
   return detail::run_on_table(exec, "copy", to.core(), true, [&] {
-    detail::require_foreign_if_array("copy", to.core(), from);
+    detail::require_foreign("copy", to.core(), from);
     return copy(exec, from, to.whole(), policies...);
   });
 }

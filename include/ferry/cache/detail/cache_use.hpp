@@ -34,10 +34,9 @@ class basic_cache_use {
 };
 using cache_use = basic_cache_use<void>;
 
-/// Throws invalid_argument where another operand of a verb on the cached table is an array of the cache: the
-/// verb would miss, or undo, changes in device memory. The caller holds a cache_use.
+/// require_foreign for one operand, an array.
 template <class T, class Space>
-void require_foreign(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
+void require_foreign_array(const char* verb, const row_cache& cache, const array_ref<T, Space>& operand) {
   if (operand.accesses == nullptr) return;
   for (const auto& each : cache.arrays)
     if (each.accesses.lock() == operand.accesses)
@@ -47,14 +46,18 @@ void require_foreign(const char* verb, const row_cache& cache, const array_ref<T
           "', which may be newer in device memory; pass a copy of it, made after a flush()");
 }
 
-/// The same for indices or a plan, and for offsets or a number of indices: a plan has its own memory.
-template <class Named>
-void require_foreign_named(const char* verb, const row_cache& cache, const Named& named) {
-  if constexpr (requires {
-                  named.describe();
-                  named.accesses;
-                })
-    require_foreign(verb, cache, named);
+/// Throws invalid_argument where one of the other operands of a verb on the cached table is an array of the
+/// cache: the verb would miss, or undo, changes in device memory. Plans, numbers of indices and what is
+/// left out have no such memory. The caller holds a cache_use.
+template <class... Operands>
+void require_foreign(const char* verb, const row_cache& cache, const Operands&... operands) {
+  const auto check = [&](const auto& operand) {
+    if constexpr (requires { require_foreign_array(verb, cache, operand); })
+      require_foreign_array(verb, cache, operand);
+    else if constexpr (requires { make_ref(operand); })
+      require_foreign_array(verb, cache, make_ref(operand));
+  };
+  (check(operands), ...);
 }
 
 }  // namespace ferry::detail

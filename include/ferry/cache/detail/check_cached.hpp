@@ -33,12 +33,6 @@ consteval void require_writable() {
                 "ferry: the backing table of this cached_table is read-only, so verbs can't write to it.");
 }
 
-/// require_foreign for what may be no array.
-template <class Operand>
-void require_foreign_if_array(const char* verb, const row_cache& cache, const Operand& operand) {
-  if constexpr (requires { make_ref(operand); }) require_foreign(verb, cache, make_ref(operand));
-}
-
 /// Runs a verb on the table itself, with all changes written to it. Where `writes`, the cached rows are read
 /// again afterwards. Returns the verb's result; later verbs of any instance come after all of it.
 template <class Exec, class Run>

@@ -86,8 +86,7 @@ template <class Bounds, bool Codes, class Exec, class T, class TableSpace, class
           class OutSpace>
 ticket gather_cached(const Exec& exec, row_cache& cache, const array_ref<const T, TableSpace>& table,
                      const Named& named, const array_ref<Out, OutSpace>& out) {
-  require_foreign("gather", cache, out);
-  require_foreign_named("gather", cache, named);
+  require_foreign("gather", cache, named, out);
   const std::int64_t n = positions_of(named);
   constexpr bool once = is_plan<Named> && std::is_same_v<OutSpace, device_space>;
   launch_context<Exec> of(exec, "gather");

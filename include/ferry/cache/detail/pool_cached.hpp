@@ -93,10 +93,7 @@ ticket pool_cached_checked(const Exec& exec, const Cached& table, const Indices&
   }
   require_bags(verb, bags, positions, to);
   require_shapes(verb, from, to.rows(), to);
-  require_foreign(verb, table.core(), to);
-  require_foreign_named(verb, table.core(), named);
-  require_foreign_named(verb, table.core(), bags);
-  if constexpr (!std::is_same_v<Extra, no_array>) require_foreign(verb, table.core(), extra);
+  require_foreign(verb, table.core(), named, bags, extra, to);
   if constexpr (pooling::selects && !std::is_same_v<Extra, no_array>) {
     require_chosen(verb, extra, to);
     if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))

@@ -24,10 +24,7 @@ ticket step_bags_cached(const Exec& exec, const Rule& rule, Cached& cached, Stat
   const auto& named = rows_named_by(indices);
   if constexpr (pooling::selects) {
     return run_on_table(exec, "step_bags", cached.core(), true, [&] {
-      require_foreign("step_bags", cached.core(), grads);
-      require_foreign_named("step_bags", cached.core(), named);
-      require_foreign_named("step_bags", cached.core(), bags_named_by(offsets));
-      if constexpr (!std::is_same_v<Extra, no_array>) require_foreign("step_bags", cached.core(), extra);
+      require_foreign("step_bags", cached.core(), named, offsets, grads, extra);
       return step_on_bags<Bag>(exec, rule, cached.ref(), state, named, offsets, grads, extra, none);
     });
   } else {
@@ -39,10 +36,7 @@ ticket step_bags_cached(const Exec& exec, const Rule& rule, Cached& cached, Stat
     using sum = sum_of_positions<pooling, Extra>;
     using with_sum = typename with_duplicates<typename Bag::others, sum>::type;
     using compute = step_type<typename decltype(table)::value_type, typename State::value_type, Value>;
-    require_foreign(verb, cached.core(), grads);
-    require_foreign_named(verb, cached.core(), named);
-    require_foreign_named(verb, cached.core(), bags_named_by(offsets));
-    if constexpr (!std::is_same_v<Extra, no_array>) require_foreign(verb, cached.core(), extra);
+    require_foreign(verb, cached.core(), named, offsets, grads, extra);
     const auto bags = bags_named_by(offsets);
     const std::int64_t positions = positions_of(named);
     require_bags(verb, bags, positions, grads);

@@ -121,8 +121,7 @@ template <class Chosen, class Duplicates, class Exec, class Job, class Named, cl
 ticket update_cached(const Exec& exec, const char* verb, row_cache& cache, const Job& job, const Named& named,
                      const array_ref<Value, Space>& values, const rollback& ends = {}) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
-  require_foreign(verb, cache, values);
-  require_foreign_named(verb, cache, named);
+  require_foreign(verb, cache, named, values);
   // sum_any_order is sum for a device and a table in host memory; index by index needs atomic additions.
   using ordered = std::conditional_t<in_any_order<Duplicates>, duplicates::sum, Duplicates>;
   if constexpr (is_plan<Named>)
