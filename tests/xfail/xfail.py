@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles programs that must be refused.
 
-    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] [--refused LIST] PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --fixed PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE --together LIST PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --self-test
 
 A program says how it must be refused, once or more often:
@@ -16,6 +17,10 @@ A program says how it must be refused, once or more often:
 It passes when the compiler fails and all of these are true. A program that mentions FERRY_XFAIL_FIXED must also compile
 when that macro is defined, so that the test shows that the one illegal combination and nothing else is refused. With
 --fixed that is all that is tested, of all the programs in one compilation, which is much faster than one for each.
+
+--together compiles programs as they are in one compilation, and writes into LIST those that are refused with their
+expected-error there, by an error within or required by the program. With --refused that suffices; a program that is not
+in LIST, or says more than expected-error, is compiled alone.
 """
 
 import argparse
@@ -63,6 +68,9 @@ class Compiler:
             position += 1
         return kept
 
+    def is_nvcc(self):
+        return any("nvcc" in Path(word).name for word in self.command)
+
     def without_included_header(self):
         """The command for sources that use nothing of the library: without the precompiled header."""
         bare = copy.copy(self)
@@ -74,7 +82,7 @@ class Compiler:
         """The exit status and the output for a source. Only the front end matters, where it can be run alone."""
         with tempfile.TemporaryDirectory() as scratch:
             words = [f"-D{name}" for name in definitions]
-            if any("nvcc" in Path(word).name for word in self.command):
+            if self.is_nvcc():
                 words += ["-c", str(source), "-o", os.path.join(scratch, "object.o")]
             else:
                 words += ["-fsyntax-only", str(source)]
@@ -87,18 +95,58 @@ class Compiler:
 INCLUDE = re.compile(r"^\s*#\s*include\s*<[^>]+>", re.MULTILINE)
 
 
-def compile_fixed(compiler, programs):
-    """What is wrong with the programs that must compile with FERRY_XFAIL_FIXED: each in a namespace of its own."""
-    fixed = [program for program in programs if FIXED in program.read_text(encoding="utf-8")]
-    includes = sorted({line.strip() for program in fixed for line in INCLUDE.findall(program.read_text(encoding="utf-8"))})
-    parts = [f"namespace fixed_{number} {{\n#include \"{program}\"\n}}" for number, program in enumerate(fixed)]
+def compile_together(compiler, programs, *definitions):
+    """The exit status and the output for programs, each in a namespace of its own, in one compilation."""
+    includes = sorted({line.strip() for program in programs for line in INCLUDE.findall(program.read_text(encoding="utf-8"))})
+    parts = [f"namespace program_{number} {{\n#include \"{program}\"\n}}" for number, program in enumerate(programs)]
     with tempfile.TemporaryDirectory() as scratch:
-        source = Path(scratch) / "fixed.cpp"
+        source = Path(scratch) / "together.cpp"
         source.write_text("\n".join(["#include <ferry/ferry.hpp>"] + includes + parts) + "\n", encoding="utf-8")
-        status, output = compiler.compile(source, FIXED)
+        return compiler.compile(source, *definitions)
+
+
+def compile_fixed(compiler, programs):
+    """What is wrong with the programs that must compile with FERRY_XFAIL_FIXED."""
+    fixed = [program for program in programs if FIXED in program.read_text(encoding="utf-8")]
+    status, output = compile_together(compiler, fixed, FIXED)
     if status != 0:
         return [f"do not all compile with {FIXED}; the compiler said:\n" + shorten(output)]
     return []
+
+
+def errors_of_each(output, programs, place_follows):
+    """The errors of each program in the output for all. An error is a program's if it is in the program or the program requires
+    the template that it is in. gcc and clang name that place last before the error's text, nvcc first after it."""
+    named = re.compile("|".join(re.escape(str(program)) for program in programs))
+    errors = {str(program): [] for program in programs}
+    lines = output.splitlines()
+    numbers = [number for number, line in enumerate(lines) if ERROR.search(line)]
+    for number, following in zip(numbers, numbers[1:] + [len(lines)]):
+        if place_follows:
+            names = named.findall("\n".join(lines[number:following]))[:1]
+        else:
+            names = named.findall("\n".join(lines[:number + 1]))[-1:]
+        for name in names:
+            errors[name].append(ERROR.search(lines[number]).group(1))
+    return errors
+
+
+def refused_together(compiler, programs):
+    """The programs of which the compiler said every expected-error where it compiled all of them."""
+    status, output = compile_together(compiler, programs)
+    errors = {} if status == 0 else errors_of_each(output, programs, compiler.is_nvcc())
+    refused = []
+    for program in programs:
+        expected = EXPECTED.findall(program.read_text(encoding="utf-8"))
+        said = errors.get(str(program), [])
+        if expected and all(any(re.search(line, error) for error in said) for line in expected):
+            refused.append(program)
+    return refused
+
+
+def suffices_together(text):
+    """Whether a program says nothing but expected-error: no numbers or order of what the compiler prints."""
+    return EXPECTED.search(text) and not (FIRST.search(text) or EVERY.search(text) or MOST_LINES.search(text))
 
 
 def refuse(compiler, source, with_fixed=True):
@@ -182,6 +230,16 @@ def self_test(compiler):
             failures.append("refused_unless_fixed: does not compile with others")
         if not compile_fixed(compiler, [written["refused_unless_fixed"], written["never_legal"]]):
             failures.append("never_legal: compiles with others")
+        # Two with the same sentence, one that is legal and one that is refused with a sentence of another program.
+        together = [written[name] for name in ("refused", "refused_unless_fixed", "legal", "other_sentence", "two_sentences")]
+        refused = [program.stem for program in refused_together(compiler, together)]
+        if refused != ["refused", "refused_unless_fixed", "two_sentences"]:
+            failures.append(f"together are refused: {refused}")
+        if refused_together(compiler, [written["legal"]]):
+            failures.append("legal: refused together")
+        alone = [name for name in SELF_TEST if not suffices_together(SELF_TEST[name][0])]
+        if alone != ["first_of_two", "second_of_two", "both", "one_of_both", "another_one", "short", "long", "no_expectation"]:
+            failures.append(f"compiled alone: {alone}")
     print("\n".join(failures) or f"{len(SELF_TEST)} programs judged as expected")
     return 1 if failures else 0
 
@@ -193,6 +251,8 @@ def main():
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--without-fixed", action="store_true")
+    parser.add_argument("--together", metavar="LIST", type=Path)
+    parser.add_argument("--refused", metavar="LIST", type=Path)
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
@@ -203,9 +263,24 @@ def main():
         print("\n".join(f"{len(arguments.programs)} programs {problem}" for problem in problems) or
               f"{len(arguments.programs)} programs compile with {FIXED}")
         return 1 if problems else 0
+    if arguments.together:
+        # A list of an earlier run must not speak for this one.
+        arguments.together.unlink(missing_ok=True)
+        programs = [Path(program).resolve() for program in arguments.programs]
+        refused = refused_together(compiler, programs)
+        arguments.together.write_text("".join(f"{program}\n" for program in refused), encoding="utf-8")
+        print(f"{len(refused)} of {len(programs)} programs are refused together")
+        return 0
+    refused = set()
+    if arguments.refused and arguments.refused.exists():
+        refused = set(arguments.refused.read_text(encoding="utf-8").splitlines())
     failed = False
     for program in arguments.programs:
-        problems = refuse(compiler, Path(program).resolve(), not arguments.without_fixed)
+        path = Path(program).resolve()
+        if arguments.without_fixed and str(path) in refused and suffices_together(path.read_text(encoding="utf-8")):
+            print(f"{program} is refused as it says, together with others")
+            continue
+        problems = refuse(compiler, path, not arguments.without_fixed)
         failed = failed or bool(problems)
         print("\n".join(f"{program} {problem}" for problem in problems) or f"{program} is refused as it says")
     return 1 if failed else 0
