@@ -11,13 +11,11 @@
 namespace ferry::kernels {
 
 /// Lanes in which a tile's elements are updated on a host: 0 where the update takes one number at a time.
-/// Tiles of fours need lanes that divide 4.
 template <class Tile, class Update, class Compute>
 consteval int lanes_in_tile() {
   if constexpr (Tile::host && requires { requires Update::by_lanes; }) {
     int lanes = ferry::detail::most_lanes<Compute, Tile::registers>;
-    const int whole = Tile::elements % 4 == 0 && Tile::elements % 16 != 0 ? 4 : Tile::elements;
-    while (lanes > whole) lanes /= 2;
+    while (lanes > Tile::elements) lanes /= 2;
     return lanes;
   } else {
     return 0;
@@ -60,10 +58,9 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_tile(const Update& now, Compute (&weight)
   } else {
     int e = 0;
     for (; e + lanes <= count; e += lanes) apply_lanes<lanes, Fields>(now, weight, gradient, field, e);
-    if constexpr (lanes > 4 && Tile::elements % 16 == 0)
+    if constexpr (lanes > 4)
       for (; e + 4 <= count; e += 4) apply_lanes<4, Fields>(now, weight, gradient, field, e);
-    if constexpr (Tile::elements % 16 == 0)
-      for (; e < count; ++e) apply_lanes<1, Fields>(now, weight, gradient, field, e);
+    for (; e < count; ++e) apply_lanes<1, Fields>(now, weight, gradient, field, e);
   }
 }
 

@@ -92,6 +92,7 @@ struct apply_rows {
       of.template all_rows<Even, Bytes>(to, run);
     }
   };
+
   /// combined_tiles likewise.
   struct combined_of_host_run {
     const apply_rows& of;
@@ -235,12 +236,12 @@ struct apply_rows {
   [[gnu::always_inline]] static void row_of_one(const shared<To>& of, std::int64_t item, std::int64_t row,
                                                 const Value* from) {
     each_tile<at_a_time<Bytes>(), Even, Bytes>(
-        of.width, [&]<class Part>(Part, std::int64_t column, int count) __attribute__((always_inline)) {
+        of.width, [&]<class Part>(Part, std::int64_t column) __attribute__((always_inline)) {
           Compute value[Part::elements];
           typename To::template held<Part, Compute> held;
-          of.to.load(held, row, column, count);
-          load_tile<Part>(value, from + column, count);
-          of.to.finish(held, item, row, column, value, count);
+          of.to.load(held, row, column, Part::elements);
+          load_tile<Part>(value, from + column, Part::elements);
+          of.to.finish(held, item, row, column, value, Part::elements);
         });
   }
 
@@ -249,31 +250,26 @@ struct apply_rows {
   [[gnu::always_inline]] void combined_tiles(std::int64_t item) const {
     const row_segment rows = source.segment_within(item);
     each_tile<Tile::elements, false, Bytes>(
-        width, [&]<class Part>(Part, std::int64_t column, int count)
-                   __attribute__((always_inline)) { one<Part>(item, rows, column, count); });
+        width, [&]<class Part>(Part, std::int64_t column)
+                   __attribute__((always_inline)) { one<Part>(item, rows, column, Part::elements); });
   }
 
+  /// visit(tile, column) for tiles of Most, 4 and 1 elements.
   template <int Most, bool Even, int Bytes, class Visit>
   [[gnu::always_inline]] static void each_tile(std::int64_t width, const Visit& visit) {
     std::int64_t column = 0;
     if constexpr (Even) {
       do {
         for (int first = 0; first < evenly<Bytes>(); first += Most)
-          visit(whole_host_tile<Most, Bytes>{}, column + first, Most);
+          visit(whole_host_tile<Most, Bytes>{}, column + first);
         column += evenly<Bytes>();
       } while (column < width);
     } else {
-      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Bytes>{}, column, Most);
-      if constexpr (!is_light)
-        if (column == width) return;
-      // Vectors of 4 elements: a width that is a multiple of 4 needs no scalar loop.
+      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Bytes>{}, column);
       if constexpr (Most > 4)
-        if (const int fours = static_cast<int>(width - column) & 12; fours > 0) {
-          visit(fours_host_tile<Bytes>{}, column, fours);
-          column += fours;
-        }
+        for (; column + 4 <= width; column += 4) visit(whole_host_tile<4, Bytes>{}, column);
       if constexpr (Most > 1)
-        for (; column < width; ++column) visit(whole_host_tile<1, Bytes>{}, column, 1);
+        for (; column < width; ++column) visit(whole_host_tile<1, Bytes>{}, column);
     }
   }
 

@@ -19,7 +19,6 @@ namespace ferry::kernels {
 ///   device, single   1 element, for rows whose alignment forbids packets
 ///   host             16 elements, few enough for vector registers; a row's last tile is shorter
 ///   host, whole      N elements, all of them live: loops of constant length
-///   host, fours      4, 8 or 12 elements: whole vectors of 4
 ///
 /// A host's tile has the size of the registers that it is compiled for, see detail::registers.
 template <int Elements, bool Packed, bool Host, bool Partial, int Registers = 0>
@@ -35,8 +34,6 @@ using single_tile = tile_shape<1, false, false, false>;
 using host_tile = tile_shape<16, false, true, true>;
 template <int Elements, int Registers = 0>
 using whole_host_tile = tile_shape<Elements, false, true, false, Registers>;
-template <int Registers = 0>
-using fours_host_tile = tile_shape<12, false, true, true, Registers>;
 
 /// The numbers of type T that a host's kernel copies at once, of N: none where a loop copies them.
 template <class To, class From, int N, int Registers>
@@ -88,18 +85,6 @@ KOKKOS_FORCEINLINE_FUNCTION void load_tile(Compute (&tile)[Tile::elements], cons
   if constexpr (Tile::packed) {
     const auto whole = *reinterpret_cast<const packet<T, Tile::elements>*>(from);
     for (int e = 0; e < Tile::elements; ++e) tile[e] = convert<Compute>(whole.value[e]);
-  } else if constexpr (Tile::host && Tile::elements == 12) {
-    // Elements that are not loaded are set too: compilers that unroll the loops over a tile would warn
-    // otherwise.
-    copy_all<4>(tile, from);
-    if (count > 4)
-      copy_all<4>(tile + 4, from + 4);
-    else
-      for (int e = 4; e < 8; ++e) tile[e] = Compute{};
-    if (count > 8)
-      copy_all<4>(tile + 8, from + 8);
-    else
-      for (int e = 8; e < 12; ++e) tile[e] = Compute{};
   } else if constexpr (Tile::partial) {
     copy_some<Tile::registers>(tile, from, count);
   } else {
@@ -114,10 +99,6 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
     packet<T, Tile::elements> whole;
     for (int e = 0; e < Tile::elements; ++e) whole.value[e] = convert<T>(tile[e]);
     store_packet(to, whole);
-  } else if constexpr (Tile::host && Tile::elements == 12) {
-    copy_all<4>(to, static_cast<const Compute*>(tile));
-    if (count > 4) copy_all<4>(to + 4, tile + 4);
-    if (count > 8) copy_all<4>(to + 8, tile + 8);
   } else if constexpr (Tile::partial) {
     copy_some<Tile::registers>(to, tile, count);
   } else {
