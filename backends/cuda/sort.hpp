@@ -9,19 +9,12 @@
 #include "error.hpp"
 #include "tuning.hpp"
 
+#include <ferry/error.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-#include <cub/device/device_radix_sort.cuh>
-// g++ 12 takes a member for uninitialised that CUB sets in a call.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#include <cub/device/device_scan.cuh>
-#pragma GCC diagnostic pop
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -32,61 +25,26 @@ static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
               "ferry: a block holds all keys that are compared.");
 
 /// Stable sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
-/// counting_sort or grid_sort where one launch does it all. Templates, so that only who sorts compiles the
-/// kernels.
+/// counting_sort or grid_sort where one launch does it all. Only who sorts compiles the kernels.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
-  template <class Key = std::uint64_t>
-  static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits) {
-    std::size_t bytes = 0;
-    cub::DoubleBuffer<Key> keys(nullptr, nullptr);
-    cub::DoubleBuffer<std::int64_t> values(nullptr, nullptr);
-    check(cub::DeviceRadixSort::SortPairs(nullptr, bytes, keys, values, count, first_bit, bits),
-          "cub::DeviceRadixSort");
-    return bytes;
-  }
+  FERRY_LAZY static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits);
 
   /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
   /// sorted arrays, each one of the two that were passed.
-  template <class Key>
-  static void sort_pairs(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t*& values,
-                         std::int64_t* other_values, std::int64_t count, int first_bit, int bits,
-                         void* workspace, std::size_t workspace_bytes) {
-    const device_guard on(exec);
-    cub::DoubleBuffer<Key> key_buffers(keys, other_keys);
-    cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
-    check(cub::DeviceRadixSort::SortPairs(workspace, workspace_bytes, key_buffers, value_buffers, count,
-                                          first_bit, bits, exec.cuda_stream()),
-          "cub::DeviceRadixSort");
-    keys = key_buffers.Current();
-    values = value_buffers.Current();
-  }
+  FERRY_LAZY static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                                    std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
+                                    int first_bit, int bits, void* workspace, std::size_t workspace_bytes);
 
   /// Scratch bytes of sort_keys. Counts of the functions below are less than 2^32, so CUB uses 32-bit
   /// offsets.
-  template <class Key = std::uint64_t>
-  static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
-    std::size_t bytes = 0;
-    cub::DoubleBuffer<Key> keys(nullptr, nullptr);
-    check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
-                                         bits),
-          "cub::DeviceRadixSort");
-    return std::max(bytes, grid_sort::bytes(count));
-  }
+  FERRY_LAZY static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits);
   /// As sort_pairs, for keys without values and without set bits from `bits` on. The workspace is aligned to
   /// 16 bytes.
-  template <class Key>
-  static void sort_keys(const Kokkos::Cuda& exec, Key*& keys, Key* other_keys, std::int64_t count,
-                        int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
-    const device_guard on(exec);
-    cub::DoubleBuffer<Key> buffers(keys, other_keys);
-    check(
-        cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),
-                                       first_bit, bits, exec.cuda_stream()),
-        "cub::DeviceRadixSort");
-    keys = buffers.Current();
-  }
+  FERRY_LAZY static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                                   std::int64_t count, int first_bit, int bits, void* workspace,
+                                   std::size_t workspace_bytes);
 
   /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
   ///
@@ -150,30 +108,13 @@ struct sort_functions {
 
   /// Scratch bytes of inclusive_sum, for a functor of type Term.
   template <class Term>
-  static std::size_t sum_bytes(std::int64_t count) {
-    std::size_t bytes = 0;
-    std::uint64_t* to = nullptr;
-    check(cub::DeviceScan::InclusiveSum(nullptr, bytes, terms_of(Term{}), to,
-                                        static_cast<std::uint32_t>(count)),
-          "cub::DeviceScan");
-    return bytes;
-  }
+  static std::size_t sum_bytes(std::int64_t count);
   /// sums[k] = term(0) + ... + term(k) for k in [0, count).
   template <class Term>
   static void inclusive_sum(const Kokkos::Cuda& exec, const Term& term, std::uint64_t* sums,
-                            std::int64_t count, void* workspace, std::size_t workspace_bytes) {
-    const device_guard on(exec);
-    check(cub::DeviceScan::InclusiveSum(workspace, workspace_bytes, terms_of(term), sums,
-                                        static_cast<std::uint32_t>(count), exec.cuda_stream()),
-          "cub::DeviceScan");
-  }
+                            std::int64_t count, void* workspace, std::size_t workspace_bytes);
 
  private:
-  template <class Term>
-  static auto terms_of(const Term& term) {
-    return thrust::make_transform_iterator(thrust::make_counting_iterator(std::int64_t{0}), term);
-  }
-
   /// Keys per thread of grid_sort, with at most one block per multiprocessor; 0 for too many keys.
   static int items_for(const Kokkos::Cuda& exec, std::int64_t count) {
     const int device = exec.cuda_device();
@@ -186,3 +127,7 @@ struct sort_functions {
 };
 
 }  // namespace ferry::cuda
+
+#ifdef FERRY_RUNTIME_BODIES
+#include "detail/cub_sorts.hpp"
+#endif

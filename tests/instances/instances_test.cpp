@@ -3,6 +3,8 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
+#include <ferry/distributed.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 
@@ -137,6 +139,44 @@ TEST_CASE("the library's sgd step takes lr times the sum of the gradients of a r
           0.5 * static_cast<double>(batch[p * width + c]);
   // Multiples of a sixteenth far below 2^20: every sum is exact.
   CHECK(same_bits(take(table), std::vector<float>(expected.begin(), expected.end())));
+}
+
+/// Too many positions for one launch of a device's sort, with an index type that the library has no verbs for.
+TEST_CASE("large plans are sorted out of the library", "[instances]") {
+  auto random = generator(313);
+  const exec_space exec;
+  constexpr std::size_t many = 600'000;
+  const auto which = indices<std::uint64_t>(random, many, rows + 9);
+  std::map<std::size_t, std::size_t> last;
+  for (std::size_t p = 0; p < many; ++p)
+    last[static_cast<std::size_t>(which[p] < rows ? which[p] : rows - 1)] = p;
+  const auto plan = ferry::make_plan(exec, which, rows, ferry::bounds::clamp{});
+  CHECK(plan.unique_count() == static_cast<std::int64_t>(last.size()));
+
+  auto table = make<ferry::device_space>("table", rows, 1, std::vector<float>(rows, -1.0f));
+  const auto batch = values<float>(random, many);
+  ferry::scatter(exec, table, plan, make<ferry::device_space>("batch", many, 1, batch)).wait();
+  std::vector<float> expected(rows, -1.0f);
+  for (const auto& [row, position] : last) expected[row] = batch[position];
+  CHECK(same_bits(take(table), expected));
+}
+
+TEST_CASE("batches find the owners of their rows out of the library", "[instances]") {
+  auto random = generator(314);
+  auto comm = ferry::communicator::threads(3);
+  ferry::sharded_table<float, ferry::device_space> table("table", comm, rows, width);
+  const exec_space exec;
+  const auto content = values<float>(random, rows * width);
+  ferry::copy(exec, make<ferry::device_space>("content", rows, width, content), table).wait();
+  const auto which = make<ferry::device_space>("indices", indices<std::int64_t>(random, n, rows));
+  const auto rows_of_batch = take(which);
+  auto out = make<ferry::device_space>("out", n, width, std::vector<float>(n * width));
+  ferry::gather(exec, table, which, out).wait();
+  std::vector<float> expected(n * width);
+  for (std::size_t p = 0; p < n; ++p)
+    for (std::size_t c = 0; c < width; ++c)
+      expected[p * width + c] = content[static_cast<std::size_t>(rows_of_batch[p]) * width + c];
+  CHECK(same_bits(take(out), expected));
 }
 
 TEST_CASE("the library's verbs report bad indices and shapes", "[instances]") {
