@@ -330,7 +330,8 @@ command_test() {
   if [ "$cuda" = 0 ]; then
     options+=("-DFERRY_TEST_UNITY=$batch")
   elif ! has_gpu; then
-    options+=(-DFERRY_TEST_SAMPLE=nvcc "-DFERRY_TEST_UNITY=$nvcc_batch" -DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF)
+    options+=(-DFERRY_TEST_SAMPLE=nvcc "-DFERRY_TEST_UNITY=$nvcc_batch")
+    options+=(-DFERRY_BUILD_BENCHMARKS=OFF -DFERRY_BUILD_EXAMPLES=OFF -DFERRY_BUILD_TOOLS=OFF)
   fi
   configure "$preset" "$preset" "${options[@]}"
   compile "$preset"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/step_case.hpp"
 
-namespace ferry_bench {
+namespace ferry_bench::step_adagrad_cases {
 namespace {
 
 void step_adagrad(session& run) {
@@ -12,4 +12,4 @@ void step_adagrad(session& run) {
 const registration mine{"step.adagrad", step_adagrad};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_adagrad_cases

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ferry_bench {
+namespace ferry_bench::step_adam_cases {
 namespace {
 
 constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
@@ -30,4 +30,4 @@ const registration amsgrad{"step.amsgrad", step_amsgrad};
 const registration large{"step.adam.large", step_large};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_adam_cases

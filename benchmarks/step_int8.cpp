@@ -2,7 +2,7 @@
 #include "support/step_case.hpp"
 
 /// Steps on tables of 8-bit rows.
-namespace ferry_bench {
+namespace ferry_bench::step_int8_cases {
 namespace {
 
 /// Elements of the named rows that are farther from the rule's first step than half a code of the widest range that a row
@@ -82,4 +82,4 @@ const registration sgd{"step.sgd.int8", by_sgd};
 const registration adam{"step.adam.int8", by_adam};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_int8_cases

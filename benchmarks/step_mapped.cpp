@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace ferry_bench {
+namespace ferry_bench::step_mapped_cases {
 namespace {
 
 /// Weights and moments in host memory, all tables' bytes of them, and gradients in the device: every row comes over the
@@ -25,4 +25,4 @@ void step_mapped(session& run) {
 const registration mine{"step.adam.mapped", step_mapped};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_mapped_cases

@@ -4,7 +4,7 @@
 #include <cmath>
 
 /// Rules with two moving averages.
-namespace ferry_bench {
+namespace ferry_bench::step_moments_cases {
 namespace {
 
 void step_adamax(session& run) {
@@ -32,4 +32,4 @@ const registration adamw{"step.adamw", step_adamw};
 const registration nadam{"step.nadam", step_nadam};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_moments_cases

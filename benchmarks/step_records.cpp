@@ -4,7 +4,7 @@
 #include <algorithm>
 
 /// Records, which hold a row's weights and state side by side.
-namespace ferry_bench {
+namespace ferry_bench::step_records_cases {
 namespace {
 
 constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
@@ -78,4 +78,4 @@ const registration device{"step.adam.records", in_device};
 const registration arrays{"step.adam.narrow", narrow_arrays};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_records_cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/step_case.hpp"
 
-namespace ferry_bench {
+namespace ferry_bench::step_sgd_cases {
 namespace {
 
 void step_sgd(session& run) {
@@ -18,4 +18,4 @@ const registration plain{"step.sgd", step_sgd};
 const registration momentum{"step.sgd_momentum", step_sgd_momentum};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_sgd_cases

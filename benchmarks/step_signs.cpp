@@ -2,7 +2,7 @@
 #include "support/step_case.hpp"
 
 /// Rules that divide by nothing.
-namespace ferry_bench {
+namespace ferry_bench::step_signs_cases {
 namespace {
 
 /// Shrinks the weight, then takes a step of lr against the gradient's sign.
@@ -41,4 +41,4 @@ const registration rprop{"step.rprop", step_rprop};
 const registration asgd{"step.asgd", step_asgd};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_signs_cases

@@ -2,7 +2,7 @@
 #include "support/step_case.hpp"
 
 /// Rules that divide by the root of a sum or an average of squares.
-namespace ferry_bench {
+namespace ferry_bench::step_squares_cases {
 namespace {
 
 struct first_adadelta_step {
@@ -46,4 +46,4 @@ const registration rmsprop{"step.rmsprop", step_rmsprop};
 const registration rowwise_adagrad{"step.rowwise_adagrad", step_rowwise_adagrad};
 
 }  // namespace
-}  // namespace ferry_bench
+}  // namespace ferry_bench::step_squares_cases
