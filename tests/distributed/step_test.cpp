@@ -123,8 +123,10 @@ TEST_CASE("shards catch up with the steps that their rows missed", "[distributed
       const std::size_t rows = 1 + random() % 80;
       std::vector<float> factors(rows), others(rows + 1, 1.0f);
       for (std::size_t row = 0; row < rows; ++row) factors[row] = 0.25f * static_cast<float>(row % 5);
-      const ferry::optim::chain rule{adam, ferry::optim::row_rates{factors}};
-      const ferry::optim::chain wrong{adam, ferry::optim::row_rates{others}};
+      // Not every device reaches pageable memory.
+      const auto rates = tensor_of(factors, 1), wrong_rates = tensor_of(others, 1);
+      const ferry::optim::chain rule{adam, ferry::optim::row_rates{rates}};
+      const ferry::optim::chain wrong{adam, ferry::optim::row_rates{wrong_rates}};
       ferry::tensor<ferry::half_t, host> table("w", rows, width);
       const auto comm = group_of(ranks);
       ferry::sharded_table<ferry::half_t, host, decltype(spread)> big("w", comm, rows, width, spread);

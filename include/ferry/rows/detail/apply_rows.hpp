@@ -266,10 +266,14 @@ struct apply_rows {
       } while (column < width);
     } else {
       for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Bytes>{}, column);
-      if constexpr (Most > 4)
+      if constexpr (Most > 4) {
+        FERRY_NOT_UNROLLED
         for (; column + 4 <= width; column += 4) visit(whole_host_tile<4, Bytes>{}, column);
-      if constexpr (Most > 1)
+      }
+      if constexpr (Most > 1) {
+        FERRY_NOT_UNROLLED
         for (; column < width; ++column) visit(whole_host_tile<1, Bytes>{}, column);
+      }
     }
   }
 

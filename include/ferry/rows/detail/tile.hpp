@@ -11,6 +11,13 @@
 #include <type_traits>
 #include <utility>
 
+/// Before a loop of a few iterations: at -O3 GCC would copy its body as often.
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
+#define FERRY_NOT_UNROLLED _Pragma("GCC unroll 1")
+#else
+#define FERRY_NOT_UNROLLED
+#endif
+
 namespace ferry::kernels {
 
 /// Tile shapes. A tile is the part of a row that one work item holds in registers:
