@@ -76,8 +76,8 @@ function(ferry_add_benchmark name)
   add_dependencies(ferry_benchmarks ${name})
 endfunction()
 
-# ferry_test_options(<target>): GCC compiles at -Og in two thirds of the time of -O1, in half of that of -O3. The benchmarks of
-# gather, scatter, sgd and adam check their results at full optimization. (For CUDA see tests/CMakeLists.txt: nvcc does not take a
+# ferry_test_options(<target>): GCC compiles at -Og in two thirds of the time of -O1, in half of that of -O3. Four benchmarks
+# check their results at full optimization, see benchmarks/CMakeLists.txt. (For CUDA see tests/CMakeLists.txt: nvcc does not take a
 # second level.)
 function(ferry_test_options target)
   set(level -O1)

@@ -7,7 +7,8 @@
 
 namespace ferry::detail {
 
-/// The running sums of plans and of routes to owners, which a backend may declare alone, too.
+/// The running sums of plans and of routes to owners: a backend may only declare these where FERRY_USE_INSTANCES is
+/// defined, so each Term of ferry's is named here.
 template <class Term>
 struct sum_instances {
   using backend = execution_backend<instance_exec>;

@@ -106,7 +106,8 @@ struct sort_functions {
   /// Whether sort_and_place compares `count` keys with one another, on any device.
   static bool sorts_without_scratch(std::int64_t count) { return count <= tuning_numbers::keys_compared; }
 
-  /// Scratch bytes of inclusive_sum, for a functor of type Term.
+  /// Scratch bytes of inclusive_sum, for a functor of type Term. instances/runtime.cpp instantiates both for
+  /// each Term.
   template <class Term>
   static std::size_t sum_bytes(std::int64_t count);
   /// sums[k] = term(0) + ... + term(k) for k in [0, count).

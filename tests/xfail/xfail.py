@@ -4,7 +4,7 @@
 
     xfail.py --compile-commands FILE --probe SOURCE [--without-fixed] [--refused LIST] PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --fixed PROGRAM...
-    xfail.py --compile-commands FILE --probe SOURCE --together LIST PROGRAM...
+    xfail.py --compile-commands FILE --probe SOURCE --together LIST --place before|after PROGRAM...
     xfail.py --compile-commands FILE --probe SOURCE --self-test
 
 A program says how it must be refused, once or more often:
@@ -19,8 +19,9 @@ when that macro is defined, so that the test shows that the one illegal combinat
 --fixed that is all that is tested, of all the programs in one compilation, which is much faster than one for each.
 
 --together compiles programs as they are in one compilation, and writes into LIST those that are refused with their
-expected-error there, by an error within or required by the program. With --refused that suffices; a program that is not
-in LIST, or says more than expected-error, is compiled alone.
+expected-error there, by an error within or required by the program. --place says where the compiler names the program:
+gcc before an error's text, nvcc and clang after it. With --refused that suffices; a program that is not in LIST, or says
+more than expected-error, is compiled alone. So is every program where a header is newer than LIST.
 """
 
 import argparse
@@ -114,15 +115,15 @@ def compile_fixed(compiler, programs):
     return []
 
 
-def errors_of_each(output, programs, place_follows):
+def errors_of_each(output, programs, place):
     """The errors of each program in the output for all. An error is a program's if it is in the program or the program requires
-    the template that it is in. gcc and clang name that place last before the error's text, nvcc first after it."""
+    the template that it is in: the program that is named last up to the error's text, or first from there on."""
     named = re.compile("|".join(re.escape(str(program)) for program in programs))
     errors = {str(program): [] for program in programs}
     lines = output.splitlines()
     numbers = [number for number, line in enumerate(lines) if ERROR.search(line)]
     for number, following in zip(numbers, numbers[1:] + [len(lines)]):
-        if place_follows:
+        if place == "after":
             names = named.findall("\n".join(lines[number:following]))[:1]
         else:
             names = named.findall("\n".join(lines[:number + 1]))[-1:]
@@ -131,10 +132,10 @@ def errors_of_each(output, programs, place_follows):
     return errors
 
 
-def refused_together(compiler, programs):
+def refused_together(compiler, programs, place):
     """The programs of which the compiler said every expected-error where it compiled all of them."""
     status, output = compile_together(compiler, programs)
-    errors = {} if status == 0 else errors_of_each(output, programs, compiler.is_nvcc())
+    errors = {} if status == 0 else errors_of_each(output, programs, place)
     refused = []
     for program in programs:
         expected = EXPECTED.findall(program.read_text(encoding="utf-8"))
@@ -187,6 +188,44 @@ def shorten(output, lines=40):
     return "\n".join(kept[:lines] + ([f"... and {len(kept) - lines} more lines"] if len(kept) > lines else []))
 
 
+def is_newer_than_sources(made, program):
+    """Whether a file is newer than the program and every header of the library."""
+    root = Path(__file__).resolve().parents[2]
+    sources = [program] + [header for folder in ("include", "backends") for header in (root / folder).rglob("*.hpp")]
+    return made.exists() and made.stat().st_mtime >= max(source.stat().st_mtime for source in sources)
+
+
+# What compilers say of an error in a.cpp and of one in a template that b.cpp requires.
+GCC_OUTPUT = """In file included from /t/together.cpp:3:
+/p/a.cpp: In function 'void program_0::refused()':
+/p/a.cpp:7:3: error: first
+/l/verb.hpp: In instantiation of 'void verb() [with T = int]':
+/p/b.cpp:9:14:   required from here
+/l/verb.hpp:20:17: error: static assertion failed: second
+"""
+NVCC_OUTPUT = """/p/a.cpp(7): error: first
+          detected during instantiation of "void other()" at line 3 of /t/together.cpp
+
+/l/verb.hpp(20): error: static assertion failed with "second"
+          detected during:
+            instantiation of "void inner()" at line 30 of /l/verb.hpp
+            instantiation of "void verb()" at line 9 of /p/b.cpp
+
+/l/verb.hpp(21): error: third
+          detected during instantiation of "void verb()" at line 8 of /p/a.cpp
+"""
+CLANG_OUTPUT = """In file included from /t/together.cpp:3:
+/p/a.cpp:7:3: error: first
+In file included from /t/together.cpp:1:
+/l/verb.hpp:20:17: error: static assertion failed: second
+/p/b.cpp:9:14: note: in instantiation of function template specialization 'verb<int>' requested here
+"""
+ATTRIBUTED = [
+    (GCC_OUTPUT, "before", {"/p/a.cpp": ["first"], "/p/b.cpp": ["static assertion failed: second"]}),
+    (NVCC_OUTPUT, "after", {"/p/a.cpp": ["first", "third"], "/p/b.cpp": ['static assertion failed with "second"']}),
+    (CLANG_OUTPUT, "after", {"/p/a.cpp": ["first"], "/p/b.cpp": ["static assertion failed: second"]}),
+]
+
 SELF_TEST = {
     "refused": ("// expected-error: one is not two\nstatic_assert(1 == 2, \"one is not two\");\n", None),
     "refused_unless_fixed": ("// expected-error: one is not two\n#ifndef FERRY_XFAIL_FIXED\n"
@@ -215,8 +254,12 @@ SELF_TEST = {
 }
 
 
-def self_test(compiler):
+def self_test(compiler, place):
     failures = []
+    for output, where, errors in ATTRIBUTED:
+        attributed = errors_of_each(output, ["/p/a.cpp", "/p/b.cpp"], where)
+        if attributed != errors:
+            failures.append(f"errors are attributed {attributed}, not {errors}")
     with tempfile.TemporaryDirectory() as scratch:
         for name, (text, sentence) in SELF_TEST.items():
             source = Path(scratch) / f"{name}.cpp"
@@ -232,10 +275,10 @@ def self_test(compiler):
             failures.append("never_legal: compiles with others")
         # Two with the same sentence, one that is legal and one that is refused with a sentence of another program.
         together = [written[name] for name in ("refused", "refused_unless_fixed", "legal", "other_sentence", "two_sentences")]
-        refused = [program.stem for program in refused_together(compiler, together)]
+        refused = [program.stem for program in refused_together(compiler, together, place)]
         if refused != ["refused", "refused_unless_fixed", "two_sentences"]:
             failures.append(f"together are refused: {refused}")
-        if refused_together(compiler, [written["legal"]]):
+        if refused_together(compiler, [written["legal"]], place):
             failures.append("legal: refused together")
         alone = [name for name in SELF_TEST if not suffices_together(SELF_TEST[name][0])]
         if alone != ["first_of_two", "second_of_two", "both", "one_of_both", "another_one", "short", "long", "no_expectation"]:
@@ -252,12 +295,13 @@ def main():
     parser.add_argument("--fixed", action="store_true")
     parser.add_argument("--without-fixed", action="store_true")
     parser.add_argument("--together", metavar="LIST", type=Path)
+    parser.add_argument("--place", choices=("before", "after"), default="before")
     parser.add_argument("--refused", metavar="LIST", type=Path)
     parser.add_argument("programs", nargs="*")
     arguments = parser.parse_args()
     compiler = Compiler(arguments.compile_commands, arguments.probe)
     if arguments.self_test:
-        return self_test(compiler)
+        return self_test(compiler, arguments.place)
     if arguments.fixed:
         problems = compile_fixed(compiler, [Path(program).resolve() for program in arguments.programs])
         print("\n".join(f"{len(arguments.programs)} programs {problem}" for problem in problems) or
@@ -267,7 +311,7 @@ def main():
         # A list of an earlier run must not speak for this one.
         arguments.together.unlink(missing_ok=True)
         programs = [Path(program).resolve() for program in arguments.programs]
-        refused = refused_together(compiler, programs)
+        refused = refused_together(compiler, programs, arguments.place)
         arguments.together.write_text("".join(f"{program}\n" for program in refused), encoding="utf-8")
         print(f"{len(refused)} of {len(programs)} programs are refused together")
         return 0
@@ -277,7 +321,8 @@ def main():
     failed = False
     for program in arguments.programs:
         path = Path(program).resolve()
-        if arguments.without_fixed and str(path) in refused and suffices_together(path.read_text(encoding="utf-8")):
+        if (arguments.without_fixed and str(path) in refused and suffices_together(path.read_text(encoding="utf-8"))
+                and is_newer_than_sources(arguments.refused, path)):
             print(f"{program} is refused as it says, together with others")
             continue
         problems = refuse(compiler, path, not arguments.without_fixed)

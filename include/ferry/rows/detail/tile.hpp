@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-/// Before a loop of a few iterations: at -O3 GCC would copy its body as often.
+/// Before a loop of a few iterations: at -O3 GCC would copy the body once for each.
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__)
 #define FERRY_NOT_UNROLLED _Pragma("GCC unroll 1")
 #else
