@@ -81,7 +81,7 @@ ticket gather_current(const Exec& exec, const Rule& optimizer, const array_ref<T
                       const Indices& indices, const array_ref<Out, OutSpace>& out) {
   const std::string label = "ferry::gather::caught_up";
   launch_context<Exec> of(exec, "gather");
-  of.refuse_capture("but rows that count their steps need another update each time; use step_count::global");
+  of.refuse_capture(counts_each_step);
   require_direct_reach("gather", exec, table);
   require_direct_reach("gather", exec, out);
   of.reads_from(table);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/error.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_table.hpp>
 #include <ferry/optim/detail/find_nonfinite.hpp>
@@ -21,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -38,6 +40,18 @@ struct pack_transforms<First, Rest...> {
   }
 };
 
+/// Why a graph can't repeat the verb, see launch_context::refuse_capture.
+inline constexpr std::string_view counts_each_step =
+    "but rows that count their steps need another update each time; use step_count::global";
+
+/// launch_context::refuse_capture with that reason, where there is no launch context yet.
+template <class Exec>
+void refuse_counting_capture(const Exec& exec, const char* verb) {
+  if (execution_backend<Exec>::capturing(exec))
+    throw invalid_argument("ferry::" + std::string(verb) + ": the instance is being captured into a graph, " +
+                           std::string(counts_each_step));
+}
+
 /// The kernel inputs of a step besides table, state and gradients.
 struct step_inputs {
   optim::detail::table_view updates;       ///< for kernels of the host
@@ -52,8 +66,7 @@ struct step_inputs {
     if constexpr (is_host_exec<Exec>) {
       if (table.bytes != 0) of.hold(std::const_pointer_cast<std::byte[]>(table.entries));
     } else {
-      of.refuse_capture(
-          "but rows that count their steps need another update each time; use step_count::global");
+      of.refuse_capture(counts_each_step);
       if (table.bytes == 0) return;
       const auto memory = mark_uploaded(of, table);
       on_device = memory->data();

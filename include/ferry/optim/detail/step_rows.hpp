@@ -175,10 +175,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   const bool first_to_count = count_policy::counts_rows && clock->row_policy.empty();
   tensor<std::uint32_t, state_space> counters;
   if constexpr (count_policy::counts_rows) {
-    if (execution_backend<Exec>::capturing(exec))
-      throw invalid_argument(
-          "ferry::" + std::string(Batch::verb) +
-          ": the instance is being captured into a graph, but rows that count their steps need another update each time; use step_count::global");
+    refuse_counting_capture(exec, Batch::verb);
     if (first_to_count) counters = optim::detail::row_counters(*clock, table, memory_home(exec));
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
     require_made_for(Batch::verb, job.row_steps, table, 1);
