@@ -8,6 +8,9 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
 #include <new>
 #include <string>
 
@@ -34,14 +37,31 @@ inline int default_device() {
 inline int generation_of(const cudaDeviceProp& device) { return device.major; }
 #pragma pop_macro("major")
 
-/// Makes a device the current one of the calling thread for its lifetime, then restores the previous one,
-/// also where Kokkos has set another one. Costs one query where the device is current already.
+/// The primary context of a device, in which the runtime and Kokkos work; null if the driver refuses it. The
+/// process keeps it until it ends, so that a context that a thread is left with stays valid.
+inline CUcontext primary_context(int device) noexcept {
+  static std::array<std::atomic<CUcontext>, 64> contexts{};
+  const auto slot = static_cast<std::size_t>(device);
+  CUcontext context = slot < contexts.size() ? contexts[slot].load(std::memory_order_acquire) : nullptr;
+  if (context != nullptr) return context;
+  if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS) return nullptr;
+  CUcontext expected = nullptr;
+  if (slot < contexts.size() && !contexts[slot].compare_exchange_strong(expected, context))
+    cuDevicePrimaryCtxRelease(device);  // another thread has retained it meanwhile
+  return context;
+}
+
+/// Makes a device's primary context the current one of the calling thread for its lifetime, then restores the
+/// context that was current, also if Kokkos has set another one. A thread that had none keeps the device's:
+/// Kokkos' launches tell the runtime their device, and without a context the runtime would name that device
+/// and yet allocate on the first one. For that reason the driver is asked and not the runtime. The driver also
+/// tells a context of another library on the same device apart, where Kokkos' streams are not valid.
 ///
-/// It exchanges contexts of the driver, which the runtime follows. cudaSetDevice would create a context of
-/// some hundred megabytes on the restored device, which the process may never use.
+/// cudaSetDevice would create a context of some hundred megabytes on the restored device, which the process
+/// may never use.
 class device_guard {
  public:
-  /// Throws device_error where the device can't be made current.
+  /// Throws device_error if the device can't be made current.
   explicit device_guard(int device) {
     if (!enter(device))
       throw device_error("ferry: device " + std::to_string(device) +
@@ -53,33 +73,25 @@ class device_guard {
   device_guard(const device_guard&) = delete;
   device_guard& operator=(const device_guard&) = delete;
   ~device_guard() {
-    if (entered_ < 0) return;
-    cuCtxSetCurrent(before_);
-    cuDevicePrimaryCtxRelease(entered_);
+    if (previous_ != nullptr) cuCtxSetCurrent(previous_);
   }
 
  private:
   bool enter(int device) noexcept {
-    int current = -1;
     if (device < 0) return true;  // no device: the next call reports why
-    if (cudaGetDevice(&current) != cudaSuccess) {
-      cudaGetLastError();
-      return true;
-    }
-    if (current == device) return true;
-    CUcontext home = nullptr;
-    if (cuCtxGetCurrent(&before_) != CUDA_SUCCESS || cuDevicePrimaryCtxRetain(&home, device) != CUDA_SUCCESS)
-      return false;
-    if (cuCtxSetCurrent(home) != CUDA_SUCCESS) {
-      cuDevicePrimaryCtxRelease(device);
-      return false;
-    }
-    entered_ = device;
+    CUcontext current = nullptr;
+    CUresult status = cuCtxGetCurrent(&current);
+    if (status == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_SUCCESS) status = cuCtxGetCurrent(&current);
+    if (status != CUDA_SUCCESS) return true;  // no driver: the next call reports why
+    const CUcontext primary = primary_context(device);
+    if (primary == nullptr) return false;
+    if (current == primary) return true;
+    if (cuCtxSetCurrent(primary) != CUDA_SUCCESS) return false;
+    previous_ = current;
     return true;
   }
 
-  CUcontext before_ = nullptr;  ///< null where the thread had none
-  int entered_ = -1;            ///< the device to restore from
+  CUcontext previous_ = nullptr;  ///< the context to restore; null if the device's stays
 };
 
 struct device_functions {

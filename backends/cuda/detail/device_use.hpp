@@ -43,8 +43,7 @@ class device_use {
   /// The number of devices in use.
   [[nodiscard]] int count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
-  /// Begins to use a device. Its context stays until the process ends: the guards of calls retain it for
-  /// their lifetime only. From here on it maps all managed memory. Where the advice fails, kernels of the
+  /// Begins to use a device. From here on it maps all managed memory. If the advice fails, kernels of the
   /// device reach the memory all the same, but fault for its pages.
   void enter(int device) {
     if (device < 0) return;
@@ -52,8 +51,7 @@ class device_use {
     for (const int each : devices_)
       if (each == device) return;
     devices_.reserve(devices_.size() + 1);
-    CUcontext home = nullptr;
-    if (cuDevicePrimaryCtxRetain(&home, device) != CUDA_SUCCESS)
+    if (primary_context(device) == nullptr)
       throw device_error("ferry: device " + std::to_string(device) +
                          " can't be used (cuDevicePrimaryCtxRetain)");
     devices_.push_back(device);
