@@ -7,6 +7,7 @@
 #include "support/random.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 
 #include <cmath>
@@ -155,14 +156,68 @@ TEST_CASE("the loss scale follows torch.amp.GradScaler", "[loss_scale]") {
     REQUIRE(scaler.scale() == scale);
     REQUIRE(scaler.growth_tracker() == tracker);
   }
-  optim::loss_scale huge({.init_scale = 1e308, .growth_interval = 1});
+  optim::loss_scale huge({.init_scale = 0x1p126, .growth_interval = 1});
   huge.update();
-  CHECK(huge.scale() == 1e308);
+  CHECK(huge.scale() == 0x1p126);
   CHECK_THROWS_AS(optim::loss_scale({.init_scale = 0}), ferry::invalid_argument);
   CHECK_THROWS_AS(optim::loss_scale({.growth_factor = 1}), ferry::invalid_argument);
   CHECK_THROWS_AS(optim::loss_scale({.backoff_factor = 1}), ferry::invalid_argument);
   CHECK_THROWS_AS(optim::loss_scale({.growth_interval = 0}), ferry::invalid_argument);
+  CHECK_THROWS_AS(optim::loss_scale({.min_scale = 0}), ferry::invalid_argument);
+  CHECK_THROWS_AS(optim::loss_scale({.min_scale = 0x1p-127}), ferry::invalid_argument);
+  CHECK_THROWS_AS(optim::loss_scale({.init_scale = 2, .min_scale = 4}), ferry::invalid_argument);
+  CHECK_THROWS_AS(optim::loss_scale({.init_scale = 0x1p127}), ferry::invalid_argument);
   CHECK_THROWS_AS(scaler.restore(std::nan(""), 0), ferry::invalid_argument);
+  CHECK_THROWS_AS(scaler.restore(0x1p-127, 0), ferry::invalid_argument);
+  CHECK_THROWS_AS(huge.restore(0x1p127, 0), ferry::invalid_argument);
+}
+
+TEST_CASE("a good batch after a long run of bad ones changes the weights as it should", "[loss_scale]") {
+  const exec_space exec;
+  const auto index = make<ferry::mapped_space>("indices", std::vector<std::int32_t>{3, 1});
+  const optim::sgd rule{.lr = 0.5};
+  const bool clips = GENERATE(false, true);
+  const double least = GENERATE(0x1p-126, 0.25, 1.0);
+  CAPTURE(clips, least);
+  optim::loss_scale scaler({.min_scale = least});
+  auto table = make<ferry::mapped_space>("table", 4, 2, std::vector<float>(8, 1.0f));
+  auto state = optim::make_state(rule, table);
+  const auto stepped = [&](float gradient) {
+    const auto grads = make<ferry::mapped_space>("grads", 2, 2, std::vector<float>(4, gradient));
+    const auto steps = [&](const optim::grad_scale& unscale) {
+      ferry::step(exec, optim::chain{rule, unscale}, table, state, index, grads).wait();
+    };
+    const bool taken = clips ? scaler.step_clipped(exec, 1.0, steps, grads) : scaler.step(exec, steps, grads);
+    scaler.update();
+    return taken;
+  };
+  for (int i = 0; i < 300; ++i) REQUIRE_FALSE(stepped(std::numeric_limits<float>::quiet_NaN()));
+  CHECK(scaler.scale() == least);
+  CHECK(stepped(static_cast<float>(scaler.scale())));
+  // A gradient of 1 in four elements; clipped to a norm of 1 it is 1/2.
+  const float moved = 1.0f - 0.5f * (clips ? 0.5f : 1.0f);
+  const auto now = take(table);
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const double right = i / 2 % 2 == 1 ? static_cast<double>(moved) : 1.0;
+    CHECK_THAT(static_cast<double>(now[i]), WithinRel(right, 1e-5));
+  }
+  // Finite gradients, but what the division leaves is beyond float.
+  if (least < 1.0 && !clips) {
+    CHECK_FALSE(stepped(std::numeric_limits<float>::max()));
+    CHECK(take(table) == now);
+  }
+}
+
+TEST_CASE("a step with a factor that float can't hold is left out", "[loss_scale]") {
+  const exec_space exec;
+  const auto grads = make<ferry::mapped_space>("grads", 1, 1, std::vector<float>{3e38f});
+  optim::loss_scale scaler({.init_scale = 1.0});
+  const auto never = [](const optim::grad_scale&) { FAIL("stepped"); };
+  CHECK_FALSE(scaler.step_clipped(exec, 1e-3, never, grads));
+  CHECK_THAT(scaler.total_norm(), WithinRel(3e38, 1e-6));
+  scaler.update();
+  CHECK(scaler.scale() == 0.5);
+  CHECK_THROWS_AS(scaler.step_clipped(exec, 1e-60, never, grads), ferry::invalid_argument);
 }
 
 TEST_CASE("a step with a scaled loss leaves out all tables or none", "[loss_scale]") {

@@ -6,21 +6,28 @@
 #include <ferry/optim/transforms/grad_scale.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace ferry::optim {
 
-/// Options of loss_scale, with torch.amp.GradScaler's names and defaults.
+/// Options of loss_scale, with torch.amp.GradScaler's names and defaults; min_scale is ferry's own.
 struct loss_scale_options {
-  double init_scale = 65536.0;          ///< factor of the first losses, > 0
+  double init_scale = 65536.0;          ///< factor of the first losses, in [min_scale, 2^126]
   double growth_factor = 2.0;           ///< of the scale after growth_interval good steps, > 1
   double backoff_factor = 0.5;          ///< of the scale after a step that overflowed, in (0, 1)
   std::int64_t growth_interval = 2000;  ///< good steps in a row before the scale grows, > 0
+  /// Smallest scale, in [2^-126, 2^126]. torch has no such limit: there a run of bad batches halves the scale
+  /// until 1 / scale is infinite. The default keeps 1 / scale finite in float, and no torch run that goes on
+  /// is changed by it. DeepSpeed and Megatron use 1.
+  double min_scale = 0x1p-126;
 };
 
 /// The training loop in 16-bit precision, as torch.amp.GradScaler: the loss is multiplied by a factor so that
 /// small gradients do not underflow, the step divides by it, a step whose gradients overflowed is left out,
-/// and the factor adapts.
+/// and the factor adapts. The scale stays in [min_scale, 2^126], so that scale and 1 / scale are normal
+/// numbers in float.
 ///
 ///   optim::loss_scale scaler;
 ///   for (...) {
@@ -43,7 +50,9 @@ class loss_scale {
     const auto require = [](const char* option, double value, bool holds, const char* range) {
       require_option("loss_scale", option, value, holds && ::ferry::detail::is_finite(value), range);
     };
-    require("init_scale", options.init_scale, options.init_scale > 0.0, "> 0 and finite");
+    require("min_scale", options.min_scale,
+            options.min_scale >= least_scale && options.min_scale <= most_scale, "in [2^-126, 2^126]");
+    require("init_scale", options.init_scale, is_scale(options.init_scale), "in [min_scale, 2^126]");
     require("growth_factor", options.growth_factor, options.growth_factor > 1.0, "> 1 and finite");
     require("backoff_factor", options.backoff_factor,
             options.backoff_factor > 0.0 && options.backoff_factor < 1.0, "in (0, 1)");
@@ -57,19 +66,18 @@ class loss_scale {
   [[nodiscard]] std::int64_t growth_tracker() const { return good_; }
   /// The norm of the gradients of the last step(), divided by the scale and before it was limited.
   [[nodiscard]] double total_norm() const { return norm_; }
-  /// Continues from a saved scale and growth_tracker. Throws invalid_argument for a scale that is not > 0 and
-  /// finite, and for a negative tracker.
+  /// Continues from a saved scale and growth_tracker. Throws invalid_argument for a scale outside of
+  /// [min_scale, 2^126], and for a negative tracker.
   void restore(double scale, std::int64_t growth_tracker) {
-    require_option("loss_scale", "scale", scale, scale > 0.0 && ::ferry::detail::is_finite(scale),
-                   "> 0 and finite");
+    require_option("loss_scale", "scale", scale, is_scale(scale), "in [min_scale, 2^126]");
     require_not_negative("loss_scale", "growth_tracker", static_cast<double>(growth_tracker));
     scale_ = scale;
     good_ = growth_tracker;
   }
 
-  /// Looks for gradients that are infinite or NaN. Where there is none it calls `steps(unscale)`, which steps
-  /// with the grad_scale that it is given, and returns true. Else it calls nothing and returns false. `grads`
-  /// are the arguments of grad_norm. Blocks for one pass over the gradients, as torch does. Several calls may
+  /// Looks for gradients that are infinite or NaN, or may become infinite in float when they are divided by
+  /// the scale. If there is none it calls `steps(unscale)`, which steps with the grad_scale that it is given,
+  /// and returns true. Else it calls nothing and returns false. `grads` are the arguments of grad_norm. Blocks for one pass over the gradients, as torch does. Several calls may
   /// come before one update(). Throws what grad_norm and `steps` throw.
   template <class Exec, class Steps, class... Grads>
   bool step(const Exec& exec, const Steps& steps, const Grads&... grads) {
@@ -78,16 +86,16 @@ class loss_scale {
 
   /// step() which limits the norm of all gradients together to max_norm, as torch's unscale_ and
   /// clip_grad_norm_ before the step. The factor is part of `unscale`, so there is no pass that scales.
-  /// Throws invalid_argument for a max_norm that is not > 0.
+  /// A step whose factor float can't hold is left out. Throws invalid_argument for a max_norm below 2^-126.
   template <class Exec, class Steps, class... Grads>
   bool step_clipped(const Exec& exec, double max_norm, const Steps& steps, const Grads&... grads) {
-    require_option("loss_scale", "max_norm", max_norm, max_norm > 0.0, "> 0");
+    require_option("loss_scale", "max_norm", max_norm, max_norm >= least_scale, ">= 2^-126");
     return step_within(exec, steps, max_norm, grads...);
   }
 
   /// Adapts the scale, once for each iteration: times backoff_factor where a step() since the last update()
-  /// was left out, times growth_factor after growth_interval iterations without one. A scale that would not
-  /// be finite, or would be 0, stays.
+  /// was left out, times growth_factor after growth_interval iterations without one. It goes no further than
+  /// min_scale, and a scale that would exceed 2^126 stays, as torch's that would be infinite.
   void update() {
     const bool overflowed = overflowed_;
     overflowed_ = false;
@@ -105,21 +113,31 @@ class loss_scale {
   }
 
  private:
+  /// Between these bounds a scale and its inverse are normal numbers in float.
+  static constexpr double least_scale = 0x1p-126;
+  static constexpr double most_scale = 0x1p126;
+
+  [[nodiscard]] bool is_scale(double value) const {
+    return value >= options_.min_scale && value <= most_scale;
+  }
   template <class Exec, class Steps, class... Grads>
   bool step_within(const Exec& exec, const Steps& steps, double max_norm, const Grads&... grads) {
     norm_ = grad_norm(exec, grads...).wait() / scale_;
-    if (!::ferry::detail::is_finite(norm_)) {
+    double scale = scale_;
+    if (max_norm > 0.0 && norm_ + 1e-6 > max_norm) scale = scale_ * ((norm_ + 1e-6) / max_norm);
+    // No element of the scaled gradients exceeds their norm.
+    const double most = norm_ * (scale_ / scale);
+    constexpr double most_float = std::numeric_limits<float>::max();
+    if (!::ferry::detail::is_finite(norm_) || !(scale <= most_scale) || !(most <= most_float)) {
       overflowed_ = true;
       return false;
     }
-    double scale = scale_;
-    if (max_norm > 0.0 && norm_ + 1e-6 > max_norm) scale = scale_ * ((norm_ + 1e-6) / max_norm);
     steps(grad_scale{.scale = scale});
     return true;
   }
   void change(double factor) {
-    const double changed = scale_ * factor;
-    if (changed > 0.0 && ::ferry::detail::is_finite(changed)) scale_ = changed;
+    const double changed = std::max(scale_ * factor, options_.min_scale);
+    if (changed <= most_scale) scale_ = changed;
   }
 
   loss_scale_options options_;
