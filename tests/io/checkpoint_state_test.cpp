@@ -207,6 +207,25 @@ TEST_CASE("counters of rows follow the checkpoint", "[io][checkpoint]") {
   counted.require_same(taker);
 }
 
+TEST_CASE("a checkpoint of more steps than rows count is refused", "[io][checkpoint]") {
+  const temporary_folder at;
+  using counting = training_run<float, mapped_space, optim::adam, ferry::step_count::per_row>;
+  counting counted(optim::adam{});
+  counted.train(0, 2);
+  counted.state.clock()->steps = 5'000'000'000;
+  ferry::io::checkpoint run(at.path() + "/run");
+  counted.add_to(run);
+  run.save();
+  counting taker(optim::adam{}, 1);
+  const auto before = bits(taker.table);
+  ferry::io::checkpoint loading(at.path() + "/run");
+  taker.add_to(loading);
+  CHECK_THROWS_MATCHES(loading.load(), ferry::io_error,
+                       MessageMatches(ContainsSubstring("it has taken 5000000000 steps")));
+  CHECK(bits(taker.table) == before);
+  CHECK(taker.state.steps() == 0);
+}
+
 /// A rule of a user, whose options are no aggregate of numbers.
 struct decaying {
   static constexpr std::string_view name = "decaying";

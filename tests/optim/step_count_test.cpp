@@ -69,6 +69,56 @@ TEMPLATE_TEST_CASE("catching up is dense training, in every space and on every p
   });
 }
 
+TEST_CASE("steps that rows can't count in 32 bits are refused", "[optim][step_count]") {
+  constexpr std::int64_t most = (std::int64_t{1} << 32) - 1;
+  const exec_space exec;
+  const ferry::optim::adam rule{.lr = 0.1};
+  const std::vector<double> start(2, 1.0);
+  const auto grads = make<ferry::device_space>("grads", 2, 1, std::vector<double>{0.5, -0.25});
+  const auto refused_by = [&]<class Count>(Count count) {
+    CAPTURE(Count::name);
+    auto table = make<ferry::device_space>("weights", 2, 1, start);
+    const auto step = [&](auto& state) {
+      ferry::step(exec, rule, table, state, std::vector<std::int64_t>{0, 1}, grads, count).wait();
+    };
+    const auto refused = MessageMatches(ContainsSubstring("count to 4294967295"));
+    // The last step that rows count is step `most`.
+    auto state = ferry::optim::make_state(rule, table);
+    state.set_steps(most - 1);
+    step(state);
+    CHECK(take(state.row_steps()) == std::vector<std::uint32_t>(2, std::uint32_t{0xffffffff}));
+    const auto before = take(table);
+    CHECK_FALSE(before == start);
+    CHECK_THROWS_MATCHES(step(state), ferry::invalid_argument, refused);
+    CHECK_THROWS_MATCHES(state.set_steps(most + 1), ferry::invalid_argument, refused);
+    CHECK(take(table) == before);
+    CHECK(state.steps() == most);
+    // A state whose rows have not counted yet.
+    auto late = ferry::optim::make_state(rule, table);
+    late.set_steps(most);
+    CHECK_THROWS_MATCHES(step(late), ferry::invalid_argument, refused);
+    late.set_steps(5'000'000'000);
+    CHECK_THROWS_MATCHES(step(late), ferry::invalid_argument, refused);
+    CHECK(take(table) == before);
+    CHECK(late.steps() == 5'000'000'000);
+  };
+  refused_by(ferry::step_count::per_row{});
+  refused_by(ferry::step_count::catch_up{});
+
+  // One number for all rows has 64 bits.
+  auto table = make<ferry::device_space>("weights", 2, 1, start);
+  auto state = ferry::optim::make_state(rule, table);
+  plain_training<ferry::optim::adam, 2> expected(rule, start, 1);
+  state.set_steps(most - 1);
+  const auto gradients = take(grads);
+  for (std::int64_t s = most; s < most + 4; ++s) {
+    ferry::step(exec, rule, table, state, std::vector<std::int64_t>{0, 1}, grads).wait();
+    for (std::size_t row = 0; row < 2; ++row)
+      expected.step(rule, s, row, std::vector<double>{gradients[row]});
+  }
+  CHECK(farthest_apart(take(table), expected.weights) < 1e-12);
+}
+
 TEST_CASE("rows that missed very many steps", "[optim][step_count]") {
   // Long enough for weights to come to rest and for the power that stands for the rest of the steps.
   const exec_space exec;

@@ -36,6 +36,8 @@ void require_sharded_step(const char* verb, const collective& call, const Rule& 
   for (int r = call.first(); r < call.last(); ++r) {
     require_fields(verb, optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
     state.shard(r).clock()->require_policy(verb, StepCount::name, whole.label);
+    if constexpr (StepCount::counts_rows)
+      state.shard(r).clock()->require_countable(verb, StepCount::name, whole.label);
   }
 }
 

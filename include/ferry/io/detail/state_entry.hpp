@@ -208,6 +208,9 @@ class state_entry : public checkpoint_entry {
     if (policy->words.empty()) return;
     if (policy->words != step_count::per_row::name && policy->words != step_count::catch_up::name)
       from.fail(name(), "its rows count steps by '" + policy->words + "', which this ferry does not know");
+    if (next_.steps > optim::most_row_steps)
+      from.fail(name(), "it has taken " + std::to_string(next_.steps) + " steps, but its rows count to " +
+                            std::to_string(optim::most_row_steps));
     const manifest_array* const counters = stored.array("row_steps");
     if (counters == nullptr || counters->dtype != "u32" || counters->extents.size() != 1)
       from.fail(name(), "the file has no counters 'row_steps' of its rows");

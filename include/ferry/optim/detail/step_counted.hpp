@@ -22,7 +22,7 @@ class step_counted {
   /// Number of steps taken. A step whose ticket reports bad indices is taken back.
   [[nodiscard]] std::int64_t steps() const { return clock()->steps; }
   /// For a restored state. Under step_count::catch_up this marks all rows as up to date: call ferry::catch_up
-  /// before saving.
+  /// before saving. Throws invalid_argument for a negative count, and for more steps than rows count.
   void set_steps(std::int64_t count) { clock()->set_steps(count); }
   /// Number of steps that nonfinite::skip left out, of those waited for.
   [[nodiscard]] std::int64_t skipped() const { return clock()->skipped; }

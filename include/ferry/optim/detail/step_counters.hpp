@@ -10,11 +10,15 @@
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace ferry::optim {
+
+/// The largest number of steps that a row counts: its counter has 32 bits.
+inline constexpr std::int64_t most_row_steps = std::numeric_limits<std::uint32_t>::max();
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
 /// for rows that missed steps. Shared by the state and by the tickets of steps in flight.
@@ -41,6 +45,10 @@ struct step_counters {
   void set_steps(std::int64_t count) {
     if (count < 0)
       throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
+    if (!row_policy.empty() && count > most_row_steps)
+      throw invalid_argument("ferry::optim: a state whose rows count their steps by " +
+                             std::string(row_policy) + " can't have taken " + std::to_string(count) +
+                             " steps: rows count to " + std::to_string(most_row_steps));
     steps = count;
     updates.begin_at(count + 1);
     if (row_policy != step_count::catch_up::name) return;
@@ -54,6 +62,14 @@ struct step_counters {
       throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
                              "' count their steps by " + std::string(row_policy) + "; this step asks for " +
                              std::string(policy) + ". Give every step the same policy");
+  }
+  /// Refuses a next step that rows can't count.
+  void require_countable(const char* verb, std::string_view policy,
+                         const ferry::detail::array_label& table) const {
+    if (steps >= most_row_steps)
+      throw invalid_argument("ferry::" + std::string(verb) + ": the state of '" + table + "' has taken " +
+                             std::to_string(steps) + " steps, but rows that count by " + std::string(policy) +
+                             " count to " + std::to_string(most_row_steps) + "; use step_count::global");
   }
 };
 

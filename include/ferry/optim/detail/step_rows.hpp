@@ -176,6 +176,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
   tensor<std::uint32_t, state_space> counters;
   if constexpr (count_policy::counts_rows) {
     refuse_counting_capture(exec, Batch::verb);
+    clock->require_countable(Batch::verb, count_policy::name, table.label);
     if (first_to_count) counters = optim::detail::row_counters(*clock, table, memory_home(exec));
     job.row_steps = make_ref(first_to_count ? counters : clock->row_steps);
     require_made_for(Batch::verb, job.row_steps, table, 1);
