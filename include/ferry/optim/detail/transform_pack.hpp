@@ -68,18 +68,22 @@ struct transform_pack<First, Rest...> {
     return rest.changed(before, first.changed(before, after, row), row);
   }
   template <class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares) const {
-    if constexpr (First::clips_norm)
-      return first.gradient_factor(squares);
+  KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares, const Compute& unit) const {
+    if constexpr (!First::clips_norm)
+      return rest.gradient_factor(squares, unit);
+    else if constexpr (requires { first.gradient_factor(squares, unit); })
+      return first.gradient_factor(squares, unit);
     else
-      return rest.gradient_factor(squares);
+      return first.gradient_factor(squares * unit * unit);
   }
   template <class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares) const {
-    if constexpr (First::limits_norm)
-      return first.weight_factor(squares);
+  KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares, const Compute& unit) const {
+    if constexpr (!First::limits_norm)
+      return rest.weight_factor(squares, unit);
+    else if constexpr (requires { first.weight_factor(squares, unit); })
+      return first.weight_factor(squares, unit);
     else
-      return rest.weight_factor(squares);
+      return first.weight_factor(squares * unit * unit);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <ferry/optim/detail/apply_tile.hpp>
 #include <ferry/optim/detail/catch_up_rows.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/row_tile.hpp>
 #include <ferry/plan/detail/row_source.hpp>
 #include <ferry/rows/detail/combine.hpp>
@@ -128,30 +129,20 @@ struct update_whole_rows {
     tile here;
     walk.each([&](std::int64_t column, int count) { load_inputs(here, with, column, count); });
     if constexpr (Transforms::clip_norms != 0) {
-      const auto squares =
-          walk.template sums<1>([&](std::int64_t, int count, Compute(&part)[1][Tile::elements]) {
-            for (int e = 0; e < live<Tile>(count); ++e) {
-              const Compute g = transforms.before_norm(here.gradient[e]);
-              part[0][e] = g * g;
-            }
-          });
-      with.gradient_factor = transforms.gradient_factor(squares.value[0]);
+      const auto squares = squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part) {
+        for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = transforms.before_norm(here.gradient[e]);
+      });
+      with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
     }
     walk.each([&](std::int64_t, int count) { transform(here, with, count); });
-    if constexpr (measures) {
-      with.total = walk.template sums<update::sums>(
-          [&](std::int64_t, int count, Compute(&part)[update::sums][Tile::elements]) {
-            measure(here, with, count, part);
-          });
-      with.now.finalize_sums(with.total.value, static_cast<Compute>(width), with.row);
-    }
+    if constexpr (measures)
+      finalize(with, walk, [&](std::int64_t, int count, auto& part) { measure(here, with, count, part); });
     walk.each([&](std::int64_t, int count) { apply(here, with, count); });
     if constexpr (Transforms::norm_limits != 0) {
-      const auto squares =
-          walk.template sums<1>([&](std::int64_t, int count, Compute(&part)[1][Tile::elements]) {
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
-          });
-      const Compute factor = transforms.weight_factor(squares.value[0]);
+      const auto squares = squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part) {
+        for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e];
+      });
+      const Compute factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
       walk.each([&](std::int64_t, int count) {
         for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= factor;
       });
@@ -172,33 +163,27 @@ struct update_whole_rows {
     const row_segment& rows = with.rows;
     if constexpr (Transforms::clip_norms != 0) {
       const auto squares =
-          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part) {
             Compute gradient[Tile::elements];
             combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) {
-              const Compute g = transforms.before_norm(gradient[e]);
-              part[0][e] = g * g;
-            }
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = transforms.before_norm(gradient[e]);
           });
-      with.gradient_factor = transforms.gradient_factor(squares.value[0]);
+      with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
     }
-    if constexpr (measures) {
-      with.total = walk.template sums<update::sums>(
-          [&](std::int64_t column, int count, Compute(&part)[update::sums][Tile::elements]) {
-            tile here;
-            load(here, with, column, count);
-            measure(here, with, count, part);
-          });
-      with.now.finalize_sums(with.total.value, static_cast<Compute>(width), with.row);
-    }
+    if constexpr (measures)
+      finalize(with, walk, [&](std::int64_t column, int count, auto& part) {
+        tile here;
+        load(here, with, column, count);
+        measure(here, with, count, part);
+      });
     if constexpr (Transforms::norm_limits != 0) {
       const auto squares =
-          walk.template sums<1>([&](std::int64_t column, int count, Compute(&part)[1][Tile::elements]) {
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part) {
             tile here;
             stepped(here, with, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * here.weight[e];
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e];
           });
-      with.weight_factor = transforms.weight_factor(squares.value[0]);
+      with.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
     }
     auto to = with.weights;
     if constexpr (Weights::needs_range) {
@@ -215,6 +200,20 @@ struct update_whole_rows {
       store(here, with, to, column, count);
     });
     finish(with, to, walk);
+  }
+
+  /// The sums of the row, and what the rule makes of them.
+  template <class Walk, class Measure>
+  KOKKOS_FORCEINLINE_FUNCTION void finalize(numbers& with, const Walk& walk, const Measure& measure) const {
+    const auto elements = static_cast<Compute>(width);
+    if constexpr (sums_squares<update>) {
+      const auto squares = squares_of<Tile, Compute, update::sums>(walk, measure);
+      for (int s = 0; s < update::sums; ++s) with.total.value[s] = squares.total[s];
+      with.now.finalize_sums(with.total.value, squares.unit, elements, with.row);
+    } else {
+      with.total = walk.template sums<update::sums>(measure);
+      with.now.finalize_sums(with.total.value, elements, with.row);
+    }
   }
 
   template <class Part>

@@ -6,6 +6,7 @@
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -44,6 +45,7 @@ struct lamb {
     /// Coefficients and functions as in ferry::RowOptimizer.
     /// @{
     static constexpr int sums = 2;
+    static constexpr bool sums_squares = true;
 
     Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
 
@@ -56,21 +58,22 @@ struct lamb {
                      weight);
     }
 
-    /// The terms of one element in the sums of the row.
+    /// The numbers of one element whose squares are in the sums of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&state)[N],
                                  const Compute (&)[R], Compute (&part)[sums]) const {
       Compute after[N];
       for (int f = 0; f < N; ++f) after[f] = state[f];
-      const Compute r = direction(weight, gradient, after);
-      part[0] = weight * weight;
-      part[1] = r * r;
+      part[0] = weight;
+      part[1] = direction(weight, gradient, after);
     }
     /// The step size of the row, from its sums.
     template <int R>
-    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&)[R]) const {
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
+                                       Compute (&)[R]) const {
       const bool both = total[0] > Compute(0) && total[1] > Compute(0);
-      total[0] = both ? lr * (Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1])) : lr;
+      const Compute ratio = Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1]) * unit[0] * inverse_unit(unit[1]);
+      total[0] = both ? lr * saturated(ratio, total[0]) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],

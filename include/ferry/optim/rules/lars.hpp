@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -43,23 +44,29 @@ struct lars {
     /// Coefficients and functions as in ferry::RowOptimizer.
     /// @{
     static constexpr int sums = 2;
+    static constexpr bool sums_squares = true;
 
     Compute lr, momentum, weight_decay, trust_coefficient, eps, sign;
 
-    /// The terms of one element in the sums of the row.
+    /// The numbers of one element whose squares are in the sums of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
-      part[0] = weight * weight;
-      part[1] = gradient * gradient;
+      part[0] = weight;
+      part[1] = gradient;
     }
     /// The step size of the row, from its sums.
     template <int R>
-    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&)[R]) const {
-      const Compute weights = Kokkos::sqrt(total[0]);
-      const Compute gradients = Kokkos::sqrt(total[1]);
-      const bool both = weights > Compute(0) && gradients > Compute(0);
-      total[0] = both ? lr * (trust_coefficient * weights / (gradients + weight_decay * weights + eps)) : lr;
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
+                                       Compute (&)[R]) const {
+      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      // The ratio of the norms is finite if both are divided by the larger unit, which is 1 or more.
+      const Compute larger = unit[0] > unit[1] ? unit[0] : unit[1];
+      const Compute inverse = larger > Compute(1) ? inverse_unit(larger) : Compute(1);
+      const Compute weights = Kokkos::sqrt(total[0]) * (unit[0] * inverse);
+      const Compute gradients = Kokkos::sqrt(total[1]) * (unit[1] * inverse);
+      const Compute rate = trust_coefficient * weights / (gradients + weight_decay * weights + eps * inverse);
+      total[0] = both ? lr * saturated(rate, weights) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],

@@ -6,6 +6,7 @@
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -22,6 +23,8 @@ namespace ferry::optim {
 ///   m = b1 m + (1 - b1) g
 ///   v = b2 v + (1 - b2) (mean of g^2 over the row)
 ///   w -= lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w)
+///
+/// The stored v is at most the largest finite number. A step uses the v that it computed, which may be larger.
 struct partial_rowwise_adam {
   /// Facts about the rule, see ferry::Optimizer.
   /// @{
@@ -43,20 +46,22 @@ struct partial_rowwise_adam {
     /// Coefficients and functions as in ferry::RowOptimizer.
     /// @{
     static constexpr int sums = 1;
+    static constexpr bool sums_squares = true;
 
     Compute lr, beta1, beta2, fresh1, fresh2, correction1, correction2, eps, weight_decay, sign;
 
-    /// The term of one element in the sum of the row.
+    /// The number of one element whose square is in the sum of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
-      part[0] = gradient * gradient;
+      part[0] = gradient;
     }
     /// The second moment of the row, and the denominator of its elements.
     template <int R>
-    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
-      row[0] = beta2 * row[0] + fresh2 * (total[0] / width);
-      total[0] = Kokkos::sqrt(row[0] / correction2) + eps;
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute width,
+                                       Compute (&row)[R]) const {
+      const auto moment = add_to_moment(row[0], beta2 * row[0], fresh2 * (total[0] / width), unit[0]);
+      total[0] = moment.root_over(correction2) + eps;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],

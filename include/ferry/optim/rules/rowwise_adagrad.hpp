@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -21,6 +22,8 @@ namespace ferry::optim {
 ///   g += weight_decay w
 ///   s += mean of g^2 over the row
 ///   w -= lr g / (sqrt(s) + eps)
+///
+/// The stored s is at most the largest finite number. A step uses the s that it computed, which may be larger.
 struct rowwise_adagrad {
   /// Facts about the rule, see ferry::Optimizer.
   /// @{
@@ -42,21 +45,22 @@ struct rowwise_adagrad {
     /// Coefficients and functions as in ferry::RowOptimizer.
     /// @{
     static constexpr int sums = 1;
+    static constexpr bool sums_squares = true;
 
     Compute lr, weight_decay, eps, sign;
 
-    /// The term of one element in the sum of the row.
+    /// The number of one element whose square is in the sum of the row.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute weight, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
-      const Compute g = decayed(sign * gradient, weight_decay, weight);
-      part[0] = g * g;
+      part[0] = decayed(sign * gradient, weight_decay, weight);
     }
     /// The accumulator of the row, and the step size of its elements.
     template <int R>
-    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute width, Compute (&row)[R]) const {
-      row[0] += total[0] / width;
-      total[0] = lr / (Kokkos::sqrt(row[0]) + eps);
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute width,
+                                       Compute (&row)[R]) const {
+      const auto moment = add_to_moment(row[0], row[0], total[0] / width, unit[0]);
+      total[0] = lr / (Kokkos::sqrt(moment.value) * moment.unit + eps);
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&)[N],

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/transform.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -30,8 +31,10 @@ struct clip_norm {
     static constexpr bool clips_norm = true;
     Compute max_norm;
 
-    KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares) const {
-      const Compute factor = max_norm / (Kokkos::sqrt(squares) + Compute(1e-6));
+    KOKKOS_FORCEINLINE_FUNCTION Compute gradient_factor(const Compute& squares, const Compute& unit) const {
+      // Divided by the unit after the norm, which may be larger than the largest number.
+      const Compute inverse = inverse_unit(unit);
+      const Compute factor = max_norm / (Kokkos::sqrt(squares) + Compute(1e-6) * inverse) * inverse;
       return factor > Compute(1) ? Compute(1) : factor;
     }
     /// @}

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/transform.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -29,9 +30,11 @@ struct max_norm {
     static constexpr bool limits_norm = true;
     Compute limit;
 
-    KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares) const {
+    KOKKOS_FORCEINLINE_FUNCTION Compute weight_factor(const Compute& squares, const Compute& unit) const {
+      // Divided by the unit after the norm, which may be larger than the largest number.
+      const Compute inverse = inverse_unit(unit);
       const Compute norm = Kokkos::sqrt(squares);
-      return norm > limit ? limit / (norm + Compute(1e-7)) : Compute(1);
+      return norm > limit * inverse ? limit / (norm + Compute(1e-7) * inverse) * inverse : Compute(1);
     }
     /// @}
   };

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+/// Sums of squares of numbers whose squares overflow or underflow.
+namespace ferry::optim {
+
+/// The units of sums of squares, powers of two. A sum of squares is total * unit^2. The unit is 1 unless the
+/// squares of the numbers themselves add up to less than `least` or overflow.
+template <class Compute>
+struct square_unit {
+  static constexpr bool wide = sizeof(Compute) > sizeof(float);
+  static constexpr double large = wide ? 0x1p600 : 0x1p96;
+  static constexpr double small = wide ? 0x1p-600 : 0x1p-96;
+  static constexpr double least = wide ? 0x1p-900 : 0x1p-100;
+
+  /// The unit in which a row is summed that has this sum in the unit 1.
+  KOKKOS_FORCEINLINE_FUNCTION static Compute for_sum(const Compute& sum) {
+    if (!ferry::detail::is_finite(sum)) return Compute(large);
+    return sum < Compute(least) ? Compute(small) : Compute(1);
+  }
+};
+
+/// 1 / unit, exactly.
+template <class Compute>
+KOKKOS_FORCEINLINE_FUNCTION Compute inverse_unit(const Compute& unit) {
+  using units = square_unit<Compute>;
+  return unit > Compute(1) ? Compute(units::small) : unit < Compute(1) ? Compute(units::large) : Compute(1);
+}
+
+/// `result`, or the largest finite number if it is infinite although `input` is finite.
+template <class Compute>
+KOKKOS_FORCEINLINE_FUNCTION Compute saturated(const Compute& result, const Compute& input) {
+  using plain = std::conditional_t<sizeof(Compute) == sizeof(float), float, double>;
+  return !ferry::detail::is_finite(result) && ferry::detail::is_finite(input)
+             ? Compute(Kokkos::Experimental::finite_max_v<plain>)
+             : result;
+}
+
+/// A second moment: value * unit^2.
+template <class Compute>
+struct scaled_moment {
+  Compute value;
+  Compute unit;
+
+  /// sqrt(moment / divisor), for a divisor in (0, 1].
+  [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute root_over(const Compute& divisor) const {
+    const Compute quotient = value / divisor;
+    if (ferry::detail::is_finite(quotient)) return Kokkos::sqrt(quotient) * unit;
+    const auto large = Compute(square_unit<Compute>::large);
+    const Compute inverse = inverse_unit(large);
+    return Kokkos::sqrt(value * inverse * inverse / divisor) * large * unit;
+  }
+};
+
+/// moment = kept + added * unit^2. The stored moment saturates at the largest finite number, so that a later
+/// step is not divided by infinity. The result is the moment of this step, which does not.
+template <class Compute>
+KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment, const Compute& kept,
+                                                                 const Compute& added, const Compute& unit) {
+  const Compute sum = kept + added * unit * unit;
+  if (ferry::detail::is_finite(sum)) {
+    moment = sum;
+    return {sum, Compute(1)};
+  }
+  const auto large = Compute(square_unit<Compute>::large);
+  const Compute inverse = inverse_unit(large);
+  const Compute value = kept * inverse * inverse + (unit > Compute(1) ? added : added * inverse * inverse);
+  moment = saturated(value * large * large, value);
+  return {value, large};
+}
+
+}  // namespace ferry::optim
+
+namespace ferry::kernels {
+
+/// Whether the sums of an update are sums of squares, see ferry::RowOptimizer.
+template <class Update>
+inline constexpr bool sums_squares = false;
+template <class Update>
+  requires requires { requires Update::sums_squares; }
+inline constexpr bool sums_squares<Update> = true;
+
+/// N sums of squares over a row, each total[s] * unit[s]^2.
+template <class Compute, int N>
+struct row_squares {
+  Compute total[N];
+  Compute unit[N];
+};
+
+/// Sums the squares of the numbers that measure(column, count, part) sets, as `measure` of Walk::sums. A row
+/// whose sums overflow or are very small is summed once more, its numbers divided by the unit. So other rows
+/// cost nothing more and keep their bits, and the order is that of row_sum_order in both passes.
+template <class Tile, class Compute, int N, class Walk, class Measure>
+KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
+  row_squares<Compute, N> made;
+  const auto plain =
+      walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
+        measure(column, count, part);
+        for (int s = 0; s < N; ++s)
+          for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= part[s][e];
+      });
+  bool in_range = true;
+  for (int s = 0; s < N; ++s) {
+    made.total[s] = plain.value[s];
+    made.unit[s] = optim::square_unit<Compute>::for_sum(plain.value[s]);
+    in_range = in_range && made.unit[s] == Compute(1);
+  }
+  if (in_range) return made;
+  Compute inverse[N];
+  for (int s = 0; s < N; ++s) inverse[s] = optim::inverse_unit(made.unit[s]);
+  const auto scaled =
+      walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
+        measure(column, count, part);
+        for (int s = 0; s < N; ++s)
+          for (int e = 0; e < live<Tile>(count); ++e) {
+            const Compute x = part[s][e] * inverse[s];
+            part[s][e] = x * x;
+          }
+      });
+  for (int s = 0; s < N; ++s) made.total[s] = scaled.value[s];
+  return made;
+}
+
+}  // namespace ferry::kernels
