@@ -19,9 +19,6 @@ namespace ferry_test::statistics_test {
 
 namespace {
 
-/// Made before Kokkos::initialize, freed after Kokkos::finalize.
-const ferry::detail::allocation<ferry::pageable_space> of_all_times("of all times", 12345);
-
 template <class Space>
 std::optional<ferry::label_statistics> labelled(const std::string& label) {
   for (const auto& each : ferry::memory_by_label<Space>())
@@ -189,12 +186,6 @@ TEST_CASE("labels that are never used again are not remembered for ever", "[stat
   CHECK(ferry::memory_by_label<space>().size() <= 300);
   CHECK(labelled<space>("ferry::kept")->current == 1);
   CHECK(ferry::memory_statistics<space>().total_count == 5001);
-}
-
-TEST_CASE("memory from before Kokkos::initialize is counted", "[statistics]") {
-  const auto found = labelled<ferry::pageable_space>("ferry::of all times");
-  REQUIRE(found.has_value());
-  CHECK(found->current == 12345);
 }
 
 }  // namespace ferry_test::statistics_test

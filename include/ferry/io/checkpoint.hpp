@@ -17,6 +17,7 @@
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
 #include <ferry/optim/state.hpp>
@@ -228,6 +229,7 @@ class checkpoint {
         ExecutionSpace<Exec>,
         "ferry: save_async takes the instance of a Kokkos execution space whose work it comes after.");
     using backend = execution_backend<Exec>;
+    ferry::detail::require_kokkos("io::checkpoint::save_async");
     if (backend::capturing(exec))
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");

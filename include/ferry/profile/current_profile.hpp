@@ -3,6 +3,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/profile/detail/cost_model.hpp>
@@ -101,6 +102,7 @@ template <class Exec>
 class profile_holder {
  public:
   static std::shared_ptr<const known_profile> get(const Exec& exec) {
+    require_kokkos("ferry: the profile of the machine");  // has the number of threads
     const auto home = until_finalize<residence>();
     const std::lock_guard lock(home->guard);
     auto& known = home->of(execution_backend<Exec>::device_of(exec));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
@@ -30,6 +31,7 @@ namespace detail {
 template <class Exec, class T, class Space, class Generator>
 void generate(const Exec& exec, const std::string& label, const array_ref<T, Space>& array,
               const Generator& generator) {
+  require_kokkos(label);
   require_dense_rows("init", array);
   require_array_device("init", exec, array);
   if (array.size() == 0) return;

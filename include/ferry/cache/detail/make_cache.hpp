@@ -111,6 +111,7 @@ bool is_staged(const array_ref<T, Space>& table) {
 template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
           class Policy>
 owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes, const Policy& policy) {
+  require_kokkos("cached_table");
   const std::string label(table.label);
   if (table.accesses == nullptr)
     throw invalid_argument("ferry::cached_table: " + table.describe() +

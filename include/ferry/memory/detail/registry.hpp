@@ -7,6 +7,7 @@
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/ledger.hpp>
 #include <ferry/memory/detail/page_ranges.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 
 #include <cstddef>
@@ -55,7 +56,7 @@ class memory_registry {
 class memory_charge {
  public:
   memory_charge() = default;
-  /// Claims the bytes, or throws budget_exceeded. They count in the statistics after confirm().
+  /// Claims the bytes, or throws budget_exceeded, and invalid_argument where Kokkos does not run. They count in the statistics after confirm().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes);
   memory_charge(memory_charge&& other) noexcept;
   memory_charge& operator=(memory_charge&& other) noexcept {
@@ -140,7 +141,7 @@ FERRY_LAZY std::size_t memory_registry::trim(in_flight effort, std::string_view 
 FERRY_INLINE memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
     : registry_(memory_registry::get()),
       ledger_(&registry_->of(space)),
-      account_(&ledger_->claim(label, bytes)),
+      account_(&ledger_->claim(require_kokkos(label), bytes)),
       bytes_(bytes) {}
 
 FERRY_INLINE memory_charge::memory_charge(memory_charge&& other) noexcept

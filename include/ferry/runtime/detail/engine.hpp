@@ -7,6 +7,7 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -249,7 +250,7 @@ class engine final : public detail::ticket_state_keeper {
 template <class Backend>
 class engine_set {
  public:
-  engine_set() : first_(Backend::default_device()) {}
+  engine_set() : first_((require_kokkos("ferry"), Backend::default_device())) {}
   engine_set(const engine_set&) = delete;
   engine_set& operator=(const engine_set&) = delete;
 

@@ -3,6 +3,7 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -29,7 +30,6 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -41,7 +41,7 @@ class launch_context {
   using backend = execution_backend<Exec>;
 
   launch_context(const Exec& exec, const char* verb)
-      : span_("ferry::", verb, "verb"),
+      : span_("ferry::", require_kokkos(verb), "verb"),
         on_(exec),
         exec_(exec),
         verb_(verb),
