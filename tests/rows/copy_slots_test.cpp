@@ -229,7 +229,8 @@ TEST_CASE("observers of copies nest, see their own thread alone, and may copy", 
   }
   CHECK(calls == 1);
   CHECK(outer.size() == 3);  // the callback's own copy, too
-  ferry::copy(exec, std::vector<float>{}, std::vector<float>{}).wait();
+  std::vector<float> nothing;
+  ferry::copy(exec, std::vector<float>{}, nothing).wait();
   CHECK(outer.size() == 3);
 }
 

@@ -33,23 +33,32 @@ struct table_list {
   std::vector<detail::array_ref<T, Space>> tables;  ///< in the order in which they were given
 };
 
-/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch.
+/// The tables as one argument of gather_bags, which pools the bags of all of them in one launch. Does not
+/// compile for a temporary tensor, vector or array.
 template <class First, class... More>
   requires(detail::holds_elements<First>() && (detail::holds_elements<More>() && ...))
-[[nodiscard]] auto for_each_table(const First& first, const More&... more) {
-  using element = typename decltype(make_ref(first))::value_type;
-  using space = typename decltype(make_ref(first))::memory_space;
-  static_assert((std::is_same_v<element, typename decltype(make_ref(more))::value_type> && ...) &&
-                    (std::is_same_v<space, typename decltype(make_ref(more))::memory_space> && ...),
-                "ferry: for_each_table takes tables of one element type in one memory space.");
-  return table_list<element, space>{{make_ref(first), make_ref(more)...}};
+[[nodiscard]] auto for_each_table(First&& first, More&&... more) {
+  detail::require_lasting<First>();
+  (detail::require_lasting<More>(), ...);
+  using element = typename decltype(make_ref(std::as_const(first)))::value_type;
+  using space = typename decltype(make_ref(std::as_const(first)))::memory_space;
+  static_assert(
+      (std::is_same_v<element, typename decltype(make_ref(std::as_const(more)))::value_type> && ...) &&
+          (std::is_same_v<space, typename decltype(make_ref(std::as_const(more)))::memory_space> && ...),
+      "ferry: for_each_table takes tables of one element type in one memory space.");
+  return table_list<element, space>{{make_ref(std::as_const(first)), make_ref(std::as_const(more))...}};
 }
 
 /// As above, of the tables of a range, for example a std::vector of tensors.
 template <class Tables>
-  requires(!detail::holds_elements<Tables>() && detail::AnArray<detail::element_of_range<Tables>>)
-[[nodiscard]] auto for_each_table(const Tables& tables) {
-  using reference = decltype(make_ref(*std::ranges::begin(tables)));
+  requires(!detail::holds_elements<Tables>() &&
+           detail::AnArray<detail::element_of_range<std::remove_reference_t<Tables>>>)
+[[nodiscard]] auto for_each_table(Tables&& range) {
+  if constexpr (!std::is_lvalue_reference_v<Tables> &&
+                !std::ranges::enable_borrowed_range<std::remove_cv_t<Tables>>)
+    detail::require_lasting<detail::element_of_range<Tables>>();
+  const auto& tables = range;
+  using reference = decltype(make_ref(std::as_const(*std::ranges::begin(tables))));
   table_list<typename reference::value_type, typename reference::memory_space> made;
   for (const auto& table : tables) made.tables.push_back(make_ref(table));
   return made;
@@ -74,7 +83,7 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
     Pooled&& pooled, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   return detail::gather_tables<bag>(exec, tables.tables, make_ref(indices), detail::bags_named_by(offsets),
                                     detail::no_array{}, make_ref(pooled));
 }
@@ -88,7 +97,7 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
     Pooled&& pooled, const Weights& weights, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_table_list<Exec, T, Space, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   detail::require_rows<Weights>();
   detail::require_reach<Exec, Weights>();
   static_assert(!bag::pooling::selects, "ferry: pooling::max takes no weights.");

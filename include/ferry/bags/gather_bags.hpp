@@ -108,7 +108,7 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
     Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
 
@@ -126,7 +126,7 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
     Extra&& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
   return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, make_ref(extra));
 }

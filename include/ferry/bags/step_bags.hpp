@@ -89,7 +89,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
   detail::require_rows<WeightGrads>();
   detail::require_reach<Exec, WeightGrads>();
-  detail::require_mutable<WeightGrads>();
+  detail::require_output<WeightGrads>();
   static_assert(!bag::pooling::selects,
                 "ferry: pooling::max takes no weights, so there are no gradients of weights.");
   static_assert(FloatingElement<typename detail::traits_of<WeightGrads>::value_type>,

@@ -36,7 +36,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
   using chosen = detail::chosen_policies<Policies...>;
   using backing = detail::backing_table<Table>;
   detail::require_row_verb<Exec, typename backing::checked, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   detail::require_cached_verb<Exec, chosen>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const detail::cache_use in(table.core(), "gather");

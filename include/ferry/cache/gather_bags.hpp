@@ -25,7 +25,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
   using bag = detail::bag_policies<Policies...>;
   using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_verb<Exec, checked, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   detail::require_cached_verb<Exec, typename bag::chosen>();
   return detail::pool_cached_checked<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
@@ -41,7 +41,7 @@ template <class Exec, class Table, class Policy, class Directory, class Indices,
   using bag = detail::bag_policies<Policies...>;
   using checked = typename detail::backing_table<Table>::checked;
   detail::require_bag_verb<Exec, checked, Indices, Offsets, Pooled, bag>();
-  detail::require_mutable<Pooled>();
+  detail::require_output<Pooled>();
   detail::require_cached_verb<Exec, typename bag::chosen>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
   return detail::pool_cached_checked<bag>(exec, table, indices, offsets, pooled, make_ref(extra));

@@ -43,7 +43,7 @@ template <class Exec, class Array>
     const Exec& exec, const communicator& comm, Array&& array) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Array>();
-  detail::require_mutable<Array>();
+  detail::require_output<Array>();
   const auto ref = make_ref(array);
   using value = typename decltype(ref)::value_type;
   static_assert(NumberElement<value>, "ferry: all_reduce adds, so the elements must be numbers.");

@@ -53,7 +53,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using asked = detail::chosen_policies<Policies...>;
   using chosen = detail::local_policies<asked>;
   detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   using path_policy = detail::shard_path_t<chosen>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto to = make_ref(out);

@@ -36,7 +36,7 @@ template <class Exec, class Part, class Whole>
   detail::require_execution_space<Exec>();
   detail::require_rows<Part>();
   detail::require_rows<Whole>();
-  detail::require_mutable<Whole>();
+  detail::require_output<Whole>();
   detail::require_reach<Exec, Part>();
   detail::require_reach<Exec, Whole>();
   const auto to = make_ref(whole);

@@ -83,7 +83,7 @@ template <class Exec, class T, class Space, class Spread, class To>
   requires(detail::flaw_of_array<To>() == detail::flaw::none)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_table<T, Space, Spread>& from, To&& to) {
-  detail::require_mutable<To>();
+  detail::require_output<To>();
   const auto sink = make_ref(to);
   const auto all = static_cast<std::int64_t>(from.rows());
   bool takes = true;

@@ -37,11 +37,12 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     Policies...) {
   using asked = detail::chosen_policies<Policies...>;
   if constexpr (detail::reads_shards<typename asked::template get<path_category, path::automatic>>) {
+    detail::require_output<Out>();
     return detail::checked_peer_gather<asked>(exec, table, indices, out);
   } else {
     using chosen = detail::local_policies<asked>;
     detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, chosen, false>();
-    detail::require_mutable<Out>();
+    detail::require_output<Out>();
     using path_policy = detail::shard_read_path_t<chosen, Exec, Space>;
     using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
     const auto to = make_ref(out);

@@ -31,7 +31,6 @@ ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
   constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
   require_sharded_bags<Exec, Table, Indices, Offsets, Pooled, chosen, false>();
-  require_mutable<Pooled>();
   const auto to = make_ref(pooled);
   static_assert(NumberElement<typename Table::value_type> && NumberElement<typename decltype(to)::value_type>,
                 "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
@@ -75,6 +74,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Policies...) {
+  detail::require_output<Pooled>();
   return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
 
@@ -87,6 +87,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
     const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
     const Offsets& offsets, Pooled&& pooled, Extra&& extra, Policies...) {
   using bag = detail::bag_policies<Policies...>;
+  detail::require_output<Pooled>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
   return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, make_ref(extra));
 }

@@ -26,7 +26,7 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
   using chosen = detail::local_policies<asked>;
   using records = typename sharded_rowwise_int8<Space, Spread>::records_type;
   detail::require_sharded_verb<Exec, records, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   using path_policy = detail::shard_read_path_t<chosen, Exec, Space>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto to = make_ref(out);

@@ -143,7 +143,7 @@ template <class Exec, class Array>
     const Exec& exec, const communicator& comm, Array&& array, const nccl::any_order& order) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Array>();
-  detail::require_mutable<Array>();
+  detail::require_output<Array>();
   const auto ref = make_ref(array);
   using value = typename decltype(ref)::value_type;
   static_assert(!detail::is_host_exec<Exec> && !decltype(ref)::memory_space::is_host_accessible,

@@ -30,7 +30,7 @@ template <class Exec, class Array>
     const Exec& exec, const communicator& comm, Array&& array, int from = 0) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Array>();
-  detail::require_mutable<Array>();
+  detail::require_output<Array>();
   detail::require_reach<Exec, Array>();
   const auto ref = make_ref(array);
   using value = typename decltype(ref)::value_type;

@@ -82,6 +82,9 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
   }
 };
 
+template <class T, class Space>
+inline constexpr bool detail::owns_elements<shared_tensor<T, Space>> = true;
+
 /// A shared tensor is an array as a tensor is.
 template <class T, class Space>
 struct array_traits<shared_tensor<T, Space>> : array_traits<tensor<T, Space>> {};

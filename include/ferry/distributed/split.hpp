@@ -66,7 +66,7 @@ template <class Exec, class Batch, class Part>
   detail::require_execution_space<Exec>();
   detail::require_rows<Batch>();
   detail::require_rows<Part>();
-  detail::require_mutable<Part>();
+  detail::require_output<Part>();
   detail::require_reach<Exec, Batch>();
   detail::require_reach<Exec, Part>();
   const auto to = make_ref(part);

@@ -65,7 +65,7 @@ template <class Exec, class Space, class To, class... Policies>
     const Exec& exec, const rowwise_int8_tensor<Space>& table, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_whole_table_verb<Exec, To, Space, chosen>();
-  detail::require_mutable<To>();
+  detail::require_output<To>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   const auto codes = detail::codes_of(table);
   const auto sink = make_ref(to);

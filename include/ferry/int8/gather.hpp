@@ -105,7 +105,7 @@ template <class Exec, class Space, class Indices, class Out, class... Policies>
     Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, tensor<std::byte, Space>, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   detail::require_quantizable<Out>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;

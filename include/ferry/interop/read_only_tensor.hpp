@@ -47,6 +47,17 @@ class read_only_tensor {
   [[nodiscard]] detail::slice_of<const T, Space, Extents> rows_between(Begin begin, End end) const& {
     return array_.rows_between(begin, end);
   }
+  /// Does not compile for a temporary.
+  /// @{
+  template <std::integral Rows>
+  void first(Rows) && {
+    detail::refuse_brief_slice<Rows>();
+  }
+  template <std::integral Begin, std::integral End>
+  void rows_between(Begin, End) && {
+    detail::refuse_brief_slice<Begin>();
+  }
+  /// @}
   /// The first element, in memory of Space; null for an empty handle.
   [[nodiscard]] const T* data() const noexcept { return array_.data(); }
   /// The first extent.
@@ -73,6 +84,9 @@ class read_only_tensor {
  private:
   tensor<T, Space, Extents> array_;
 };
+
+template <class T, class Space, class Extents>
+inline constexpr bool detail::owns_elements<read_only_tensor<T, Space, Extents>> = true;
 
 /// A read-only tensor, with its reads in flight.
 template <class T, class Space, class Extents>

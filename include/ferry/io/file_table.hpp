@@ -61,12 +61,20 @@ class file_table {
   /// The first `rows` rows, and rows [begin, end), as arguments of verbs: see tensor.
   /// @{
   template <std::integral Rows>
-  [[nodiscard]] auto first(Rows rows) const {
+  [[nodiscard]] auto first(Rows rows) const& {
     return ferry::detail::first_rows<pageable_space, const T>(label_, data_, shape_, accesses_, rows);
   }
   template <std::integral Begin, std::integral End>
-  [[nodiscard]] auto rows_between(Begin begin, End end) const {
+  [[nodiscard]] auto rows_between(Begin begin, End end) const& {
     return ferry::detail::rows_between<pageable_space, const T>(label_, data_, shape_, accesses_, begin, end);
+  }
+  template <std::integral Rows>
+  void first(Rows) && {
+    ferry::detail::refuse_brief_slice<Rows>();
+  }
+  template <std::integral Begin, std::integral End>
+  void rows_between(Begin, End) && {
+    ferry::detail::refuse_brief_slice<Begin>();
   }
   /// @}
 
@@ -122,6 +130,9 @@ class file_table {
 namespace ferry {
 
 namespace detail {
+
+template <class T>
+inline constexpr bool owns_elements<io::file_table<T>> = true;
 
 /// The table over an array of a file. Throws invalid_argument where kernels can't read the file's bytes.
 template <class T>

@@ -13,33 +13,41 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace ferry::io {
 
 /// An array of any type and memory space, with the name that it has in a file: what save_safetensors takes.
-/// It refers to the array, which must outlive it.
+/// It refers to the array, which must outlive it; it takes over a temporary tensor, vector or array.
 class named_array {
  public:
   /// The name is UTF-8 text.
-  template <ArrayLike Array>
-  named_array(std::string name, const Array& array) {
-    ferry::detail::require_file_elements<Array>();
-    using element = ferry::detail::file_element<Array>;
-    static_assert(
-        ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
-            ferry::detail::safetensors_dtypes.size(),
-        "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double and complex floats only; save structs as .npy.");
-    const auto from = ferry::detail::read_only(make_ref(array));
-    ferry::detail::require_extents("save_safetensors", from);
-    entry_.name = std::move(name);
-    entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
-    for (std::size_t i = 0; i < from.rank; ++i)
-      entry_.shape.push_back(static_cast<std::size_t>(from.extents[i]));
-    entry_.end = static_cast<std::uint64_t>(from.size()) * sizeof(element);
-    using erased = content<decltype(from), ferry::detail::may_have_strides<Array>>;
-    content_ = std::make_shared<const erased>(from);
-  }
+  template <class Array>
+    requires ArrayLike<std::remove_reference_t<Array>> named_array(std::string name, Array&& array) {
+      using plain = std::remove_cvref_t<Array>;
+      ferry::detail::require_file_elements<plain>();
+      using element = ferry::detail::file_element<plain>;
+      static_assert(
+          ferry::detail::safetensors_place(ferry::detail::dtype_of<element>()) <
+              ferry::detail::safetensors_dtypes.size(),
+          "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double and complex floats only; save structs as .npy.");
+      const plain* source = &array;
+      if constexpr (ferry::detail::owns_elements_briefly<Array>) {
+        auto kept = std::make_shared<const plain>(std::forward<Array>(array));
+        source = kept.get();
+        owner_ = std::move(kept);
+      }
+      const auto from = ferry::detail::read_only(make_ref(*source));
+      ferry::detail::require_extents("save_safetensors", from);
+      entry_.name = std::move(name);
+      entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
+      for (std::size_t i = 0; i < from.rank; ++i)
+        entry_.shape.push_back(static_cast<std::size_t>(from.extents[i]));
+      entry_.end = static_cast<std::uint64_t>(from.size()) * sizeof(element);
+      using erased = content<decltype(from), ferry::detail::may_have_strides<plain>>;
+      content_ = std::make_shared<const erased>(from);
+    }
 
   /// The description for a file's header; its place begins at 0.
   [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
@@ -64,6 +72,7 @@ class named_array {
   };
 
   ferry::detail::safetensors_entry entry_;
+  std::shared_ptr<const void> owner_;  ///< of a temporary
   std::shared_ptr<const any_content> content_;
 };
 

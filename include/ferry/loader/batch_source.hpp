@@ -178,14 +178,16 @@ class table_source {
 ///           prefetcher, and must not change while it lives; for rows that are being trained see
 ///           row_prefetcher
 ///
-/// Throws invalid_argument for strided rows and for tables with different numbers of rows.
+/// Throws invalid_argument for strided rows and for tables with different numbers of rows. Does not compile
+/// for a temporary tensor, vector or array.
 template <class... Tables>
-[[nodiscard]] auto samples_of(const Tables&... tables) {
+[[nodiscard]] auto samples_of(Tables&&... tables) {
   static_assert(sizeof...(Tables) >= 1, "ferry: samples_of needs a table.");
-  static_assert((ArrayLike<Tables> && ...),
+  static_assert((ArrayLike<std::remove_reference_t<Tables>> && ...),
                 "ferry: samples_of takes arrays of rows: tensors, slices, Kokkos Views, spans or vectors.");
+  (detail::require_lasting<Tables>(), ...);
   static_assert(
-      (array_traits<Tables>::memory_space::is_host_accessible && ...),
+      (array_traits<std::remove_cvref_t<Tables>>::memory_space::is_host_accessible && ...),
       "ferry: the threads of a prefetcher read the samples, so their tables can't be in device_space; gather from such a table by its indices.");
   return table_source(detail::read_only(make_ref(tables))...);
 }

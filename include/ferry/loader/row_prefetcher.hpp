@@ -96,6 +96,11 @@ class row_prefetcher {
   /// Throws what the constructor of prefetcher throws.
   row_prefetcher(const Exec& exec, const Table& table, Source source, const prefetch_options& options = {})
       : inside_(start(exec, table, std::move(source), options)) {}
+  /// As above, with a slice or a view that the call makes. Does not compile for a temporary tensor or vector.
+  row_prefetcher(const Exec& exec, const Table&& table, Source source, const prefetch_options& options = {})
+      : row_prefetcher(exec, table, std::move(source), options) {
+    detail::require_lasting<Table>();
+  }
 
   /// The next batch, see prefetcher::next.
   [[nodiscard]] std::optional<batch_type> next() {

@@ -115,7 +115,7 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
                            const Indices& indices, Out&& out, Policies... policies) {
   using chosen = chosen_policies<Policies...>;
   require_row_verb<Exec, Table, Indices, Out, chosen, false>();
-  require_mutable<Out>();
+  require_output<Out>();
   using path_policy = typename chosen::template get<path_category, path::automatic>;
   static_assert(
       path_policy::chosen_at_run_time || in_batch_order<path_policy>,
@@ -168,7 +168,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     Policies...) {
   detail::require_execution_space<Exec>();
   detail::require_rows<Table>();
-  detail::require_mutable<Table>();
+  detail::require_output<Table>();
   detail::require_reach<Exec, Table>();
   return detail::catch_up_rows<detail::chosen_policies<Policies...>>(exec, rule, make_ref(table), state);
 }

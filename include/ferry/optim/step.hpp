@@ -57,7 +57,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
                                      detail::rows_named_by(indices), detail::read_only(make_ref(grads)));
   } else {
     detail::require_row_verb<Exec, Table, Indices, Grads, chosen, true, true>();
-    detail::require_mutable<Table>();
+    detail::require_output<Table>();
     const auto ref = make_ref(table);
     const auto& named = detail::rows_named_by(indices);
     const auto values = detail::read_only(make_ref(grads));

@@ -257,6 +257,7 @@ template <class Exec, class Indices, std::integral Rows, class Workspace, class.
   static_assert(std::is_same_v<typename detail::traits_of<Workspace>::value_type, std::byte>,
                 "ferry: the workspace of make_plan must be an array of std::byte that may be written.");
   detail::require_reach<Exec, Workspace>();
+  detail::require_lasting<Workspace>();
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
   const auto ref = detail::read_only(make_ref(indices));
   detail::require_plan_shapes<bounds_policy>(ref, rows);

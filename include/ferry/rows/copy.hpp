@@ -91,7 +91,7 @@ template <class Exec, class From, class To, class... Policies>
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_execution_space<Exec>();
   detail::require_policies<chosen, false, false>();
-  detail::require_mutable<To>();
+  detail::require_output<To>();
   detail::require_reach<Exec, From>();
   detail::require_reach<Exec, To>();
   using from_space = typename detail::traits_of<From>::memory_space;

@@ -158,7 +158,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   const auto from = detail::read_only(make_ref(table));
   const auto to = make_ref(out);
   detail::require_convertible<typename decltype(to)::value_type, typename decltype(from)::value_type>();

@@ -60,7 +60,7 @@ template <class Exec, class Table, class Indices, class Out, class... Policies>
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Out, chosen, false>();
-  detail::require_mutable<Out>();
+  detail::require_output<Out>();
   static_assert(
       !chosen::template names<path_category>,
       "ferry: gather_unique reads the table by kernels of the execution space, so it takes no path policy.");

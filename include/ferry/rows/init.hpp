@@ -60,7 +60,7 @@ template <class Exec, class Array>
 consteval void require_init() {
   require_execution_space<Exec>();
   require_rows<Array>();
-  require_mutable<Array>();
+  require_output<Array>();
   require_reach<Exec, Array>();
 }
 

@@ -31,7 +31,7 @@ template <class Exec, class Table, class Indices, class Values, class... Policie
     const Exec& exec, Table&& table, const Indices& indices, const Values& values, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_row_verb<Exec, Table, Indices, Values, chosen, true>();
-  detail::require_mutable<Table>();
+  detail::require_output<Table>();
   const auto to = make_ref(table);
   const auto from = detail::read_only(make_ref(values));
   using element = std::remove_cvref_t<decltype(*to.data)>;

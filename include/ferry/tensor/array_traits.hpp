@@ -261,4 +261,35 @@ inline constexpr bool is_sequence_v<std::array<T, Size>> = true;
 template <class T, std::size_t Size>
 inline constexpr bool is_sequence_v<T[Size]> = true;
 
+namespace detail {
+
+/// Whether the elements die with the object. Views, spans and slices refer to elements of others.
+template <class Array>
+inline constexpr bool owns_elements = is_sequence_v<Array>;
+template <class T, std::size_t Size>
+inline constexpr bool owns_elements<std::span<T, Size>> = false;
+template <class T, class Space, class Extents>
+inline constexpr bool owns_elements<tensor<T, Space, Extents>> = true;
+
+/// Whether the elements may move to other memory while the object stays: not those of arrays and of tensors.
+template <class Array>
+inline constexpr bool may_be_resized = false;
+template <class T, class Allocator>
+inline constexpr bool may_be_resized<std::vector<T, Allocator>> = true;
+
+/// For the parameter of an Array&&: whether the argument's elements die with the call's statement.
+template <class Array>
+inline constexpr bool owns_elements_briefly =
+    !std::is_lvalue_reference_v<Array> && owns_elements<std::remove_cvref_t<Array>>;
+
+/// Refuses a temporary where the caller's object outlives the statement and refers to the elements.
+template <class Array>
+consteval void require_lasting() {
+  static_assert(
+      !owns_elements_briefly<Array>,
+      "ferry: a reference to the array is kept, so it can't be a temporary tensor, vector or array; keep it in a variable.");
+}
+
+}  // namespace detail
+
 }  // namespace ferry

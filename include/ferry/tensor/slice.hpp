@@ -29,6 +29,14 @@ namespace detail {
 template <class T, class Space, class Extents>
 using slice_of = tensor_slice<T, Space, typename extents_of_rows<Extents>::type>;
 
+/// Refuses a slice of a temporary.
+template <class Number>
+consteval void refuse_brief_slice() {
+  static_assert(
+      !std::integral<Number>,
+      "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
+}
+
 /// Rows [begin, end) of an array, see tensor::rows_between.
 template <class Space, class T, class Extents, std::integral Begin, std::integral End>
 slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, const shape<Extents>& extents,

@@ -142,9 +142,7 @@ class tensor {
   }
   template <std::integral Rows>
   void first(Rows) && {
-    static_assert(
-        !std::integral<Rows>,
-        "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
+    detail::refuse_brief_slice<Rows>();
   }
 
   /// @}
@@ -162,9 +160,7 @@ class tensor {
   }
   template <std::integral Begin, std::integral End>
   void rows_between(Begin, End) && {
-    static_assert(
-        !std::integral<Begin>,
-        "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
+    detail::refuse_brief_slice<Begin>();
   }
 
   /// @}

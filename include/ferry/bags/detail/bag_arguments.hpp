@@ -186,7 +186,7 @@ consteval void require_bag_extra() {
     static_assert(
         std::is_same_v<element, std::int32_t> || std::is_same_v<element, std::int64_t>,
         "ferry: pooling::max takes no weights; the further array receives the positions of the maxima, so its elements must be int32 or int64.");
-    require_mutable<Extra>();
+    require_output<Extra>();
   } else {
     static_assert(NumberElement<std::remove_const_t<element>>,
                   "ferry: the weights of positions must be numbers.");

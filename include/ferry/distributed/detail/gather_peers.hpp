@@ -126,7 +126,6 @@ ticket checked_peer_gather(const Exec& exec, const sharded_table<T, Space, Sprea
       requires { requires Spread::in_kernels; },
       "ferry: path::peer finds the owners of rows in kernels; make owner and local_row of the sharding KOKKOS_FUNCTIONs and declare in_kernels = true.");
   require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, checked, false>();
-  require_mutable<Out>();
   const auto to = make_ref(out);
   require_convertible<typename decltype(to)::value_type, T>();
   const auto& named = rows_named_by(indices);

@@ -66,16 +66,6 @@ void convert_from_file(std::string_view dtype, const std::byte* from, std::byte*
   if (dtype == "bf16") each(bhalf_t{});
 }
 
-/// Whether the elements die with the object.
-template <class Array>
-inline constexpr bool owns_elements = false;
-template <class T, class Space, class Extents>
-inline constexpr bool owns_elements<tensor<T, Space, Extents>> = true;
-template <class T, class Allocator>
-inline constexpr bool owns_elements<std::vector<T, Allocator>> = true;
-template <class T, std::size_t Size>
-inline constexpr bool owns_elements<std::array<T, Size>> = true;
-
 /// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
 /// threads may call it for ranges that share no byte.
 class rows_apart {

@@ -9,9 +9,12 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/late.hpp>
+#include <ferry/tensor/array_traits.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,13 +131,27 @@ class basic_array_entry final : public checkpoint_entry {
       : checkpoint_entry(std::move(name)),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
-        array_(std::move(array)) {}
+        array_(std::move(array)),
+        accesses_(array_.accesses),
+        is_tensor_(array_.accesses != nullptr) {
+    array_.accesses = nullptr;  // so that the end of the tensor shows
+  }
+
+  /// Of an array that lives: its memory and extents are those that it has at each call.
+  template <class Array>
+  void look_at(Array& array) {
+    object_ = &array;
+    look_ = [](const void* object, const std::string& name) {
+      return as_stored("", make_ref(*static_cast<Array*>(const_cast<void*>(object))), name);
+    };
+  }
 
   void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
+    checkpoint_array now = current();
     to.kind = kind_;
     to.facts = facts_;
-    to.arrays.push_back(array_.schema);
-    arrays.push_back(array_);
+    to.arrays.push_back(now.schema);
+    arrays.push_back(std::move(now));
   }
   void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override {
     require_kind(from, stored, kind_);
@@ -144,13 +161,27 @@ class basic_array_entry final : public checkpoint_entry {
         from.fail(name(), each.name + " is " + (there == nullptr ? "missing" : there->describe()) +
                               " in the file, and " + each.describe() + " here");
     }
-    load_into(from, name(), stored.array(array_.schema.name), array_, to);
+    load_into(from, name(), stored.array(array_.schema.name), current(), to);
   }
 
  private:
+  [[nodiscard]] checkpoint_array current() const {
+    if (look_ != nullptr) return look_(object_, name());
+    checkpoint_array now = array_;
+    now.accesses = accesses_.lock();
+    if (is_tensor_ && now.accesses == nullptr)
+      throw invalid_argument("ferry::io::checkpoint: '" + name() + "': '" + now.label +
+                             "' was destroyed, or was given other memory, after it was added");
+    return now;
+  }
+
   std::string kind_;
   std::vector<manifest_fact> facts_;
   checkpoint_array array_;
+  std::weak_ptr<access_tracker> accesses_;
+  bool is_tensor_;
+  const void* object_ = nullptr;
+  checkpoint_array (*look_)(const void* object, const std::string& name) = nullptr;
 };
 using array_entry = basic_array_entry<void>;
 

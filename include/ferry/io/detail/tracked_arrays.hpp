@@ -114,7 +114,7 @@ class basic_tracked_arrays {
   struct kept {
     std::string entry;
     std::string array;
-    std::shared_ptr<access_tracker> accesses;
+    std::weak_ptr<access_tracker> accesses;
     std::shared_ptr<changed_rows> marks;
     bool known = false;    ///< whether the marks tell all changes since base_
     bool in_save = false;  ///< whether the present save has taken them
@@ -124,7 +124,7 @@ class basic_tracked_arrays {
     const auto rows = memory_of_rows(array);
     for (auto& each : arrays_) {
       const auto& has = each.marks->array();
-      if (each.entry == entry && each.array == array.schema.name && each.accesses == array.accesses &&
+      if (each.entry == entry && each.array == array.schema.name && each.accesses.lock() == array.accesses &&
           has.data == rows.data && has.rows == rows.rows && has.row_bytes == rows.row_bytes &&
           has.stride == rows.stride)
         return &each;

@@ -35,6 +35,11 @@ class frozen_rows {
     static_assert(std::integral<T>, "ferry: the mask of frozen_rows must be of integers.");
   }
 
+  /// As above, with a slice or a view that the call makes. Does not compile for a temporary tensor or vector.
+  template <class Array>
+    requires ArrayLike<const Array>
+  explicit frozen_rows(const Array&& mask) : frozen_rows(mask) { ::ferry::detail::require_lasting<Array>(); }
+
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {

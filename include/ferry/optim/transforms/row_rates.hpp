@@ -40,6 +40,13 @@ class row_rates {
     static_assert(NumberElement<T>, "ferry: the factors of row_rates must be numbers.");
   }
 
+  /// As above, with a slice or a view that the call makes. Does not compile for a temporary tensor or vector.
+  template <class Array>
+    requires ArrayLike<const Array>
+  explicit row_rates(const Array&& factors) : row_rates(factors) {
+    ::ferry::detail::require_lasting<Array>();
+  }
+
   /// The part that runs in kernels, see optim::transform_defaults.
   template <class Compute>
   struct kernel : transform_defaults {

@@ -35,6 +35,15 @@ consteval void require_mutable() {
                 "ferry: the verb writes to this array, but its elements are const.");
 }
 
+/// For the parameter of an Array&& that a verb writes to.
+template <class Array>
+consteval void require_output() {
+  require_mutable<Array>();
+  static_assert(
+      !owns_elements_briefly<Array>,
+      "ferry: the verb writes to a temporary tensor, vector or array, whose memory is freed while the work may be in flight; keep it in a variable.");
+}
+
 template <class Exec, class Array>
 consteval void require_reach() {
   static_assert(

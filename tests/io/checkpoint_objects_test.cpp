@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/checkpoint.hpp>
+#include <ferry/io/open_safetensors.hpp>
+#include <ferry/io/save_safetensors.hpp>
+
+#include "support/arrays.hpp"
+#include "support/folder.hpp"
+#include "support/random.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// Objects that change or end between add() and the calls that use them.
+namespace ferry_test::checkpoint_objects_test {
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using table = ferry::tensor<float, ferry::pageable_space>;
+
+std::vector<float> loaded(const std::string& path, const std::string& name, std::size_t size) {
+  std::vector<float> into(size, -7.0F);
+  ferry::io::checkpoint run(path);
+  run.add(name, into);
+  run.load();
+  return into;
+}
+
+}  // namespace
+
+TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][checkpoint]") {
+  const temporary_folder at;
+  auto random = generator(371);
+  const std::string path = at.path() + "/run";
+  ferry::io::checkpoint run(path);
+  std::vector<float> list = values<float>(random, 11);
+  run.add("list", list);
+  for (const std::size_t size : {11, 5000, 3, 0, 20000}) {
+    list = std::vector<float>();  // frees the elements that add() saw
+    list = values<float>(random, size);
+    const bool changes = size == 3;
+    INFO("saved at " << size);
+    run.save({.changes = changes});
+    CHECK(loaded(path, "list", size) == list);
+    const std::vector<float> saved = list;
+    list = std::vector<float>(size, -7.0F);
+    run.load();
+    CHECK(list == saved);
+    list.push_back(1);
+    CHECK_THROWS_MATCHES(
+        run.load(), ferry::io_error,
+        MessageMatches(ContainsSubstring("'list'") && ContainsSubstring("[" + std::to_string(size) + "]") &&
+                       ContainsSubstring("[" + std::to_string(size + 1) + "]")));
+    CHECK(list.size() == size + 1);
+  }
+}
+
+TEST_CASE("a background save takes a vector as it is at the call", "[io][checkpoint]") {
+  const temporary_folder at;
+  auto random = generator(372);
+  const std::string path = at.path() + "/run";
+  ferry::io::checkpoint run(path);
+  std::vector<float> list(3);
+  run.add("list", list);
+  list = values<float>(random, 70000);
+  const std::vector<float> expected = list;
+  auto saving = run.save_async(exec_space{});
+  list = std::vector<float>(5, 1.0F);
+  saving.wait();
+  CHECK(loaded(path, "list", expected.size()) == expected);
+}
+
+TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string path = at.path() + "/run";
+  for (const bool tracked : {false, true}) {
+    ferry::io::checkpoint run(path);
+    std::optional<table> weights(make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 2.0F)));
+    run.add("w", *weights);
+    if (tracked) run.track("w");
+    run.save();
+    table moved = std::move(*weights);  // memory and entry stay
+    weights.reset();
+    moved.data()[0] = 3;
+    if (tracked) run.mark_all("w");
+    run.save();
+    {
+      table other("other", 20, 3);
+      ferry::io::checkpoint reading(path);
+      reading.add("w", other);
+      reading.load();
+      CHECK(other.data()[0] == 3);
+      CHECK(other.data()[59] == 2);
+    }
+    moved.data()[0] = 4;
+    run.load();
+    CHECK(moved.data()[0] == 3);
+    moved = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 5.0F));
+    const auto is_refused = [](const auto& call) {
+      try {
+        call();
+      } catch (const ferry::invalid_argument& refused) {
+        return std::string(refused.what()) ==
+               "ferry::io::checkpoint: 'w': 'weights' was destroyed, or was given other memory, after it was added";
+      }
+      return false;
+    };
+    CHECK(is_refused([&] { run.save(); }));
+    CHECK(is_refused([&] { run.save({.changes = true}); }));
+    CHECK(is_refused([&] { run.save_async(exec_space{}).wait(); }));
+    CHECK(is_refused([&] { run.load(); }));
+    CHECK(moved.data()[0] == 5);
+  }
+}
+
+TEST_CASE("a named array takes a temporary over", "[io][safetensors]") {
+  const temporary_folder at;
+  auto random = generator(373);
+  const std::string path = at.path() + "/named.safetensors";
+  const auto first = values<float>(random, 12);
+  const auto second = values<float>(random, 500);
+  std::vector<ferry::io::named_array> list;
+  list.emplace_back("first", make<ferry::pageable_space>("first", 4, 3, first));
+  list.push_back({"second", std::vector<float>(second)});
+  const std::vector<ferry::io::named_array> copies = list;
+  list.clear();
+  ferry::io::save_safetensors(path, std::span<const ferry::io::named_array>(copies));
+  const auto file = ferry::io::open_safetensors(path);
+  CHECK(take(file.load<float, ferry::pageable_space>("first")) == first);
+  CHECK(take(file.load<float, ferry::pageable_space>("second")) == second);
+}
+
+}  // namespace ferry_test::checkpoint_objects_test
