@@ -27,8 +27,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const auto& each : found.entries) {
       bool same = false;
       for (const auto& other : again.entries)
-        same = same || (each.name == other.name && each.type == other.type && each.shape == other.shape &&
-                        each.begin == other.begin && each.end == other.end);
+        same = same ||
+               (each.name == other.name && each.type == other.type && each.type_name() == other.type_name() &&
+                each.shape == other.shape && each.begin == other.begin && each.end == other.end);
       fuzz::require(same);
     }
   } catch (const ferry::io_error& refused) {

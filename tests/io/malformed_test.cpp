@@ -74,7 +74,12 @@ TEST_CASE("malformed .npy files are refused with a reason", "[io][malformed]") {
   accepts("{'descr': '<f4'" + rest + "(3,)}", 12, 3);
 
   says("{'descr': '>f4'" + rest + "(3,)}", 12, "big-endian");
-  says("{'descr': '=f4'" + rest + "(3,)}", 12, "byte order");
+  accepts("{'descr': '=f4'" + rest + "(3,)}", 12);
+  says("{'descr': 'f4'" + rest + "(3,)}", 12, "byte order");
+  says("{'descr': '@f4'" + rest + "(3,)}", 12, "byte order");
+  says("{'descr': '>U1'" + rest + "(3,)}", 12, "big-endian");
+  says("{'descr': '>V2'" + rest + "(3,)}", 6, "big-endian");
+  says("{'descr': '=f3'" + rest + "(3,)}", 9, "unknown");
   says("{'descr': '|f4'" + rest + "(3,)}", 12, "byte order");
   says("{'descr': '<f5'" + rest + "(3,)}", 15, "unknown");
   says("{'descr': '<x4'" + rest + "(3,)}", 12, "unknown");
@@ -129,6 +134,8 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   accepts("{" + a + "}   ", 12);
   accepts("{ " + a + " , \"__metadata__\" : { } }", 12);
   accepts("{" + entry("b", "[0,9]", "[12,12]") + "," + a + "}", 12);
+  accepts("{\"__metadata__\": null ," + a + "}", 12);
+  accepts("{" + entry("b", "[3]", "[12,17]", "F5") + "," + a + "}", 17);
   accepts("{" + entry("b", "[2]", "[12,13]", "F4") + "," + a + "}", 13);
   accepts("{" + entry("\\u00e4\\ud83d\\ude00", "[1,1,1,1,1,1,1,1,1]", "[0,4]") + "}", 4);
 
@@ -140,7 +147,12 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   says("{" + entry("z", "[0]", "[0,0]") + "," + entry("a", "[3]", "[0,16]") + "}", 16,
        "another number of bytes");
   says("{" + entry("a", "[3]", "[0,12]", "F64") + "}", 12, "another number of bytes");
-  says("{" + entry("a", "[3]", "[0,12]", "F5") + "}", 12, "\"F5\" is unknown");
+  says("{" + a + "," + entry("b", "[3]", "[11,14]", "F5") + "}", 14, "overlaps");
+  says("{" + a + "," + entry("b", "[3]", "[13,16]", "F5") + "}", 16, "comes after a hole");
+  says("{" + a + "," + entry("b", "[3]", "[12,17]", "F5") + "}", 16, "claims 17 bytes");
+  says("{" + entry("b", "[3]", "[5,0]", "F5") + "}", 5, "hole");
+  says("{" + entry("b", "[0]", "[0,1]", "F5") + "}", 1, "another number of bytes");
+  says("{" + entry("b", "[4294967296,4294967296]", "[0,1]", "F5") + "}", 1, "another number of bytes");
   says("{" + entry("a", "[3]", "[0,2]", "F4") + "}", 2, "another number of bytes");
   says("{" + entry("a", "[4294967296,4294967296]", "[0,0]") + "}", 0, "another number of bytes");
   says("{" + a + "}", 13, "claims 12 bytes of tensors, and the file has 13");
@@ -150,6 +162,9 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   says("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "the metadata \"a\" comes twice");
   says("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ comes twice");
   says("{\"__metadata__\":{\"a\":1}}", 0, "'\"' is missing");
+  says("{\"__metadata__\":{\"a\":null}}", 0, "'\"' is missing");
+  says("{\"__metadata__\":nul}", 0, "'{' is missing");
+  says("{\"__metadata__\":null,\"__metadata__\":{}}", 0, "__metadata__ comes twice");
   says("{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}", 12, "lacks one of");
   says("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}", 12,
        "a key comes twice");

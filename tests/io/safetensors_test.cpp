@@ -25,6 +25,58 @@ std::vector<T> golden_values(std::size_t count) {
 
 }  // namespace
 
+TEST_CASE("one tensor of an unknown type leaves the others of a file readable", "[io][safetensors]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/newer.safetensors";
+  const std::vector<float> expected{1.5F, -2.0F};
+  const auto file_of = [&](const std::string& type) {
+    std::string json = R"({"__metadata__":null,"weights":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)";
+    json += R"("scales":{"dtype":")" + type + R"(","shape":[3],"data_offsets":[8,11]}})";
+    std::string bytes(8, '\0');
+    bytes[0] = static_cast<char>(json.size());
+    bytes += json;
+    bytes.append(reinterpret_cast<const char*>(expected.data()), 8);
+    write_bytes(path, bytes + "\x01\x02\x03");
+    return ferry::io::open_safetensors(path);
+  };
+  struct code {
+    std::uint8_t bits;
+  };
+  for (const char* type : {"F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"}) {
+    const auto file = file_of(type);
+    CHECK(take(file.load<float>("weights")) == expected);
+    const auto codes = take(file.load<code>("scales"));
+    CHECK((codes.size() == 3 && codes[0].bits == 1 && codes[2].bits == 3));
+    CHECK(file.dtype("scales") == type);
+  }
+  for (const std::string type : {"F9_E4M4", "", "f32", "MX\\u0041"}) {
+    const auto file = file_of(type);
+    const std::string name = type == "MX\\u0041" ? "MXA" : type;
+    CHECK(file.metadata().empty());
+    CHECK(take(file.load<float>("weights")) == expected);
+    CHECK(file.names() == std::vector<std::string>{"weights", "scales"});
+    CHECK(file.shape("scales") == std::vector<std::size_t>{3});
+    CHECK(file.dtype("scales") == name);
+    std::vector<std::uint8_t> into(3, 7);
+    const auto is_refused = [&](const auto& call) {
+      try {
+        call();
+      } catch (const ferry::invalid_argument& refused) {
+        return std::string(refused.what()) == "ferry::io::safetensors_file: " + path +
+                                                  ": the tensor \"scales\" has elements of the type \"" +
+                                                  name + "\", which is unknown";
+      }
+      return false;
+    };
+    CHECK(is_refused([&] { static_cast<void>(file.load<std::uint8_t>("scales")); }));
+    CHECK(is_refused([&] { static_cast<void>(file.load<float>("scales", ferry::io::convert_dtype{})); }));
+    CHECK(is_refused([&] { static_cast<void>(file.load<code>("scales", 0, 1)); }));
+    CHECK(is_refused([&] { file.load("scales", into); }));
+    CHECK(is_refused([&] { static_cast<void>(file.map<std::uint8_t>("scales")); }));
+    CHECK(into == std::vector<std::uint8_t>(3, 7));
+  }
+}
+
 TEMPLATE_TEST_CASE("a file of the reference implementation loads", "[io][safetensors]", ferry::device_space,
                    ferry::mapped_space) {
   const auto m = ferry::io::open_safetensors(golden("all.safetensors"));

@@ -58,11 +58,11 @@ class safetensors_file {
   [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const {
     return entry_of(name).shape;
   }
-  /// The element type of a tensor in the words of the format, "F32" say. Throws out_of_range for a name
-  /// that is not in the file.
+  /// The element type of a tensor in the words of the format, "F32" say; also one that ferry does not know,
+  /// whose tensors can't be loaded. Throws out_of_range for a name that is not in the file.
   template <class...>
   [[nodiscard]] std::string_view dtype(std::string_view name) const {
-    return ferry::detail::safetensors_dtypes[entry_of(name).type].name;
+    return entry_of(name).type_name();
   }
   /// The pairs of the file's metadata.
   [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& metadata() const noexcept {
@@ -81,7 +81,7 @@ class safetensors_file {
   ///   convert_dtype{}  as the last argument: numbers of another type are converted, as ferry::copy does
   ///
   /// Throws out_of_range where there is no tensor of the name, or no such rows; invalid_argument for
-  /// elements or extents that are not those of the types; io_error; bad_alloc and budget_exceeded.
+  /// elements or extents that are not those of the types, and for elements of a type that ferry does not know; io_error; bad_alloc and budget_exceeded.
   /// @{
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
   [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name) const {
@@ -169,6 +169,11 @@ class safetensors_file {
                              ferry::detail::json_quoted(entry.name) + " has rank " +
                              std::to_string(entry.shape.size()) + ", above the largest, " +
                              std::to_string(max_rank));
+    if (!entry.has_known_type())
+      throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
+                             ferry::detail::json_quoted(entry.name) + " has elements of the type " +
+                             ferry::detail::json_quoted(entry.unknown_type.substr(0, 40)) +
+                             ", which is unknown");
     const auto& type = ferry::detail::safetensors_dtypes[entry.type];
     ferry::detail::stored_array made;
     made.name = ferry::detail::json_quoted(entry.name);

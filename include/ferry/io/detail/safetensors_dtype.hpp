@@ -18,12 +18,13 @@ struct safetensors_dtype {
 
 /// In the order of the reference implementation, which is that of alignment. It writes tensors from the last
 /// type to the first.
-inline constexpr std::array<safetensors_dtype, 20> safetensors_dtypes{{
+inline constexpr std::array<safetensors_dtype, 22> safetensors_dtypes{{
     {"BOOL", 8, dtype_kind::boolean},          {"F4", 4, dtype_kind::record},
     {"F6_E2M3", 6, dtype_kind::record},        {"F6_E3M2", 6, dtype_kind::record},
     {"U8", 8, dtype_kind::unsigned_integer},   {"I8", 8, dtype_kind::integer},
     {"F8_E5M2", 8, dtype_kind::record},        {"F8_E4M3", 8, dtype_kind::record},
-    {"F8_E8M0", 8, dtype_kind::record},        {"I16", 16, dtype_kind::integer},
+    {"F8_E8M0", 8, dtype_kind::record},        {"F8_E4M3FNUZ", 8, dtype_kind::record},
+    {"F8_E5M2FNUZ", 8, dtype_kind::record},    {"I16", 16, dtype_kind::integer},
     {"U16", 16, dtype_kind::unsigned_integer}, {"F16", 16, dtype_kind::real},
     {"BF16", 16, dtype_kind::brain},           {"I32", 32, dtype_kind::integer},
     {"U32", 32, dtype_kind::unsigned_integer}, {"F32", 32, dtype_kind::real},

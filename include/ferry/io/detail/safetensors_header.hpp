@@ -23,10 +23,16 @@ namespace ferry::detail {
 /// One tensor as the header describes it.
 struct safetensors_entry {
   std::string name;
-  std::size_t type = 0;  ///< place in safetensors_dtypes
+  std::size_t type = 0;  ///< place in safetensors_dtypes; their number for a type that ferry does not know
+  std::string unknown_type;  ///< the file's word for such a type
   std::vector<std::size_t> shape;
   std::uint64_t begin = 0;  ///< from the end of the header
   std::uint64_t end = 0;
+
+  [[nodiscard]] bool has_known_type() const { return type < safetensors_dtypes.size(); }
+  [[nodiscard]] std::string_view type_name() const {
+    return has_known_type() ? safetensors_dtypes[type].name : std::string_view(unknown_type);
+  }
 };
 
 using safetensors_metadata = std::vector<std::pair<std::string, std::string>>;
@@ -40,16 +46,18 @@ struct safetensors_header {
 /// As the reference implementation.
 inline constexpr std::uint64_t longest_safetensors_header = 100'000'000;
 
-/// Whether the elements of an entry's shape take the bytes between its offsets.
+/// Whether the elements of an entry's shape take the bytes between its offsets. Elements of a type that ferry
+/// does not know may take any number of bytes.
 template <class...>
 bool has_bytes(const safetensors_entry& entry) {
-  std::uint64_t bits = safetensors_dtypes[entry.type].bits;
+  std::uint64_t bits = entry.has_known_type() ? safetensors_dtypes[entry.type].bits : 1;
   bool is_empty = false;
   for (const std::size_t extent : entry.shape) {
     is_empty = is_empty || extent == 0;
     if (!grow_bytes(bits, extent)) return false;
   }
   if (is_empty) bits = 0;
+  if (!entry.has_known_type() && bits != 0) return true;
   return bits % 8 == 0 && bits / 8 == entry.end - entry.begin;
 }
 
@@ -65,8 +73,8 @@ bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
       std::string name;
       if (!once(has_type) || !json_string(at, name)) return false;
       while (into.type < safetensors_dtypes.size() && safetensors_dtypes[into.type].name != name) ++into.type;
-      return into.type < safetensors_dtypes.size() ||
-             at.fail("the element type " + json_quoted(name.substr(0, 40)) + " is unknown");
+      if (!into.has_known_type()) into.unknown_type = std::move(name);
+      return true;
     }
     if (key == "shape")
       return once(has_shape) && json_numbers(at, [&](std::uint64_t extent) {
@@ -105,6 +113,7 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes,
       return parse_safetensors_entry(at, into.entries.back());
     }
     if (std::exchange(has_metadata, true)) return at.fail("__metadata__ comes twice");
+    if (at.take("null")) return true;
     return json_object(at, [&](const std::string& name) {
       return json_string(at, into.metadata.emplace_back(name, std::string()).second);
     });
@@ -179,9 +188,7 @@ std::string make_safetensors_header(const std::vector<late<safetensors_entry, De
   }
   for (const auto& each : entries) {
     next();
-    text += json_quoted(each.name) + R"(:{"dtype":")";
-    text += safetensors_dtypes[each.type].name;
-    text += R"(","shape":[)";
+    text += json_quoted(each.name) + R"(:{"dtype":)" + json_quoted(each.type_name()) + R"(,"shape":[)";
     for (std::size_t i = 0; i < each.shape.size(); ++i)
       text += (i == 0 ? "" : ",") + std::to_string(each.shape[i]);
     text += "],\"data_offsets\":[" + std::to_string(each.begin) + "," + std::to_string(each.end) + "]}";
