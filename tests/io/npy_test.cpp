@@ -9,6 +9,7 @@
 #include <array>
 #include <complex>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace {
 struct point {
   float x;
   std::int64_t id;
+};
+
+struct packed_point {
+  std::uint32_t words[3];
 };
 
 /// A number in the header of a file that save_npy wrote.
@@ -38,6 +43,88 @@ std::string dictionary_of(const std::string& path) {
 }
 
 }  // namespace
+
+TEST_CASE("byte orders that NumPy reads without a change load", "[io][npy]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/order.npy";
+  struct byte {
+    unsigned char bits;
+  };
+  const auto bits_of = [&](const std::string& descr, auto of) {
+    using element = decltype(of);
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    const std::string dictionary = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (3,), }";
+    bytes += static_cast<char>(dictionary.size());
+    bytes += '\0';
+    bytes += dictionary;
+    std::string data;
+    for (std::size_t i = 0; i < 3 * sizeof(element); ++i) data += static_cast<char>(i + 1);
+    write_bytes(path, bytes + data);
+    const auto loaded = ferry::io::load_npy<element>(path);
+    return std::string(reinterpret_cast<const char*>(loaded.data()), data.size()) == data;
+  };
+  for (const char* order : {"|", "<", ">", "="}) {
+    CAPTURE(order);
+    const auto named = [&](const char* type) { return "'" + std::string(order) + type + "'"; };
+    CHECK(bits_of(named("u1"), std::uint8_t{}));
+    CHECK(bits_of(named("i1"), std::int8_t{}));
+    CHECK(bits_of(named("V1"), byte{}));
+    CHECK(bits_of(named("f1"), byte{}));  // of ml_dtypes, which NumPy writes and does not read
+    CHECK(bits_of("[('x', " + named("u1") + ")]", byte{}));
+  }
+  CHECK(bits_of("'=f4'", float{}));
+  CHECK(bits_of("'=i8'", std::int64_t{}));
+  CHECK(bits_of("'=f2'", ferry::half_t{}));
+  CHECK(bits_of("'=c8'", std::complex<float>{}));
+  CHECK(bits_of("[('x', '=f4'), ('id', '=i8')]", packed_point{}));
+}
+
+TEMPLATE_TEST_CASE("every byte but 0 of a file of booleans is true", "[io][npy][safetensors]",
+                   ferry::device_space, ferry::pageable_space) {
+  const temporary_folder folder;
+  auto random = generator(381);
+  std::string data(7 * 3, '\0');
+  for (char& each : data) each = static_cast<char>(random() % 3 == 0 ? 0 : random());
+  data[4] = 2;
+  const auto is_right = [&](const std::vector<bool>& loaded, bool turned) {
+    for (std::size_t i = 0; i < 7; ++i)
+      for (std::size_t j = 0; j < 3; ++j)
+        if (loaded[i * 3 + j] != (data[turned ? j * 7 + i : i * 3 + j] != 0)) return false;
+    return loaded.size() == data.size();
+  };
+  /// The bits, too: 0 or 1.
+  const auto taken = [](const auto& table) {
+    std::vector<std::uint8_t> bytes(table.size());
+    ferry::tensor<bool, ferry::pageable_space> host("host", table.rows(), table.width());
+    ferry::copy(exec_space{}, table, host).wait();
+    std::memcpy(bytes.data(), host.data(), bytes.size());
+    std::vector<bool> made;
+    for (const std::uint8_t each : bytes) {
+      CHECK(each <= 1);
+      made.push_back(each != 0);
+    }
+    return made;
+  };
+  const std::string path = folder.path() + "/flags.npy";
+  for (const bool turned : {false, true}) {
+    const std::string dictionary = std::string("{'descr': '|b1', 'fortran_order': ") +
+                                   (turned ? "True" : "False") + ", 'shape': (7, 3), }";
+    std::string bytes("\x93NUMPY\x01\x00", 8);
+    bytes += static_cast<char>(dictionary.size());
+    bytes += '\0';
+    write_bytes(path, bytes + dictionary + data);
+    CHECK(is_right(taken(ferry::io::load_npy<bool, TestType>(path)), turned));
+    ferry::tensor<bool, TestType> into("into", 7, 3);
+    ferry::io::load_npy(path, into);
+    CHECK(is_right(taken(into), turned));
+  }
+  const std::string json = R"({"flags":{"dtype":"BOOL","shape":[7,3],"data_offsets":[0,21]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(json.size());
+  write_bytes(path, bytes + json + data);
+  const auto file = ferry::io::open_safetensors(path);
+  CHECK(is_right(taken(file.load<bool, TestType>("flags")), false));
+}
 
 TEMPLATE_TEST_CASE("NumPy's golden files load", "[io][npy]", ferry::device_space, ferry::pageable_space) {
   const auto load = [](const char* name, auto of) {

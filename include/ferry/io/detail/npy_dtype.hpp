@@ -78,12 +78,14 @@ template <class...>
 bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
   const auto refuse = [&](const char* why) { return at.fail("the element type '" + text + "' " + why); };
   if (text.size() < 2) return refuse("is unknown");
-  const char order = text[0];
+  char order = text[0];
   const char kind = text[1];
-  if (order == '>')
+  if (order == '>' && (text.substr(2) != "1" || kind == 'U'))  // a byte has no order
     return refuse(
         "is big-endian, which ferry does not read; in NumPy, save array.astype(array.dtype.newbyteorder('<'))");
-  if (order != '<' && order != '|') return refuse("does not begin with its byte order, '<' or '|'");
+  if (order == '=' && kind != 'V') order = '<';  // the machine's own
+  if (order != '<' && order != '|' && order != '>' && order != '=')
+    return refuse("does not begin with its byte order, '<', '=' or '|'");
   if (kind == 'O') return refuse("is Python objects, which only Python can read");
   if (kind == 'M' || kind == 'm') return refuse("is dates or durations; in NumPy, save array.view('<i8')");
   text_cursor digits(std::string_view(text).substr(2));
@@ -104,7 +106,8 @@ bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
       break;
     case 'f':
       into.kind = dtype_kind::real;
-      known = count == 2 || count == 4 || count == 8 || count == 16;
+      known = count == 1 || count == 2 || count == 4 || count == 8 || count == 16;
+      if (count == 1) into.kind = dtype_kind::record;  // float8_e5m2 of ml_dtypes
       break;
     case 'c':
       into.kind = dtype_kind::complex;

@@ -118,6 +118,14 @@ void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_ea
   }
 }
 
+/// Bytes of a file as booleans, which have no other values than 0 and 1 in C++. As NumPy, takes every byte but
+/// 0 as true.
+template <class...>
+void make_booleans(void* elements, std::size_t count) {
+  auto* const bytes = static_cast<unsigned char*>(elements);
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != 0 ? 1 : 0;
+}
+
 /// Fills an array with the elements of a file.
 ///
 ///   Convert  whether numbers of another type are converted; see require_loadable
@@ -139,6 +147,8 @@ void read_array(const Exec& exec, const file& from, const stored_array& stored,
       if (converter != nullptr)
         return read_converted<T>(from, place, each, converter, to, static_cast<std::size_t>(count));
     from.read_at(to, static_cast<std::size_t>(count) * sizeof(T), place);
+    if constexpr (dtype_of<T>().kind == dtype_kind::boolean)
+      make_booleans(to, static_cast<std::size_t>(count));
   };
   if constexpr (Turns) {
     const auto turned = transposed(array);
