@@ -122,6 +122,36 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
   }
 }
 
+TEST_CASE("a checkpoint refuses a state that ended or was replaced", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string path = at.path() + "/run";
+  const auto weights = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 2.0F));
+  ferry::optim::adam rule;
+  auto state = ferry::optim::make_state(rule, weights);
+  ferry::io::checkpoint run(path);
+  run.add("adam", rule, state);
+  run.save();
+  auto moved = std::move(state);
+  moved.field(0).data()[5] = 7;
+  run.save();
+  moved.field(0).data()[5] = 8;
+  run.load();
+  CHECK(moved.field(0).data()[5] == 7);
+  moved = ferry::optim::make_state(rule, weights);
+  const auto is_refused = [](const auto& call) {
+    try {
+      call();
+    } catch (const ferry::invalid_argument& refused) {
+      return std::string(refused.what()).find("'adam': 'weights") != std::string::npos &&
+             std::string(refused.what()).find("was destroyed, or was given other memory") !=
+                 std::string::npos;
+    }
+    return false;
+  };
+  CHECK(is_refused([&] { run.save(); }));
+  CHECK(is_refused([&] { run.load(); }));
+}
+
 TEST_CASE("a named array takes a temporary over", "[io][safetensors]") {
   const temporary_folder at;
   auto random = generator(373);

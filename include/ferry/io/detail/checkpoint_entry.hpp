@@ -116,6 +116,35 @@ void require_kind(const late<load_source, Dependent>& from, const late<manifest_
               "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
 }
 
+/// An array between the calls that use it. That of a tensor ends with the tensor.
+template <class Dependent>
+class basic_kept_array {
+  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
+
+ public:
+  explicit basic_kept_array(checkpoint_array array)
+      : array_(std::move(array)), accesses_(array_.accesses), is_tensor_(array_.accesses != nullptr) {
+    array_.accesses = nullptr;  // so that the end of the tensor shows
+  }
+
+  [[nodiscard]] const late<manifest_array, Dependent>& schema() const { return array_.schema; }
+  /// For the entry of this name. Throws invalid_argument where the tensor has ended or has other memory.
+  [[nodiscard]] checkpoint_array current(const std::string& entry) const {
+    checkpoint_array now = array_;
+    now.accesses = accesses_.lock();
+    if (is_tensor_ && now.accesses == nullptr)
+      throw invalid_argument("ferry::io::checkpoint: '" + entry + "': '" + now.label +
+                             "' was destroyed, or was given other memory, after it was added");
+    return now;
+  }
+
+ private:
+  checkpoint_array array_;
+  std::weak_ptr<access_tracker> accesses_;
+  bool is_tensor_;
+};
+using kept_array = basic_kept_array<void>;
+
 /// A table, an 8-bit table or a number: one array.
 template <class Dependent>
 class basic_array_entry final : public checkpoint_entry {
@@ -131,11 +160,7 @@ class basic_array_entry final : public checkpoint_entry {
       : checkpoint_entry(std::move(name)),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
-        array_(std::move(array)),
-        accesses_(array_.accesses),
-        is_tensor_(array_.accesses != nullptr) {
-    array_.accesses = nullptr;  // so that the end of the tensor shows
-  }
+        array_(std::move(array)) {}
 
   /// Of an array that lives: its memory and extents are those that it has at each call.
   template <class Array>
@@ -161,25 +186,17 @@ class basic_array_entry final : public checkpoint_entry {
         from.fail(name(), each.name + " is " + (there == nullptr ? "missing" : there->describe()) +
                               " in the file, and " + each.describe() + " here");
     }
-    load_into(from, name(), stored.array(array_.schema.name), current(), to);
+    load_into(from, name(), stored.array(array_.schema().name), current(), to);
   }
 
  private:
   [[nodiscard]] checkpoint_array current() const {
-    if (look_ != nullptr) return look_(object_, name());
-    checkpoint_array now = array_;
-    now.accesses = accesses_.lock();
-    if (is_tensor_ && now.accesses == nullptr)
-      throw invalid_argument("ferry::io::checkpoint: '" + name() + "': '" + now.label +
-                             "' was destroyed, or was given other memory, after it was added");
-    return now;
+    return look_ != nullptr ? look_(object_, name()) : array_.current(name());
   }
 
   std::string kind_;
   std::vector<manifest_fact> facts_;
-  checkpoint_array array_;
-  std::weak_ptr<access_tracker> accesses_;
-  bool is_tensor_;
+  basic_kept_array<Dependent> array_;
   const void* object_ = nullptr;
   checkpoint_array (*look_)(const void* object, const std::string& name) = nullptr;
 };

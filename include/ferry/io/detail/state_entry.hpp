@@ -45,10 +45,9 @@ class state_entry : public checkpoint_entry {
   /// `fields` are the arrays of the state. The optimizer is used where it is, unless `optimizer` owns it.
   state_entry(std::string name, std::shared_ptr<Optimizer> optimizer, std::vector<checkpoint_array> fields,
               std::shared_ptr<clock_type> clock)
-      : checkpoint_entry(std::move(name)),
-        optimizer_(std::move(optimizer)),
-        fields_(std::move(fields)),
-        clock_(std::move(clock)) {}
+      : checkpoint_entry(std::move(name)), optimizer_(std::move(optimizer)), clock_(std::move(clock)) {
+    for (auto& each : fields) fields_.emplace_back(std::move(each));
+  }
 
   void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
     to.kind = "state";
@@ -59,7 +58,7 @@ class state_entry : public checkpoint_entry {
     manifest_fact& policy = to.facts.emplace_back();
     policy.name = "row_policy";
     policy.words = std::string(clock_->row_policy);
-    for (const auto& each : fields_) add(each, to, arrays);
+    for (const auto& each : fields_) add(each.current(name()), to, arrays);
     if (clock_->row_policy.empty()) return;
     add(saved_counters(), to, arrays);
     if (clock_->row_policy != step_count::catch_up::name) return;
@@ -90,7 +89,7 @@ class state_entry : public checkpoint_entry {
     next_.seed = static_cast<std::uint64_t>(whole(from, stored, "seed", std::nullopt));
     std::size_t known = 0;
     for (const auto& each : fields_) {
-      load_into(from, name(), stored.array(each.schema.name), each, to);
+      load_into(from, name(), stored.array(each.schema().name), each.current(name()), to);
       ++known;
     }
     prepare_rows(from, stored, to, known);
@@ -98,7 +97,7 @@ class state_entry : public checkpoint_entry {
       for (const auto& each : stored.arrays)
         if (each.name != "row_steps" && each.name != "history" &&
             std::none_of(fields_.begin(), fields_.end(),
-                         [&](const checkpoint_array& own) { return own.schema.name == each.name; }))
+                         [&](const kept_array& own) { return own.schema().name == each.name; }))
           from.fail(name(), "the file has '" + each.name + "' " + each.describe() +
                                 ", which the state here lacks; make the state with the same options");
   }
@@ -216,9 +215,9 @@ class state_entry : public checkpoint_entry {
       from.fail(name(), "the file has no counters 'row_steps' of its rows");
     const auto rows = counters->extents[0];
     for (const auto& each : fields_)
-      if (each.schema.extents[0] != rows)
+      if (each.schema().extents[0] != rows)
         from.fail(name(), "the file has counters of " + std::to_string(rows) +
-                              " rows, and the state here has " + std::to_string(each.schema.extents[0]) +
+                              " rows, and the state here has " + std::to_string(each.schema().extents[0]) +
                               " rows");
     load_into(from, name(), counters, loaded_counters(static_cast<std::size_t>(rows)), to);
     ++known;
@@ -269,7 +268,7 @@ class state_entry : public checkpoint_entry {
   }
 
   std::shared_ptr<Optimizer> optimizer_;
-  std::vector<checkpoint_array> fields_;
+  std::vector<kept_array> fields_;
   std::shared_ptr<clock_type> clock_;
 };
 
