@@ -38,13 +38,14 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   require_dense_rows("catch_up", table);
   require_optimizer("catch_up", optimizer, table);
   launch_context<Exec> of(exec, "catch_up");
-  if (may_be_behind("catch_up", state, table) && table.size() != 0) {
+  if (may_be_behind("catch_up", state, table)) {
     of.refuse_capture("but catching up ends a history on the host; do it before the capture");
     const kernels::identity all;
     const std::string label = "ferry::catch_up", counting = label + "::count";
     const auto on = [&](const auto& where) {
-      run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
-                                     true);
+      if (table.width() != 0)
+        run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
+                                       true);
       launch(where, counting, table.rows(),
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
@@ -54,7 +55,9 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
                               transform_spaces<Rule>::any_pageable;
     bool here = true;
     if constexpr (!is_host_exec<Exec> && pageable) here = execution_backend<Exec>::reaches_pageable(exec);
-    if (here) {
+    if (table.rows() == 0) {
+      // A shard without rows ends its history as the others do.
+    } else if (here) {
       of.writes_to(table);
       reach_state<Exec>(optimizer, state, [&](const auto& array) { of.touches(array); });
       on(exec);
