@@ -141,9 +141,7 @@ class cached_table {
     static_assert(
         detail::is_resizable<Policy>,
         "ferry: the rows of this cache policy are listed one by one; make another cached_table for other rows.");
-    Policy changed = policy_.resized(cache::count(rows).value());
-    detail::resize_cache<Directory>(core(), ref(), changed);
-    policy_ = std::move(changed);
+    detail::resize_cache<Directory>(core(), ref(), policy_, cache::count(rows).value());
   }
 
   /// For the verbs: the cache, the table and the state in records, with their record of accesses. Throws
@@ -168,7 +166,7 @@ class cached_table {
     core_ = nullptr;
   }
 
-  Policy policy_;
+  Policy policy_;   // guarded by the cache's lock
   ref_type table_;  // without the record of accesses, so that its end shows
   typename traits::state state_;
   detail::owned<detail::row_cache> core_;

@@ -190,9 +190,11 @@ cache::statistics read_statistics(row_cache& cache) {
   return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2], static_cast<double>(sums[3]) * 1e-9};
 }
 
+/// Gives the cache `rows` rows. `current` is the policy that all threads share.
 template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
-void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Policy& policy) {
+void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& current, std::int64_t rows) {
   const cache_use in(cache, "cached_table");
+  Policy policy = current.resized(rows);
   const std::int64_t most = policy.most_rows(cache.rows);
   const auto kept = policy.rows_from_start(cache.rows);
   cache_memory memory = memory_for<Directory>(table, most);
@@ -229,6 +231,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, const Poli
   }
   for (std::size_t s = 0; s < sums.size(); ++s) cache.earlier[s] += sums[s];
   cache.due = cache.batches;
+  current = std::move(policy);
 }
 
 /// The end of a cache: writes what has changed, and waits.
