@@ -50,7 +50,7 @@ template <class Exec, class Array>
   using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;
   detail::call_note note("all_reduce of");
   for (std::size_t i = 0; i < ref.rank; ++i) note.add(i == 0 ? "" : " x").add_number(ref.extents[i]);
-  note.add(" elements").add_hidden(typeid(value).hash_code());
+  note.add(" elements").add_hidden(detail::note_part::types, typeid(value).hash_code());
   detail::collective call(comm, note);
   if (call.is_whole() || call.ranks() == 1) return {};
   return call.guarded([&] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/agreed_options.hpp>
 #include <ferry/distributed/detail/gather_sharded.hpp>
 #include <ferry/distributed/detail/global_transform.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
@@ -23,7 +24,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
     sharded_state<StateRule, StateType, StateSpace>& state, Policies... policies) {
   using chosen = detail::chosen_policies<Policies...>;
   auto note = detail::note_of<chosen, Rule>("catch_up", table);
-  detail::collective call(table.comm(), detail::add_state(note, state));
+  detail::collective call(table.comm(), detail::add_state(detail::add_options(note, rule), state));
   return call.guarded([&] {
     state.require_made_for("catch_up", table);
     detail::require_optimizer("catch_up", rule, detail::whole_ref(table));
@@ -60,6 +61,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   using wired = typename decltype(to)::value_type;  // rounded once, by the owner
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<wired, Rule>("gather", table);
+  detail::add_options(note, rule);
   detail::collective call(
       table.comm(), detail::add_plan(detail::add_state(note, state), indices, detail::fetches_once<asked>));
   return call.guarded([&] {

@@ -42,8 +42,8 @@
 /// megabytes. A save is committed when all ranks have brought their part to the disk and said so: then rank 0
 /// writes the manifest and renames it. Where that does not happen, the folder holds the checkpoint of before.
 ///
-/// A rank that fails throws its own error, the others peer_error. Ranks that differ in names, extents,
-/// options of rules, steps, seeds or numbers get protocol_error. Where a rank does not come, the others get
+/// A rank that fails throws its own error, the others peer_error. Ranks that differ in names, tables, states,
+/// options of rules, steps, seeds or numbers get protocol_error, which names what differs. Where a rank does not come, the others get
 /// communication_error. Ordinary arrays are saved from rank 0 and loaded by all. save_options::changes and
 /// save_async are for a thread that acts for the group as a whole, for which save() and load() are as with
 /// ordinary tables.
@@ -67,7 +67,7 @@ owned<checkpoint_entry> entry_of_shards(const std::string& name, const char* kin
     if (table.holds(r)) shard = part_of_shard<Space>(as_stored("", make_ref(table.shard(r)), name));
   });
   return make_owned<sharded_array_entry>(
-      name, table.comm(), kind, std::move(facts),
+      name, table.comm(), table.number(), kind, std::move(facts),
       std::make_shared<const spread_of<Spread>>(table.sharding(), static_cast<std::int64_t>(table.rows()),
                                                 table.comm().size(), digest_of(table.sharding())),
       std::move(shards));
@@ -111,7 +111,8 @@ struct checkpoint_part<sharded_state<StateRule, T, Space>> {
           shard->fields.push_back(part_of_shard<Space>(std::move(each)));
         shard->clock = {own.clock(), state.rows_of(r)};
       });
-      return make_owned<entry_type>(name, state.comm(), std::move(kept), state.spread(), std::move(shards));
+      return make_owned<entry_type>(name, state.comm(), state.number(), std::move(kept), state.spread(),
+                                    std::move(shards));
     };
     if (!stays) return made(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
     return made(std::shared_ptr<Rule>(&rule, [](Rule*) {}));

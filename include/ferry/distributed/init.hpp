@@ -19,14 +19,15 @@ namespace ferry {
 namespace detail {
 
 /// Fills the shards of the ranks that this thread acts for. `check` throws for bad arguments; `agreed` are
-/// those that must be the same on all ranks.
-template <class Exec, class T, class Space, class Spread, class Check, class Make, class... Agreed>
+/// those that must be the same on all ranks, and so must the type of Function.
+template <class Function = void, class Exec, class T, class Space, class Spread, class Check, class Make,
+          class... Agreed>
 void init_sharded(const char* verb, const Exec& exec, sharded_table<T, Space, Spread>& table,
                   const Check& check, const Make& generator, const Agreed&... agreed) {
   require_execution_space<Exec>();
   require_reach<Exec, tensor<T, Space>>();
-  auto note = note_of<>(verb, table);
-  (note.add_hidden(agreed), ...);
+  auto note = note_of<Function>(verb, table);
+  (note.add_hidden(note_part::values, agreed), ...);
   collective call(table.comm(), note);
   call.guarded([&] {
     tensor<T, Space> none(table.label(), memory_home(exec), 0, table.width());
@@ -71,7 +72,7 @@ template <class Exec, class T, class Space, class Spread, class Value>
 void constant(const Exec& exec, sharded_table<T, Space, Spread>& table, const Value& value) {
   ferry::detail::init_sharded(
       "init::constant", exec, table, [&](auto& none) { constant(exec, none, value); },
-      [&] { return kernels::constant_value<T>{convert<T>(value)}; }, value);
+      [&] { return kernels::constant_value<T>{convert<T>(value)}; }, convert<T>(value));
 }
 
 /// Uniform numbers of [low, high).
@@ -100,7 +101,7 @@ template <class Exec, class T, class Space, class Spread, class Function>
 void custom(const Exec& exec, sharded_table<T, Space, Spread>& table, const Function& function) {
   static_assert(std::is_invocable_v<const Function&, std::int64_t, std::int64_t>,
                 "ferry: init::custom needs a function of (row, column).");
-  ferry::detail::init_sharded(
+  ferry::detail::init_sharded<Function>(
       "init::custom", exec, table, [](auto&) {},
       [&] { return kernels::custom_value<T, Function>{function}; });
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/agreed_options.hpp>
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/sharded_state.hpp>
 #include <ferry/distributed/sharded_table.hpp>
 #include <ferry/optim/make_state.hpp>
 #include <ferry/policy/step_count.hpp>
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -22,10 +24,12 @@ template <MemorySpace Space, class StateType, class Rule, class T, class TableSp
                               StepCount policy = {}) {
   using shard = decltype(make_state<Space, StateType>(rule, table.shard(0), policy));
   using made_type = sharded_state<typename shard::rule_type, StateType, Space>;
-  ferry::detail::collective call(table.comm(),
-                                 ferry::detail::note_of<made_type, StepCount>("make_state", table));
+  auto note = ferry::detail::note_of<made_type, StepCount>("make_state", table);
+  ferry::detail::collective call(table.comm(), ferry::detail::add_options(note, rule));
   return call.guarded([&] {
-    made_type made(table);
+    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
+    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
+    made_type made(table, number);
     for (int r = call.first(); r < call.last(); ++r)
       made.set_shard(
           r, detail::make_state_on<Space, StateType>(table.comm().device(r), rule, table.shard(r), policy),

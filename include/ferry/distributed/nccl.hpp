@@ -153,7 +153,7 @@ template <class Exec, class Array>
       "ferry: NCCL adds float, double, half_t, bhalf_t and integers of 8, 32 and 64 bits; it has no other types.");
   detail::call_note note("all_reduce by NCCL of");
   for (std::size_t i = 0; i < ref.rank; ++i) note.add(i == 0 ? "" : " x").add_number(ref.extents[i]);
-  note.add(" elements").add_hidden(typeid(value).hash_code());
+  note.add(" elements").add_hidden(detail::note_part::types, typeid(value).hash_code());
   detail::collective call(comm, note);
   if (call.is_whole()) return {};
   return call.guarded([&] {

@@ -92,8 +92,9 @@ call_note add_plan(call_note note, const Indices& indices, bool once = false) {
 template <class Spread>
 std::uint64_t digest_of(const Spread& spread) {
   call_note note(Spread::name);
-  note.add_hidden(typeid(Spread).hash_code());
-  if constexpr (!std::is_empty_v<Spread>) note.add_hidden(spread);
+  const std::uint64_t type = typeid(Spread).hash_code();
+  note.add({reinterpret_cast<const char*>(&type), sizeof type});
+  if constexpr (!std::is_empty_v<Spread>) note.add({reinterpret_cast<const char*>(&spread), sizeof spread});
   return note.digest;
 }
 

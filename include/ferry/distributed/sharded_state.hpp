@@ -31,8 +31,9 @@ class sharded_state {
 
   /// For make_state.
   template <class Table>
-  explicit sharded_state(const Table& table)
+  sharded_state(const Table& table, std::uint64_t number)
       : comm_(table.comm()),
+        number_(number),
         rows_(static_cast<std::int64_t>(table.rows())),
         width_(static_cast<std::int64_t>(table.width())),
         spread_(std::make_shared<const detail::spread_of<typename Table::sharding_type>>(
@@ -75,6 +76,8 @@ class sharded_state {
 
   /// The group of ranks.
   [[nodiscard]] const communicator& comm() const { return comm_; }
+  /// Number of the state in its group, the same on all ranks; for the verbs.
+  [[nodiscard]] std::uint64_t number() const { return number_; }
   /// How the rows are spread; for checkpoints.
   [[nodiscard]] const std::shared_ptr<const detail::row_spread>& spread() const { return spread_; }
   /// Whether this object holds the state of a rank.
@@ -116,6 +119,7 @@ class sharded_state {
   }
 
   communicator comm_;
+  std::uint64_t number_;
   std::int64_t rows_;
   std::int64_t width_;
   std::shared_ptr<const detail::row_spread> spread_;

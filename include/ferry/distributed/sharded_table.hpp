@@ -67,8 +67,8 @@ class sharded_table {
         width_(static_cast<std::int64_t>(width)) {
     detail::call_note note("sharded_table '");
     note.add(*label_).add("'").add_number(rows).add(" x").add_number(width);
-    note.add(" ").add(Spread::name).add_hidden(typeid(sharded_table).hash_code());
-    if constexpr (!std::is_empty_v<Spread>) note.add_hidden(spread);
+    note.add(" ").add(Spread::name).add_hidden(detail::note_part::types, typeid(sharded_table).hash_code());
+    if constexpr (!std::is_empty_v<Spread>) note.add_hidden(detail::note_part::values, spread);
     detail::collective call(comm_, note);
     call.guarded([&] {
       // Counted before anything can fail, so that the ranks stay in step.
@@ -207,7 +207,7 @@ template <class... Agreed, class T, class Space, class Spread>
 call_note note_of(const char* verb, const sharded_table<T, Space, Spread>& table) {
   call_note note(verb);
   note.add(" of '").add(table.label()).add("', table").add_number(table.number());
-  (note.add_hidden(typeid(Agreed).hash_code()), ...);
+  (note.add_hidden(note_part::types, typeid(Agreed).hash_code()), ...);
   return note;
 }
 

@@ -69,7 +69,7 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
     detail::call_note note("shared_tensor '");
     note.add(label).add("'");
     (note.add_number(sizes), ...);
-    note.add_hidden(typeid(shared_tensor).hash_code());
+    note.add_hidden(detail::note_part::types, typeid(shared_tensor).hash_code());
     detail::collective call(comm, note);
     return call.guarded([&] {
       const auto extents =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/distributed/detail/agreed_options.hpp>
 #include <ferry/distributed/detail/global_transform.hpp>
 #include <ferry/distributed/detail/scan_values.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
@@ -41,13 +42,6 @@ void require_sharded_step(const char* verb, const collective& call, const Rule& 
   }
 }
 
-/// The part of the options that all ranks must agree on and a note can show: the rule, the step count and the
-/// rounding seed.
-template <class State>
-call_note& add_state(call_note& note, const State& state) {
-  return note.add(", step").add_number(state.steps() + 1).add_hidden(state.seed());
-}
-
 }  // namespace detail
 
 /// One optimizer step on the rows that the batches of all ranks name, as if they were one batch, by rank.
@@ -80,6 +74,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
   const auto& named = detail::sharded_rows_named_by(indices);
   auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
+  detail::add_options(note, rule);
   detail::collective call(table.comm(), detail::add_plan(detail::add_state(note, state), indices));
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);

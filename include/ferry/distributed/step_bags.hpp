@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/bags/step_bags.hpp>
+#include <ferry/distributed/detail/agreed_options.hpp>
 #include <ferry/distributed/detail/shard_instance.hpp>
 #include <ferry/distributed/detail/step_sharded_bags.hpp>
 #include <ferry/distributed/make_plan.hpp>
@@ -56,7 +57,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
   const auto& named = sharded_rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   auto note = note_of<chosen, pooling, value, Rule, typename Extra::value_type>(verb, table);
-  collective call(table.comm(), add_plan(add_state(note, state), indices));
+  collective call(table.comm(), add_plan(add_state(add_options(note, rule), state), indices));
   return call.guarded([&]() -> ticket {
     require_sharded_bag_batch<chosen, Exec>(verb, call, table, named, bags, grads);
     const std::int64_t positions = routed_positions(named);

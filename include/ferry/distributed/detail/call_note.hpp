@@ -11,15 +11,24 @@
 
 namespace ferry::detail {
 
+/// What a note does not show, and messages name where it differs.
+enum class note_part : std::size_t { types, state, options, values, content };
+inline constexpr std::size_t note_parts = 5;
+inline constexpr std::array<std::string_view, note_parts> note_part_names = {
+    "policies or element types", "the state", "the options of the rule or its transforms",
+    "the values of arguments", "what is saved or loaded"};
+
 /// What a rank calls: the verb, the table's label and number, and all arguments that must agree between the
 /// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
 /// what it called. A long text is cut; the digest covers all of it.
 struct call_note {
   static constexpr std::size_t room = 104;
+  static constexpr std::uint64_t basis = 14695981039346656037ull;
 
   std::array<char, room> text{};
-  std::uint64_t digest = 14695981039346656037ull;
+  std::uint64_t digest = basis;
   std::uint64_t length = 0;
+  std::array<std::uint64_t, note_parts> hidden{};  ///< digests of what the text does not show
 
   call_note() = default;
   explicit call_note(std::string_view words) { add(words); }
@@ -27,7 +36,7 @@ struct call_note {
   /// Appends words. FNV-1a.
   call_note& add(std::string_view words) {
     for (const char c : words) {
-      digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+      mix(digest, c);
       if (length < room) text[static_cast<std::size_t>(length)] = c;
       ++length;
     }
@@ -37,22 +46,48 @@ struct call_note {
   call_note& add_number(Number number) {
     return add(" ").add(std::to_string(number));
   }
-  /// A number that the text does not show.
+  /// A number that the text does not show, of a type without padding.
   template <class Number>
-  call_note& add_hidden(const Number& number) {
+  call_note& add_hidden(note_part part, const Number& number) {
     char bytes[sizeof(Number)];
     std::memcpy(bytes, &number, sizeof number);
-    for (const char c : bytes) digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+    std::uint64_t& into = hidden[static_cast<std::size_t>(part)];
+    if (into == 0) into = basis;
+    for (const char c : bytes) mix(into, c);
     return *this;
   }
 
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
   }
+  /// Whether both are the same call as the text tells it. A rank that refuses its arguments may differ in the
+  /// rest.
+  [[nodiscard]] bool reads_like(const call_note& other) const {
+    return digest == other.digest && length == other.length && words() == other.words();
+  }
   friend bool operator==(const call_note& a, const call_note& b) {
-    return a.digest == b.digest && a.length == b.length && a.words() == b.words();
+    return a.reads_like(b) && a.hidden == b.hidden;
+  }
+
+ private:
+  static void mix(std::uint64_t& into, char c) {
+    into = (into ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   }
 };
+
+/// "; they differ in the state": what the words of different calls do not show; empty where they show all.
+/// `calls` have a note each, by rank.
+template <class Calls>
+std::string hidden_difference(const Calls& calls) {
+  std::string text;
+  for (std::size_t part = 0; part < note_parts; ++part)
+    for (const auto& call : calls)
+      if (call.note.hidden[part] != calls.front().note.hidden[part]) {
+        text += (text.empty() ? "; they differ in " : ", and in ") + std::string(note_part_names[part]);
+        break;
+      }
+  return text;
+}
 
 /// What a failing rank said, of fixed size.
 struct failure_text {

@@ -242,10 +242,10 @@ class message_transport : public transport {
     const call_header* alive = nullptr;
     bool same = true;
     for (const call_header& each : headers_) {
-      same = same && each.note == headers_.front().note;
+      same = same && each.note.reads_like(headers_.front().note);
       if (fails(each)) continue;
       if (alive == nullptr) alive = &each;
-      same = same && each.what == alive->what && each.bytes == alive->bytes;
+      same = same && each.note == alive->note && each.what == alive->what && each.bytes == alive->bytes;
     }
     if (!same) {
       break_by(trouble::protocol, [&] {
@@ -254,7 +254,7 @@ class message_transport : public transport {
         for (std::size_t r = 0; r < headers_.size(); ++r)
           text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
                   std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
-        return text;
+        return text + hidden_difference(headers_);
       });
       throw_broken();
     }

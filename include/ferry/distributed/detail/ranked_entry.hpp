@@ -8,6 +8,7 @@
 #include <ferry/memory/detail/owned.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,11 +38,13 @@ using ranks_of_group = basic_ranks_of_group<void>;
 template <class Dependent>
 class basic_ranked_entry : public checkpoint_entry {
  public:
-  basic_ranked_entry(std::string name, const communicator& comm)
-      : checkpoint_entry(std::move(name)), ranks_(comm) {}
+  /// `number`: of the object in its group.
+  basic_ranked_entry(std::string name, const communicator& comm, std::uint64_t number)
+      : checkpoint_entry(std::move(name)), ranks_(comm), number_(number) {}
 
   [[nodiscard]] const checkpoint_ranks* ranks() const override { return &ranks_; }
   [[nodiscard]] const communicator& comm() const { return ranks_.comm(); }
+  [[nodiscard]] std::uint64_t number() const { return number_; }
   /// The object with the shards of the ranks that the calling thread acts for. `leads`: it also sets on load
   /// what ranks of one process share. Throws invalid_argument where a shard is not there.
   [[nodiscard]] virtual owned<checkpoint_entry> acting(bool leads) const = 0;
@@ -80,6 +83,7 @@ class basic_ranked_entry : public checkpoint_entry {
 
  private:
   ranks_of_group ranks_;
+  std::uint64_t number_;
   owned<checkpoint_entry> now_;
 };
 using ranked_entry = basic_ranked_entry<void>;

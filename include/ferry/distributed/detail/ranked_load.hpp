@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/chunk_shares.hpp>
 #include <ferry/distributed/detail/collective.hpp>
+#include <ferry/distributed/detail/rank_content.hpp>
 #include <ferry/distributed/detail/ranked_entry.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
@@ -39,16 +40,17 @@ class basic_ranked_load {
 
   void run() {
     call_note note = note_of_checkpoint("load", of_);
-    note.add_hidden(options_.convert).add_hidden(options_.partial);
+    note.add_hidden(note_part::values, options_.convert).add_hidden(note_part::values, options_.partial);
     collective before(comm_, note);
     before.guarded([&] {
       find_leader(before);
       open(before);
       prepare();
-      before.agree();
+      difference_ = difference_of_ranks(before, properties_);
       before.close();
     });
-    collective call(comm_, note.add_hidden(digest_));
+    require_no_difference(comm_, note, difference_);
+    collective call(comm_, note);
     call.guarded([&] {
       check(call);
       for (const auto& step : sharded_) load_shards(call, step);
@@ -114,6 +116,7 @@ class basic_ranked_load {
     const load_source source{of_.path, *files_, options_.convert};
     for (auto* each : of_.entries) {
       if (const auto* ranked = as_ranked(*each)) {
+        properties_.push_back(number_of(*ranked));
         acting_.push_back(ranked->acting(leads_));
         prepare_entry(source, says_, *acting_.back(), sharded_);
       } else if (leads_) {
@@ -121,13 +124,11 @@ class basic_ranked_load {
       }
     }
     if (!options_.partial) require_all_added(source, says_, of_.entries);
-    call_note same;
     for (const auto& step : sharded_) {
       rows_of_shards(step.to)->wait_for_all();
-      same.add(step.what).add(step.to.schema.describe());
-      same.add_hidden(rows_of_shards(step.to)->spread().digest());
+      properties_.push_back({step.what, step.to.schema.describe()});
+      properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
     }
-    digest_ = same.digest;
     for (const auto& step : own_)
       if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
   }
@@ -261,7 +262,8 @@ class basic_ranked_load {
   owned<checkpoint_files> files_;
   std::vector<owned<checkpoint_entry>> acting_;  ///< the sharded objects
   std::vector<load_step> sharded_, own_;
-  std::uint64_t digest_ = 0;
+  std::vector<agreed_property> properties_;
+  std::string difference_;
   bounce_buffer bounce_;
 };
 using ranked_load = basic_ranked_load<void>;

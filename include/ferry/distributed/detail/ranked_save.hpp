@@ -263,7 +263,7 @@ using ranked_save = basic_ranked_save<void>;
 template <class Dependent>
 void basic_ranks_of_group<Dependent>::save(const ranks_call& of, const io::save_options& options) const {
   checkpoint_content content;
-  std::uint64_t digest = 0;
+  std::string difference;
   const call_note note = note_of_checkpoint("save", of);
   collective before(comm_, note);
   before.guarded([&] {
@@ -272,11 +272,11 @@ void basic_ranks_of_group<Dependent>::save(const ranks_call& of, const io::save_
           "ferry::io::checkpoint::save: ranks save everything; save_options::changes is for a thread that acts "
           "for the group as a whole");
     content = content_of_rank(of);
-    digest = digest_of_content(content);
-    before.agree();
+    difference = difference_of_ranks(before, properties_of(content, of.entries));
     before.close();
   });
-  collective call(comm_, call_note(note).add_hidden(digest));
+  require_no_difference(comm_, note, difference);
+  collective call(comm_, note);
   ranked_save saving(call, comm_, of.path, content);
   call.guarded([&] { saving.run(); });
 }

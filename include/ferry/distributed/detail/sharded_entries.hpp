@@ -29,10 +29,11 @@ template <class Dependent>
 class basic_sharded_array_entry final : public ranked_entry {
  public:
   /// shards[i]: of rank first_local + i, where it is there.
-  basic_sharded_array_entry(std::string name, const communicator& comm, std::string kind,
-                            std::vector<manifest_fact> facts, std::shared_ptr<const row_spread> spread,
+  basic_sharded_array_entry(std::string name, const communicator& comm, std::uint64_t number,
+                            std::string kind, std::vector<manifest_fact> facts,
+                            std::shared_ptr<const row_spread> spread,
                             std::vector<std::optional<shard_part>>&& shards)
-      : ranked_entry(std::move(name), comm),
+      : ranked_entry(std::move(name), comm, number),
         kind_(std::move(kind)),
         facts_(std::move(facts)),
         spread_(std::move(spread)),
@@ -157,10 +158,10 @@ class sharded_state_entry final : public ranked_entry {
     typename acting_type::clock_of_shard clock;
   };
 
-  sharded_state_entry(std::string name, const communicator& comm, std::shared_ptr<Optimizer> optimizer,
-                      std::shared_ptr<const row_spread> spread,
+  sharded_state_entry(std::string name, const communicator& comm, std::uint64_t number,
+                      std::shared_ptr<Optimizer> optimizer, std::shared_ptr<const row_spread> spread,
                       std::vector<std::optional<shard_type>>&& shards)
-      : ranked_entry(std::move(name), comm),
+      : ranked_entry(std::move(name), comm, number),
         optimizer_(std::move(optimizer)),
         spread_(std::move(spread)),
         shards_(std::move(shards)) {}

@@ -76,12 +76,13 @@ inline std::exception_ptr thread_transport::end_round(int rank) {
   const seat& first = seats_.front();
   bool same = true;
   for (const seat& each : seats_)
-    same = same && each.note == first.note &&
-           (each.failed || first.failed || each.mine.size() == first.mine.size());
+    same = same &&
+           (each.failed || first.failed ? each.note.reads_like(first.note)
+                                        : each.note == first.note && each.mine.size() == first.mine.size());
   if (!same) {
     break_by(trouble::protocol, -1, [&] {
       return "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
-             who_reached_what();
+             who_reached_what() + hidden_difference(seats_);
     });
     throw_broken();
   }

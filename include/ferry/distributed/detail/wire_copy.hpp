@@ -49,7 +49,7 @@ call_note note_of_array(const char* verb, const Array& array, std::size_t first)
   call_note note(verb);
   note.add(" of").add_number(array.rank).add(" extents:");
   for (std::size_t i = first; i < array.rank; ++i) note.add_number(array.extents[i]);
-  return note.add_hidden(typeid(T).hash_code());
+  return note.add_hidden(note_part::types, typeid(T).hash_code());
 }
 
 }  // namespace ferry::detail

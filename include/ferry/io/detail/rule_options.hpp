@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/optim/detail/visit_options.hpp>
 
 #include <array>
 #include <bit>
@@ -59,82 +60,6 @@ std::string option_name(std::string_view names, std::size_t place, std::size_t c
   for (; place != 0; --place) names.remove_prefix(names.find(' ') + 1);
   return std::string(names.substr(0, names.find(' ')));
 }
-
-/// Converts to any type, to count the members of an aggregate.
-struct any_member {
-  template <class T>
-  operator T() const;  // never defined
-};
-
-template <class T, class... Members>
-consteval std::size_t count_members() {
-  if constexpr (requires { T{Members{}..., any_member{}}; })
-    return count_members<T, Members..., any_member>();
-  else
-    return sizeof...(Members);
-}
-
-/// Calls visit(member) for the members of an aggregate, in their order.
-template <class Aggregate, class Visit>
-void visit_members(Aggregate& of, const Visit& visit) {
-  constexpr std::size_t members = count_members<std::remove_const_t<Aggregate>>();
-  static_assert(
-      members <= 12,
-      "ferry: a checkpoint saves rules and transforms of at most 12 options; give this one a member visit_options(visit) that calls visit for each.");
-  const auto each = [&](auto&... member) { (visit(member), ...); };
-  if constexpr (members == 1) {
-    auto& [a] = of;
-    each(a);
-  } else if constexpr (members == 2) {
-    auto& [a, b] = of;
-    each(a, b);
-  } else if constexpr (members == 3) {
-    auto& [a, b, c] = of;
-    each(a, b, c);
-  } else if constexpr (members == 4) {
-    auto& [a, b, c, d] = of;
-    each(a, b, c, d);
-  } else if constexpr (members == 5) {
-    auto& [a, b, c, d, e] = of;
-    each(a, b, c, d, e);
-  } else if constexpr (members == 6) {
-    auto& [a, b, c, d, e, f] = of;
-    each(a, b, c, d, e, f);
-  } else if constexpr (members == 7) {
-    auto& [a, b, c, d, e, f, g] = of;
-    each(a, b, c, d, e, f, g);
-  } else if constexpr (members == 8) {
-    auto& [a, b, c, d, e, f, g, h] = of;
-    each(a, b, c, d, e, f, g, h);
-  } else if constexpr (members == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = of;
-    each(a, b, c, d, e, f, g, h, i);
-  } else if constexpr (members == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = of;
-    each(a, b, c, d, e, f, g, h, i, j);
-  } else if constexpr (members == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = of;
-    each(a, b, c, d, e, f, g, h, i, j, k);
-  } else if constexpr (members == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = of;
-    each(a, b, c, d, e, f, g, h, i, j, k, l);
-  }
-}
-
-/// Calls visit(option) for the options of a rule or a transform: by its member visit_options(visit), or for
-/// the members of an aggregate. A class without either has no options that a file keeps.
-template <class Rule, class Visit>
-void visit_options(Rule& of, const Visit& visit) {
-  if constexpr (requires { of.visit_options(visit); })
-    of.visit_options(visit);
-  else if constexpr (std::is_aggregate_v<std::remove_const_t<Rule>>)
-    visit_members(of, visit);
-}
-
-template <class T>
-inline constexpr bool is_number_list = false;
-template <class T, std::size_t N>
-inline constexpr bool is_number_list<std::array<T, N>> = std::is_arithmetic_v<T>;
 
 /// A number as the 8 bytes that a fact keeps.
 template <class T>
