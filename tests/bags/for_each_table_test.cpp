@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
+#include "support/said.hpp"
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -124,6 +125,92 @@ TEST_CASE("A bad index or offset of one table leaves its part of the row as it i
       ferry::gather_bags(exec, ferry::for_each_table(given.tables), given.which, std::vector<int>{0}, out)
           .wait(),
       ferry::invalid_argument);
+}
+
+TEST_CASE("Messages about several tables name the table, its bag and the position") {
+  const exec_space exec;
+  std::vector<ferry::tensor<float, ferry::device_space>> tables;
+  tables.emplace_back("users", 1000, 4);
+  tables.emplace_back("items", 10, 3);
+  tables.emplace_back("shops", 500, 5);
+  for (auto& table : tables) ferry::init::zeros(exec, table);
+  ferry::tensor<float, ferry::device_space> out("pooled", 2, 12);
+  const auto said_for = [&](const auto& indices, const auto& offsets, const auto&... more) {
+    return said<ferry::out_of_range>([&] {
+      ferry::gather_bags(exec, ferry::for_each_table(tables), indices, offsets, out, ferry::pooling::sum{},
+                         more...)
+          .wait();
+    });
+  };
+  const std::vector<std::int64_t> offsets{0, 1, 2, 3, 4, 5, 6}, good{999, 5, 3, 9, 499, 7};
+  const auto with = [](auto list, std::size_t place, auto value) {
+    list[place] = static_cast<typename decltype(list)::value_type>(value);
+    return list;
+  };
+  // Each place in turn, by offsets and by a number of positions.
+  const char* const names[] = {"'users' [1000 x 4]", "'items' [10 x 3]", "'shops' [500 x 5]"};
+  for (std::size_t p = 0; p < good.size(); ++p) {
+    const auto bad = with(good, p, 12345);
+    const auto where = "index 12345 at position " + std::to_string(p) + ", in bag " + std::to_string(p % 2) +
+                       " of " + names[p / 2];
+    CHECK_THAT(said_for(bad, offsets), ContainsSubstring("1 of 6 indices") && ContainsSubstring(where));
+    CHECK_THAT(said_for(bad, 1), ContainsSubstring(where));
+    const std::vector<float> weights(6, 1.0F);
+    CHECK_THAT(said<ferry::out_of_range>([&] {
+                 ferry::gather_bags(exec, ferry::for_each_table(tables), bad, offsets, out, weights,
+                                    ferry::pooling::sum{})
+                     .wait();
+               }),
+               ContainsSubstring(where));
+  }
+  // The lowest position of several, bags of several positions, and a table whose bags are empty.
+  CHECK_THAT(said_for(with(with(good, 3, -7), 4, 500), offsets),
+             ContainsSubstring("2 of 6 indices") && ContainsSubstring("index -7 at position 3") &&
+                 ContainsSubstring("'items'"));
+  CHECK_THAT(said_for(with(good, 5, 600), std::vector<int>{0, 2, 4, 4, 4, 5, 6}),
+             ContainsSubstring("index 600 at position 5, in bag 1 of 'shops' [500 x 5]"));
+
+  // Offsets: where a bag of each table begins, and where the last one ends.
+  for (std::size_t p = 0; p < offsets.size(); ++p) {
+    const auto text = said_for(good, with(offsets, p, -3));
+    const std::size_t bag = p < 6 ? p : 5;
+    CHECK_THAT(text, ContainsSubstring("offset -3 at place " + std::to_string(p) + ", where bag " +
+                                       std::to_string(bag % 2) + " of " + names[bag / 2]));
+    CHECK_THAT(text, ContainsSubstring(p < 6 ? " begins" : " ends"));
+  }
+  const std::vector<std::uint64_t> large{0, 1, 2, 3, ~std::uint64_t{0} - 1, 5, 6};
+  CHECK_THAT(said_for(good, large),
+             ContainsSubstring("offset 18446744073709551614 at place 4, where bag 0 of"));
+}
+
+TEST_CASE("A table without rows may have empty bags under bounds::clamp") {
+  auto random = generator(74);
+  const exec_space exec;
+  std::vector<ferry::tensor<float, ferry::device_space>> tables;
+  const auto values = uneven_values<float>(random, 20);
+  tables.push_back(make<ferry::device_space>("full", 5, 4, values));
+  tables.emplace_back("empty", 0, 8);
+  ferry::tensor<float, ferry::device_space> out("pooled", 2, 12);
+  const auto pool = [&](const std::vector<std::int64_t>& indices, const auto& offsets, auto how) {
+    put(out, std::vector<float>(out.size(), 77.0F));
+    ferry::gather_bags(exec, ferry::for_each_table(tables), indices, offsets, out, how,
+                       ferry::bounds::clamp{})
+        .wait();
+  };
+  std::vector<float> expected(24, 0.0F);
+  std::copy_n(values.begin() + 16, 4, expected.begin());
+  std::copy_n(values.begin(), 4, expected.begin() + 12);
+  pool({9, -2}, std::vector<int>{0, 1, 2, 2, 2}, ferry::pooling::sum{});
+  CHECK(same_bits(take(out), expected));
+  pool({9, -2}, std::vector<int>{0, 1, 2, 2}, ferry::pooling::mean{});
+  CHECK(same_bits(take(out), expected));
+  // An index in a bag of the empty table has no row: the bag's part of the row keeps its contents.
+  CHECK_THAT(said<ferry::out_of_range>([&] {
+               pool({9, -2, 3}, std::vector<int>{0, 1, 2, 2, 3}, ferry::pooling::sum{});
+             }),
+             ContainsSubstring("index 3 at position 2, in bag 1 of 'empty' [0 x 8]"));
+  std::fill_n(expected.begin() + 16, 8, 77.0F);
+  CHECK(same_bits(take(out), expected));
 }
 
 }  // namespace ferry_test::for_each_table_test

@@ -139,6 +139,13 @@ TEST_CASE("Bad offsets are reported by their place, and their bags keep their co
   check(3, std::numeric_limits<std::int64_t>::min(), 3, ferry::bounds::check{});
   check(3, std::numeric_limits<std::int64_t>::max(), 3, ferry::bounds::check{});
 
+  // Unsigned offsets stay unsigned in messages.
+  auto large = as_offsets<std::uint64_t>(given.offsets);
+  large[7] = ~std::uint64_t{0} - 1;
+  CHECK_THROWS_MATCHES(ferry::gather_bags(exec, given.table, given.which, large, given.out).wait(),
+                       ferry::out_of_range,
+                       MessageMatches(ContainsSubstring("offset 18446744073709551614 at place 7")));
+
   // Offsets that decrease inside of the batch.
   const std::vector<std::int64_t> which{1, 2, 3, 4};
   const std::vector<std::int32_t> offsets{0, 3, 1, 4};

@@ -65,6 +65,9 @@ TEST_CASE("Bad indices and bad offsets leave table, state and gradients of weigh
   };
   const auto all = static_cast<std::int64_t>(given.which.size());
   one.refuses<ferry::out_of_range>("offset -2 at place 4", given.which, with(4, -2), one.grads);
+  auto large = as_offsets<std::uint64_t>(given.offsets);
+  large[4] = ~std::uint64_t{0} - 1;
+  one.refuses<ferry::out_of_range>("offset 18446744073709551614 at place 4", given.which, large, one.grads);
   one.refuses<ferry::out_of_range>("at place 5", given.which, with(5, all + 9), one.grads,
                                    ferry::bounds::skip{});
   // After an empty first bag it is the next offset that decreases.

@@ -339,4 +339,33 @@ TEST_CASE("a rank whose bags do not fit, or that differs, tells the others", "[d
   });
 }
 
+TEST_CASE("messages of ranks about unsigned offsets are unsigned", "[distributed][bags]") {
+  const watchdog guard("unsigned offsets");
+  const exec_space exec;
+  const auto comm = group_of(2);
+  ferry::sharded_table<float, host> big("w", comm, 30, width);
+  ferry::init::zeros(exec, big);
+  const ferry::optim::sgd rule;
+  auto state = ferry::optim::make_state(rule, big);
+  const std::vector<std::int64_t> named{1, 2, 3};
+  ferry::tensor<float, host> pooled("pooled", 2, width);
+  ferry::init::zeros(exec, pooled);
+  std::vector<std::string> gathered(2), stepped(2);
+  comm.run([&](int rank) {
+    std::vector<std::uint64_t> offsets{0, 1, 3};
+    if (rank == 1) offsets[1] = ~std::uint64_t{0} - 1;
+    ferry::tensor<float, host> out("out", 2, width);
+    gathered[place(rank)] = said<ferry::out_of_range>(
+        [&] { ferry::gather_bags(exec, big, named, offsets, out, ferry::pooling::sum{}).wait(); });
+    stepped[place(rank)] = said<ferry::out_of_range>([&] {
+      ferry::step_bags(exec, rule, big, state, named, offsets, pooled, ferry::pooling::sum{}).wait();
+    });
+  });
+  CHECK(gathered[0].empty());
+  for (const auto& text : {gathered[1], stepped[0], stepped[1]}) {
+    INFO(text);
+    CHECK(has(text, "offset 18446744073709551614 at place 1"));
+  }
+}
+
 }  // namespace ferry_test::bags_test

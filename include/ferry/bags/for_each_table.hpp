@@ -75,7 +75,8 @@ template <class Tables>
 ///   policies  pooling, bounds, and path::direct: the tables must be in memory that kernels of `exec` reach
 ///
 /// The rest is as in gather_bags. Under bounds::check a part of a row that belongs to a bad bag keeps its
-/// contents. Messages about bad indices name the first table.
+/// contents. Messages about bad indices and offsets name the table and the bag within it. Under bounds::clamp
+/// wait() throws out_of_range for the indices of a table without rows.
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class... Policies>
   requires(!detail::AnArray<Policies> && ...)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(

@@ -81,9 +81,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
         exec, bags, grads.rows(), positions, !std::is_same_v<bounds_policy, bounds::unchecked>);
     const index_report offsets_found = here.look_for_step();
     batch_findings scanned;
-    scanned.bad_bags = offsets_found.bad_bags;
-    scanned.first_offset = offsets_found.first_offset;
-    scanned.first_offset_number = offsets_found.first_offset_number;
+    scanned.take_offsets(offsets_found);
     constexpr bool divides = pooling::divides;
     tensor<compute, home> divided;
     const auto shared = [&] {
@@ -107,9 +105,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
     if constexpr (is_sharded_plan<Indices>) {
       const routing<wire>& by = named.storage().routes;
       batch_findings mine = by.findings[by.is_whole ? 0 : static_cast<std::size_t>(call.rank())];
-      mine.bad_bags = scanned.bad_bags;
-      mine.first_offset = scanned.first_offset;
-      mine.first_offset_number = scanned.first_offset_number;
+      mine.take_offsets(offsets_found);
       mine.nonfinite = scanned.nonfinite;
       mine.first_value = scanned.first_value;
       if (call.is_whole())

@@ -6,6 +6,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace ferry::kernels {
 
@@ -41,8 +42,8 @@ struct bag_list {
     const bool bad_begin = made.begin < 0 || made.begin > positions;
     if (!bad_begin && made.end >= made.begin && made.end <= positions) return made;
     if (record)
-      report.bad_bag(bad_begin ? bag : bag + 1,
-                     static_cast<std::uint64_t>(bad_begin ? made.begin : made.end));
+      report.bad_bag(bad_begin ? bag : bag + 1, static_cast<std::uint64_t>(bad_begin ? made.begin : made.end),
+                     std::is_unsigned_v<Offset>);
     return {0, 0, false};
   }
 

@@ -6,6 +6,7 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/pool_tables.hpp>
 #include <ferry/concepts/element.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 /// The path of gather_bags on several tables, from its arguments to pool_tables.
@@ -50,6 +52,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   using plain = std::remove_const_t<Index>;
   using entry = kernels::table_entry<table_type>;
   using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  constexpr bool clamps = std::is_same_v<bounds_policy, bounds::clamp>;
   if (tables.empty()) throw invalid_argument("ferry::gather_bags: for_each_table has no tables");
   const auto count = static_cast<std::int64_t>(tables.size());
   const std::int64_t batch = out.rows(), positions = indices.rows();
@@ -57,10 +60,11 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
   require_dense_rows(verb, out);
   std::vector<entry> entries;
   std::int64_t width = 0;
+  bool some_empty = false;
   bool packed = in_packets<kernels::packed_tile::elements>(out);
   for (const auto& table : tables) {
     require_dense_rows(verb, table);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
+    some_empty = some_empty || table.rows() == 0;
     if (overlap(table, out))
       throw invalid_argument("ferry::gather_bags: " + out.describe() + " and " + table.describe() +
                              " overlap in memory");
@@ -94,16 +98,19 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
     auto listed = dense_rows<const entry, pageable_space>(entries.data(), count, 1, "tables");
     listed.rank = 1;
     const entry* there = indices_for_kernels(of, listed);
-    const auto source = rows_for_kernels<bounds_policy>(of, indices, 0);
+    kernels::bag_index_rows<plain, bounds_policy> source;
+    static_cast<kernels::index_rows<plain, bounds_policy>&>(source) =
+        rows_for_kernels<bounds_policy>(of, indices, 0);
+    if (clamps && some_empty) source.report = of.report();
     const auto list = bags_for_kernels(of, bags, batch * count, positions,
                                        !std::is_same_v<bounds_policy, bounds::unchecked>);
     const auto* scale = weights_for_kernels(of, weights);
     using weight = std::remove_const_t<std::remove_pointer_t<decltype(scale)>>;
     using number = pooling_number<Exec, pooling_type<table_type, weight, Out>>;
     using table_rows = kernels::pooled_table<table_type>;
-    using pool =
-        kernels::pool_rows<number, typename Bag::pooling, table_rows,
-                           kernels::index_rows<plain, bounds_policy>, offset_type<Bags>, weight, Out, void>;
+    using pool = kernels::pool_rows<number, typename Bag::pooling, table_rows,
+                                    kernels::bag_index_rows<plain, bounds_policy>, offset_type<Bags>, weight,
+                                    Out, void>;
     const std::int64_t tiles = packed ? width / kernels::packed_tile::elements : width;
     const pool one{table_rows::of(nullptr, 0),
                    source,
@@ -120,8 +127,12 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
                    true,
                    nullptr};
     launch(exec, label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
-           kernels::pool_tables<pool, table_type>{one, there, count, batch});
+           kernels::pool_tables<pool, table_type, clamps>{one, there, count, batch});
   }
+  auto list = share<table_notes>();
+  list->bags = batch;
+  for (const auto& table : tables) list->tables.push_back(table.note());
+  of.name_tables(std::move(list));
   return of.finish(tables.front(), positions, std::is_signed_v<plain>);
 }
 

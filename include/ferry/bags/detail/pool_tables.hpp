@@ -12,6 +12,27 @@
 
 namespace ferry::kernels {
 
+/// index_rows of a list of tables, whose report says in which bag of the list a bad index is.
+template <class Index, class Bounds>
+struct bag_index_rows : index_rows<Index, Bounds> {
+  std::int64_t bag = 0;
+
+  KOKKOS_FUNCTION std::int64_t row(std::int64_t position, bool record) const {
+    const std::int64_t found = index_rows<Index, Bounds>::row(position, false);
+    if constexpr (Bounds::reports)
+      if (found < 0 && record) report_out_of_range(position);
+    return found;
+  }
+  KOKKOS_FUNCTION void report_out_of_range(std::int64_t position) const {
+    this->report.out_of_range(
+        position, static_cast<std::uint64_t>(static_cast<std::int64_t>(this->indices[position])), bag);
+  }
+};
+template <class Index, class Bounds>
+inline constexpr bool may_miss<bag_index_rows<Index, Bounds>> = may_miss<index_rows<Index, Bounds>>;
+template <class Index, class Bounds>
+inline constexpr bool always_strict<bag_index_rows<Index, Bounds>> = always_strict<index_rows<Index, Bounds>>;
+
 /// One of the tables of a launch.
 template <class T>
 struct table_entry {
@@ -27,7 +48,10 @@ struct table_entry {
 ///
 /// Device mapping: as pool_rows on rows of all tables side by side. A thread finds its table by the column of
 /// its tile. Host mapping: one run of rows of the batch per thread.
-template <class Pool, class T>
+///
+/// Bounds that Clamp give an index a row in any case. Where the table has none, they report the index, and the
+/// part of the row keeps its contents.
+template <class Pool, class T, bool Clamp>
 struct pool_tables {
   static constexpr unsigned int most_threads = Pool::most_threads;
   static constexpr bool takes_runs = true;
@@ -54,19 +78,35 @@ struct pool_tables {
   void operator()(const detail::host_run& run) const {
     const std::int64_t end = run.end(batch);
     for (std::int64_t b = run.begin(batch); b < end; ++b)
-      for (std::int64_t t = 0; t < count; ++t)
-        of_table(tables[t]).all_of(b, pool.bags.range(t * batch + b, true));
+      for (std::int64_t t = 0; t < count; ++t) {
+        const Pool one = of_table(tables[t], t * batch + b);
+        const bag_range range = pool.bags.range(t * batch + b, true);
+        if (!lacks_row(one, range, true)) one.all_of(b, range);
+      }
   }
 
  private:
-  KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table) const {
+  KOKKOS_FORCEINLINE_FUNCTION Pool of_table(const table_entry<T>& table, std::int64_t bag) const {
     Pool made = pool;
+    made.source.bag = bag;
     made.table = decltype(made.table)::of(table.data, table.stride);
     made.source.rows = table.rows;
     made.has_rows = table.rows > 0;
     made.width = table.width;
     made.out += table.column;
     return made;
+  }
+
+  /// Whether there is no row to clamp an index of the bag to.
+  KOKKOS_FORCEINLINE_FUNCTION static bool lacks_row([[maybe_unused]] const Pool& of,
+                                                    [[maybe_unused]] const bag_range& range,
+                                                    [[maybe_unused]] bool record) {
+    if constexpr (Clamp)
+      if (!of.has_rows && range.begin < range.end) {
+        for (std::int64_t k = range.begin; record && k < range.end; ++k) of.source.report_out_of_range(k);
+        return true;
+      }
+    return false;
   }
 
   template <class Tile>
@@ -83,7 +123,10 @@ struct pool_tables {
     }
     const table_entry<T> table = tables[low];
     const std::int64_t within = column - table.column;
-    of_table(table).template part_of<Tile>(b, pool.bags.range(low * batch + b, within == 0), within);
+    const std::int64_t bag = low * batch + b;
+    const Pool one = of_table(table, bag);
+    const bag_range range = pool.bags.range(bag, within == 0);
+    if (!lacks_row(one, range, within == 0)) one.template part_of<Tile>(b, range, within);
   }
 };
 

@@ -29,9 +29,9 @@ struct check_step_bags {
     if (bag >= bags.bags || !bags.checks || bags.offsets == nullptr) return;
     if (!bags.range(bag, true).is_good) return;
     if (bag == 0 && bags.begin(0) != 0)
-      bags.report.bad_bag(0, static_cast<std::uint64_t>(bags.begin(0)));
+      bags.report.bad_bag(0, static_cast<std::uint64_t>(bags.begin(0)), std::is_unsigned_v<Offset>);
     else if (bag + 1 == bags.bags && bags.end(bag) != bags.positions)
-      bags.report.bad_bag(bags.bags, static_cast<std::uint64_t>(bags.end(bag)));
+      bags.report.bad_bag(bags.bags, static_cast<std::uint64_t>(bags.end(bag)), std::is_unsigned_v<Offset>);
   }
 };
 

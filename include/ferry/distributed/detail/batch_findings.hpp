@@ -23,7 +23,15 @@ struct batch_findings {
   std::uint64_t duplicates = 0, first_row = ~std::uint64_t{0};  ///< of the rows that the rank owns
   std::int64_t positions = 0;
   std::int64_t signed_indices = 1;
-  std::uint64_t bad_bags = 0, first_offset = 0, first_offset_number = 0;
+  std::uint64_t bad_bags = 0, first_offset = 0, first_offset_number = 0, unsigned_offsets = 0;
+
+  /// Takes what is wrong with the offsets of the batch's bags.
+  void take_offsets(const index_report& from) {
+    bad_bags = from.bad_bags;
+    first_offset = from.first_offset;
+    first_offset_number = from.first_offset_number;
+    unsigned_offsets = from.unsigned_offsets;
+  }
 };
 
 /// The findings of all ranks in the order of a verb's errors. `rank` is -1 where one thread acts for all.
@@ -44,7 +52,7 @@ class all_findings {
     return std::make_exception_ptr(ferry::out_of_range(
         begin() + "the offsets of " + std::to_string(bad_bags()) + " bags for rows of " + table_.describe() +
         " decrease, are negative or leave the positions, or leave positions without a bag; the first is offset " +
-        std::to_string(static_cast<std::int64_t>(of_[r].first_offset_number)) + " at place " +
+        number(of_[r].first_offset_number, of_[r].unsigned_offsets == 0) + " at place " +
         std::to_string(of_[r].first_offset) + of_rank(r)));
   }
   [[nodiscard]] std::exception_ptr bounds_error() const {
@@ -52,9 +60,7 @@ class all_findings {
     const batch_findings& at = of_[r];
     std::int64_t all = 0;
     for (const batch_findings& each : of_) all += each.positions;
-    const std::string index = at.signed_indices != 0
-                                  ? std::to_string(static_cast<std::int64_t>(at.first_index))
-                                  : std::to_string(at.first_index);
+    const std::string index = number(at.first_index, at.signed_indices != 0);
     return std::make_exception_ptr(
         ferry::out_of_range(begin() + std::to_string(out_of_range()) + " of " + std::to_string(all) +
                             " indices are outside of " + table_.describe() + "; the first is index " + index +
@@ -80,6 +86,9 @@ class all_findings {
   }
 
  private:
+  [[nodiscard]] static std::string number(std::uint64_t bits, bool is_signed) {
+    return is_signed ? std::to_string(static_cast<std::int64_t>(bits)) : std::to_string(bits);
+  }
   [[nodiscard]] std::uint64_t sum(std::uint64_t batch_findings::*what) const {
     std::uint64_t all = 0;
     for (const batch_findings& each : of_) all += each.*what;

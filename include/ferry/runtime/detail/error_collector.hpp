@@ -21,6 +21,8 @@ std::exception_ptr find_error(ticket_state& of) {
     report_pool<Backend>::clean(*from.device);  // the verb may run again, as part of a graph
   }
   const auto error_of = [&](const index_report& found, bool signed_indices) {
+    if (from.tables != nullptr)
+      return found_error(found, from.verb, *from.tables, from.positions, signed_indices);
     return found_error(found, from.verb, from.table, from.values, from.width, from.positions, signed_indices);
   };
   // The most severe error comes first.

@@ -216,6 +216,7 @@ class launch_context {
   void roll_back_by(const rollback& ends) { state_->ends = ends; }
   /// Describes the values in the error about values that are not finite.
   void name_values(const array_note& values) { state_->sources.values = values; }
+  void name_tables(std::shared_ptr<const table_notes> list) { state_->sources.tables = std::move(list); }
 
   /// Ends the call: the ticket covers everything enqueued so far. The indices name rows of `table`.
   template <class T, class Space>

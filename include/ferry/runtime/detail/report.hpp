@@ -21,6 +21,8 @@ struct index_report {
   std::uint64_t bad_bags = 0;  ///< number of bags whose offsets name no positions; counted above as well
   std::uint64_t first_offset = none;      ///< the lowest place of such an offset
   std::uint64_t first_offset_number = 0;  ///< its bits, sign-extended
+  std::uint64_t first_bag = 0;            ///< of a list of tables: the bag of first_position
+  unsigned int unsigned_offsets = 0;      ///< whether first_offset_number is of an unsigned type
   unsigned int lock = 0;
   unsigned int arrived = 0;  ///< blocks of the kernel that sorts a plan; 0 between kernels
 };
@@ -42,13 +44,21 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
     lower(findings->first_position, findings->first_index, position, index_bits);
   }
+  /// The same with the bag of the position, which says in which of several tables the row should be.
+  KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits, std::int64_t bag) const {
+    Kokkos::atomic_inc(&findings->out_of_range);
+    *static_cast<volatile unsigned int*>(raised) = 1u;
+    lower(findings->first_position, findings->first_index, position, index_bits,
+          [&] { Kokkos::atomic_store(&findings->first_bag, static_cast<std::uint64_t>(bag)); });
+  }
 
   /// Reports a bag that names no positions of the batch, with the place and the value of its bad offset. It
   /// counts as out of range, so that what refuses to write for a bad index does so for a bad offset.
-  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits) const {
+  KOKKOS_FUNCTION void bad_bag(std::int64_t place, std::uint64_t offset_bits, bool is_unsigned) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     Kokkos::atomic_inc(&findings->bad_bags);
     *static_cast<volatile unsigned int*>(raised) = 1u;
+    if (is_unsigned) Kokkos::atomic_store(&findings->unsigned_offsets, 1u);
     lower(findings->first_offset, findings->first_offset_number, place, offset_bits);
   }
 
@@ -69,9 +79,14 @@ struct report_writer {
   }
 
  private:
-  /// Place and bits must stay a pair, so the few threads that lower the minimum take a lock.
+  struct nothing_more {
+    KOKKOS_FUNCTION void operator()() const {}
+  };
+  /// Place and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
+  /// take a lock.
+  template <class More = nothing_more>
   KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& with, std::int64_t place,
-                             std::uint64_t bits) const {
+                             std::uint64_t bits, const More& more = {}) const {
     const auto at = static_cast<std::uint64_t>(place);
     if (at >= Kokkos::atomic_load(&lowest)) return;
     // The lock is taken and released in one branch, so threads of one warp can't deadlock.
@@ -80,6 +95,7 @@ struct report_writer {
       Kokkos::memory_fence();
       if (at < Kokkos::atomic_load(&lowest)) {
         Kokkos::atomic_store(&with, bits);
+        more();
         Kokkos::atomic_store(&lowest, at);
       }
       Kokkos::memory_fence();

@@ -61,8 +61,9 @@ struct finding_sources {
   bool host = false;  ///< whether the host part writes ticket_state::by_host
   std::shared_ptr<plan_storage> plan;
   const char* verb = "";
-  array_note table;   ///< the table of the indices
-  array_note values;  ///< the array that the verb scanned for non-finite values
+  array_note table;                           ///< the table of the indices
+  std::shared_ptr<const table_notes> tables;  ///< instead, of a verb on several tables
+  array_note values;                          ///< the array that the verb scanned for non-finite values
   std::int64_t width = 0;
   std::int64_t positions = 0;
   bool signed_indices = false;
