@@ -4,6 +4,7 @@
 
 #include "support/arrays.hpp"
 #include "support/random.hpp"
+#include "support/said.hpp"
 #include "support/watchdog.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
@@ -199,6 +200,36 @@ TEST_CASE("a row_prefetcher stops at any point", "[row_prefetcher]") {
                   ferry::invalid_argument);
   CHECK_THROWS_AS(ferry::row_prefetcher(exec, table, ferry::samples_of(rows), {.ahead = 9}),
                   ferry::invalid_argument);
+}
+
+TEST_CASE("messages of a row_prefetcher name it", "[row_prefetcher]") {
+  const watchdog dog("row_prefetcher");
+  const exec_space exec;
+  ferry::tensor<float, ferry::mapped_space> table("table", 100, 2);
+  ferry::init::zeros(exec, table);
+  const std::vector<std::int32_t> rows(1000, 3);
+  const auto refused = [&](const ferry::prefetch_options& options) {
+    return said<ferry::invalid_argument>(
+        [&] { ferry::row_prefetcher(exec, table, ferry::samples_of(rows), options); });
+  };
+  CHECK(has(refused({.batch = 0}), "ferry::row_prefetcher: batch is 0"));
+  CHECK(has(refused({.batch = 4, .workers = 0}), "ferry::row_prefetcher: workers is 0"));
+  CHECK(has(refused({.batch = std::int64_t{1} << 60}), "ferry::row_prefetcher: the slots of the ring"));
+  CHECK(has(said<ferry::invalid_argument>(
+                [&] { ferry::prefetcher(exec, ferry::samples_of(rows), {.batch = std::int64_t{1} << 60}); }),
+            "ferry::prefetcher: the slots of the ring"));
+  // A source that comes late.
+  ferry::row_prefetcher late(
+      exec, table,
+      ferry::made_by(
+          100,
+          [](const ferry::batch_request&, std::span<std::int64_t> list) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
+            for (auto& row : list) row = 1;
+          },
+          ferry::batch_field<std::int64_t>("rows")),
+      {.batch = 5, .workers = 1, .epochs = 1, .timeout = std::chrono::milliseconds(1)});
+  CHECK(has(said<ferry::error>([&] { (void)late.next(); }), "ferry::row_prefetcher: batch 0 of epoch 0"));
 }
 
 }  // namespace ferry_test::row_prefetcher_test

@@ -29,8 +29,9 @@ struct batch_of_values;
 template <class Space, class... T>
 struct batch_of_values<Space, std::tuple<T...>> {
   using type = prefetched_batch<Space, T...>;
-  static slot_layout layout(const auto& fields, std::int64_t batch) {
+  static slot_layout layout(const auto& fields, std::int64_t batch, const char* user = "prefetcher") {
     slot_layout made;
+    made.user = user;
     std::size_t at = 0;
     (made.add(fields[at++], sizeof(T), batch), ...);
     return made;

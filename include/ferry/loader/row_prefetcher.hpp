@@ -135,8 +135,8 @@ class row_prefetcher {
     if (options.ahead < 1 || options.ahead > kernels::most_ahead)
       throw invalid_argument("ferry::row_prefetcher: ahead is " + std::to_string(options.ahead) +
                              ", must be from 1 to " + std::to_string(kernels::most_ahead));
-    const detail::batch_order order(source.samples(), options);
-    const auto layout = layouts::layout(source.fields(), options.batch);
+    const detail::batch_order order(source.samples(), options, "row_prefetcher");
+    const auto layout = layouts::layout(source.fields(), options.batch, "row_prefetcher");
     const int slots = options.depth == 0 ? options.workers + 2 : options.depth;
     const std::size_t depth = static_cast<std::size_t>(slots) + static_cast<std::size_t>(options.ahead);
     auto ring =

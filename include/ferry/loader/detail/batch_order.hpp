@@ -20,10 +20,11 @@ namespace ferry::detail {
 template <class Dependent>
 class basic_batch_order {
  public:
-  basic_batch_order(std::int64_t samples, const prefetch_options& options)
-      : samples_(samples), options_(options) {
-    const auto complain = [](const char* option, std::int64_t value, const std::string& range) {
-      throw invalid_argument(std::string("ferry::prefetcher: ") + option + " is " + std::to_string(value) +
+  /// `user`: the class that messages name.
+  basic_batch_order(std::int64_t samples, const prefetch_options& options, const char* user = "prefetcher")
+      : samples_(samples), options_(options), user_(user) {
+    const auto complain = [user](const char* option, std::int64_t value, const std::string& range) {
+      throw invalid_argument(std::string("ferry::") + user + ": " + option + " is " + std::to_string(value) +
                              ", must be " + range);
     };
     if (samples < 0) complain("the number of samples of the source", samples, ">= 0");
@@ -44,6 +45,10 @@ class basic_batch_order {
     if (options.last == last_batch::keep && samples % step_ != 0) ++batches_;
   }
 
+  /// "ferry::<user>: <text>"
+  [[nodiscard]] std::string message(const char* text) const {
+    return std::string("ferry::") + user_ + ": " + text;
+  }
   /// Batches of an epoch.
   [[nodiscard]] std::int64_t batches() const { return batches_; }
   /// Batches of all epochs.
@@ -79,6 +84,7 @@ class basic_batch_order {
 
   std::int64_t samples_;
   prefetch_options options_;
+  const char* user_;
   std::int64_t step_ = 1;
   std::int64_t batches_ = 0;
 };

@@ -96,11 +96,11 @@ class basic_pipeline final : public closable {
   /// instance is ordered after the batch's transfer yet.
   pulled pull(bool may_block, slot*& got) {
     if (!in_own_process())
-      throw invalid_argument(
-          "ferry::prefetcher: this process was forked from the one that made the prefetcher and has none of its threads; make the prefetcher after the fork");
+      throw invalid_argument(order().message(
+          "this process was forked from the one that made the prefetcher and has none of its threads; make the prefetcher after the fork"));
     if (in_next_.exchange(true))
-      throw invalid_argument(
-          "ferry::prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
+      throw invalid_argument(order().message(
+          "two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks"));
     const leaving back{in_next_};
     lane_->require_usable();
     release();
@@ -172,8 +172,8 @@ class basic_pipeline final : public closable {
   void release() {
     std::unique_lock lock(ring_.guard);
     if (ring_.closed)
-      throw invalid_argument(
-          "ferry::prefetcher: Kokkos was finalized, which stops its prefetchers; end the loop before Kokkos::finalize");
+      throw invalid_argument(order().message(
+          "Kokkos was finalized, which stops its prefetchers; end the loop before Kokkos::finalize"));
     if (ring_.served - ring_.released < held_) return;
     slot& of = ring_.of(ring_.released);
     lock.unlock();
@@ -208,10 +208,10 @@ class basic_pipeline final : public closable {
     if (options_.timeout.count() == 0)
       ring_.is_ready.wait(lock, is_there);
     else if (!ring_.is_ready.wait_for(lock, options_.timeout, is_there))
-      throw error("ferry::prefetcher: batch " + std::to_string(number % order().batches()) + " of epoch " +
+      throw error(order().message("batch ") + std::to_string(number % order().batches()) + " of epoch " +
                   std::to_string(order().epoch_of(number)) + " was not there within the timeout of " +
                   std::to_string(options_.timeout.count()) + " ms");
-    if (ring_.closed) throw invalid_argument("ferry::prefetcher: it was stopped while next() waited");
+    if (ring_.closed) throw invalid_argument(order().message("it was stopped while next() waited"));
     if (ring_.ready == number) std::rethrow_exception(ring_.broken);
     slot& got = ring_.of(number);
     if (got.failure != nullptr) std::rethrow_exception(got.failure);

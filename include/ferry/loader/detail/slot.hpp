@@ -34,6 +34,7 @@ struct slot_field {
 struct slot_layout {
   std::vector<slot_field> fields;
   std::size_t bytes = 0;
+  const char* user = "prefetcher";  ///< the class that messages name
 
   template <class Dependent = void>
   void add(const late<batch_shape, Dependent>& of, std::size_t element_bytes, std::int64_t batch) {
@@ -57,9 +58,10 @@ struct slot_layout {
 
  private:
   static constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  [[noreturn]] static void refuse() {
+  [[noreturn]] void refuse() const {
     throw invalid_argument(
-        "ferry::prefetcher: the slots of the ring do not fit the address space; choose a smaller batch or depth");
+        std::string("ferry::") + user +
+        ": the slots of the ring do not fit the address space; choose a smaller batch or depth");
   }
 };
 
