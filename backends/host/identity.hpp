@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/file_stream.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <sys/utsname.h>
@@ -15,11 +16,11 @@ namespace ferry::host {
 /// The value of the first `key` in a file of "key : value" lines; for an empty key the first line. Empty
 /// where there is none.
 inline std::string line_of(const char* path, std::string_view key) {
-  std::FILE* file = std::fopen(path, "r");
+  const detail::file_stream file(std::fopen(path, "re"));
   if (file == nullptr) return {};
   std::string found;
   char line[512];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
+  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
     const std::string_view text(line);
     if (text.substr(0, key.size()) != key) continue;
     std::size_t begin = key.empty() ? 0 : text.find(':');
@@ -29,7 +30,6 @@ inline std::string line_of(const char* path, std::string_view key) {
     if (begin != std::string_view::npos && end >= begin) found = text.substr(begin, end - begin + 1);
     break;
   }
-  std::fclose(file);
   return found;
 }
 

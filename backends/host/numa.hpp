@@ -3,6 +3,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/file_stream.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,10 +94,9 @@ FERRY_LAZY int parse_node(std::string_view text) {
 
 FERRY_LAZY std::string first_line(const std::string& path) {
   std::string line;
-  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+  if (const ferry::detail::file_stream file(std::fopen(path.c_str(), "re")); file != nullptr) {
     char text[1024];
-    if (std::fgets(text, sizeof text, file) != nullptr) line = text;
-    std::fclose(file);
+    if (std::fgets(text, sizeof text, file.get()) != nullptr) line = text;
   }
   return line;
 }

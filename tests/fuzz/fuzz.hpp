@@ -3,11 +3,14 @@
 
 #include <ferry/io/detail/file.hpp>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 namespace fuzz {
 
@@ -19,9 +22,11 @@ inline void require(bool holds) {
 /// A file in memory only.
 class memory_file {
  public:
-  memory_file(const std::uint8_t* data, std::size_t size)
-      : content_(::memfd_create("fuzz", MFD_CLOEXEC), "fuzz", "input") {
-    require(content_.is_open());
+  memory_file(const std::uint8_t* data, std::size_t size) : content_("fuzz", "input") {
+    const int made = ::memfd_create("fuzz", MFD_CLOEXEC);
+    require(made >= 0);
+    require(content_.open(("/proc/self/fd/" + std::to_string(made)).c_str(), O_RDWR));
+    ::close(made);
     content_.write_at(data, size, 0);
   }
   [[nodiscard]] const ferry::detail::file& content() const { return content_; }

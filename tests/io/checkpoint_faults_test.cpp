@@ -33,8 +33,8 @@ std::string read_file(const std::string& path) {
   return bytes;
 }
 void write_file(const std::string& path, const std::string& bytes) {
-  const file to(file::open_again(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666), "test", path);
-  REQUIRE(to.is_open());
+  file to("test", path);
+  REQUIRE(to.open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666));
   to.write_at(bytes.data(), bytes.size(), 0);
 }
 

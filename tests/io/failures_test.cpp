@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
 
 #include "io_kit.hpp"
 
@@ -152,6 +153,75 @@ TEST_CASE("places where no file can be written", "[io][failures]") {
   const std::string name(255, 'n');
   ferry::io::save_npy(folder.path() + "/" + name, values);
   CHECK(ferry::io::load_npy<float>(folder.path() + "/" + name).rows() == 3);
+}
+
+TEST_CASE("a save keeps the owner and the mode of the file", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string npy = folder.path() + "/w.npy", run = folder.path() + "/run";
+  std::vector<float> values(3);
+  struct stat found {};
+  const auto look = [&](const std::string& path) {
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    return found.st_mode & 07777u;
+  };
+  const auto save_all = [&] {
+    ferry::io::save_npy(npy, values);
+    ferry::io::checkpoint to(run);
+    to.add("values", values);
+    to.save();
+  };
+  const auto data = [&] {
+    return ferry::detail::data_path(run, ferry::detail::read_manifest(run).files.back().number);
+  };
+  const mode_t mask = ::umask(0027);
+  save_all();
+  CHECK(look(npy) == 0640);
+  CHECK(look(run + "/manifest") == 0640);
+  CHECK(look(data()) == 0640);
+  for (const unsigned mode : {0600u, 0444u, 0666u, 0751u}) {
+    REQUIRE(::chmod(npy.c_str(), mode) == 0);
+    REQUIRE(::chmod((run + "/manifest").c_str(), mode) == 0);
+    save_all();
+    CHECK(look(npy) == mode);
+    CHECK(look(run + "/manifest") == mode);
+    CHECK(look(data()) == mode);
+  }
+  ::umask(mask);
+  if (::geteuid() != 0) return;  // only root gives files away
+  REQUIRE(::chown(npy.c_str(), 12345, 54321) == 0);
+  REQUIRE(::chown((run + "/manifest").c_str(), 12345, 54321) == 0);
+  REQUIRE(::chmod(npy.c_str(), 06755) == 0);
+  save_all();
+  for (const std::string& path : {npy, run + "/manifest", data()}) {
+    look(path);
+    CHECK(found.st_uid == 12345);
+    CHECK(found.st_gid == 54321);
+  }
+  CHECK(look(npy) == 06755);
+}
+
+TEST_CASE("paths with a NUL inside are refused", "[io][failures]") {
+  const temporary_folder folder;
+  const std::string cut = folder.path() + "/a";
+  const std::string path = cut + std::string("\0secret", 7);
+  std::vector<float> values(3);
+  const auto refuses = [&](const auto& call) {
+    CHECK_THROWS_MATCHES(
+        call(), ferry::invalid_argument,
+        MessageMatches(ContainsSubstring(cut + "\\0secret: byte " + std::to_string(cut.size()) +
+                                         " of the path is a NUL")));
+  };
+  for (const bool exists : {false, true}) {
+    if (exists) ferry::io::save_npy(cut, values);
+    refuses([&] { ferry::io::save_npy(path, values); });
+    refuses([&] { ferry::io::load_npy(path, values); });
+    refuses([&] { static_cast<void>(ferry::io::load_npy<float>(path)); });
+    refuses([&] { static_cast<void>(ferry::io::map_npy<float>(path)); });
+    refuses([&] { ferry::io::save_safetensors(path, {{"w", values}}); });
+    refuses([&] { static_cast<void>(ferry::io::open_safetensors(path)); });
+    refuses([&] { ferry::io::checkpoint run(path); });
+    CHECK(entries_of(folder.path()) == (exists ? 1 : 0));
+  }
 }
 
 TEST_CASE("several threads save and load at once", "[io][failures]") {

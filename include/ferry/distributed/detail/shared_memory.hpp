@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/file_stream.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -75,10 +76,10 @@ inline void lower_to_groups(std::int64_t& most, const std::string& root, std::st
 /// pages.
 inline std::int64_t available_bytes() {
   std::int64_t most = number_in("/proc/meminfo", "MemAvailable:", 1024);
-  std::FILE* const stream = std::fopen("/proc/self/cgroup", "re");
+  const file_stream stream(std::fopen("/proc/self/cgroup", "re"));
   if (stream == nullptr) return most;
   char line[4096];
-  while (std::fgets(line, sizeof line, stream) != nullptr) {
+  while (std::fgets(line, sizeof line, stream.get()) != nullptr) {
     line[std::strcspn(line, "\n")] = '\0';
     char* const controllers = std::strchr(line, ':');
     char* const own = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
@@ -90,7 +91,6 @@ inline std::int64_t available_bytes() {
       lower_to_groups(most, "/sys/fs/cgroup/memory", own + 1, "memory.limit_in_bytes",
                       "memory.usage_in_bytes", "total_inactive_file ");
   }
-  std::fclose(stream);
   return most;
 }
 

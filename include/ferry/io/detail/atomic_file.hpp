@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file_rights.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,12 +39,14 @@ std::string behind_links(const std::string& verb, const std::string& path) {
 /// A process that is killed leaves the temporary file, "<name>.<process>-<number>.part".
 ///
 /// A symbolic link is followed: the file that it names is replaced, and the link stays. The new file has the
-/// permissions of the old one, or those that the umask gives.
+/// owner and the permissions of the old one, as far as this process may give them; without an old one those
+/// that the umask gives.
 template <class Dependent>
 class basic_atomic_file {
  public:
   /// Throws io_error where the path names a folder, device or pipe, or where its folder takes no new file.
-  basic_atomic_file(const std::string& verb, const std::string& path) : final_(behind_links(verb, path)) {
+  basic_atomic_file(const std::string& verb, const std::string& path)
+      : content_(verb, path), final_(behind_links(verb, path)) {
     struct stat old {};
     const bool exists = ::stat(final_.c_str(), &old) == 0;
     if (exists && !S_ISREG(old.st_mode))
@@ -54,21 +57,18 @@ class basic_atomic_file {
     // A name has at most 255 bytes.
     const std::string name = final_.substr(slash == std::string::npos ? 0 : slash + 1).substr(0, 200);
     if (name.empty()) throw_io_error(verb, path, "it names no file");
-    int descriptor = -1;
+    // Until it has the rights of the old file it is open to its owner alone.
+    const unsigned mode = exists ? 0600 : 0666;
     for (int number = 0; number < most_names; ++number) {
       temporary_ = slash == std::string::npos ? name : path_in(folder, name);
       temporary_.append(".").append(std::to_string(::getpid()));
       temporary_.append("-").append(std::to_string(number)).append(".part");
-      descriptor =
-          file::open_again(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-      if (descriptor >= 0 || errno != EEXIST) break;
+      if (content_.open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode) || errno != EEXIST)
+        break;
     }
-    if (descriptor < 0) {
-      temporary_.clear();
-      throw_errno(verb, path, "create a temporary file in " + folder);
-    }
-    content_ = file(descriptor, verb, path);
-    if (exists) static_cast<void>(::fchmod(descriptor, old.st_mode & 07777u));
+    if (!content_.is_open()) throw_errno(verb, path, "create a temporary file in " + folder);
+    // Nothing from here on throws: the destructor removes only the file of an object that was constructed.
+    if (exists) take_rights(content_.descriptor(), old);
   }
   basic_atomic_file(const basic_atomic_file&) = delete;
   basic_atomic_file& operator=(const basic_atomic_file&) = delete;
@@ -84,19 +84,20 @@ class basic_atomic_file {
   void commit() {
     const std::string verb = content_.verb();
     const std::string path = content_.path();
+    const file folder = open_folder(verb, folder_of(final_));  // no step after the rename takes memory
     content_.sync();
     content_.close();
     if (std::rename(temporary_.c_str(), final_.c_str()) != 0) throw_errno(verb, path, "rename");
     temporary_.clear();
-    sync_folder(verb, folder_of(final_));
+    sync_folder(folder);
   }
 
  private:
   static constexpr int most_names = 10000;
 
+  file content_;
   std::string final_;
   std::string temporary_;  ///< empty once there is none
-  file content_;
 };
 using atomic_file = basic_atomic_file<void>;
 

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -46,6 +47,7 @@ class basic_checkpoint_core {
   explicit basic_checkpoint_core(std::string path) : path_(std::move(path)) {
     while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
     if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
+    require_whole_path("ferry::io::checkpoint", path_);
     // A save in the background must not follow a later chdir.
     if (path_.front() != '/')
       if (const std::unique_ptr<late<char, Dependent>, void (*)(void*)> here(::getcwd(nullptr, 0),

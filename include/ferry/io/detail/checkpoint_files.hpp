@@ -9,16 +9,21 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace ferry::detail {
 
-/// The open data files of a manifest. Reads check checksums. Thread-safe: several threads may read.
+/// The data files of a manifest. At most most_data_files are open at once, whatever their number: that of the
+/// descriptors of a process is limited. Reads check checksums, and take no memory but what they are given.
+/// Thread-safe: several threads may read.
 template <class Dependent>
 class basic_checkpoint_files {
   using manifest = late<detail::manifest, Dependent>;
@@ -28,31 +33,34 @@ class basic_checkpoint_files {
   using file = basic_file<Dependent>;
 
  public:
-  /// Opens the files and checks their sizes. Throws io_error; `gone`, where given, is set instead of an error
+  /// Looks at each file, and checks its size. Throws io_error; `gone`, where given, is set instead of an error
   /// if a file is missing.
   basic_checkpoint_files(const std::string& folder, const manifest& of, bool* gone = nullptr) {
+    // Files that are open can be read whoever removes them; the others must stay.
+    if (of.files.size() > most_data_files) keeps_all_.emplace(folder, folder_use::reads);
+    files_.reserve(of.files.size());
+    std::vector<std::byte> header(data_header_bytes);
     for (const auto& each : of.files) {
-      const std::string path = data_path(folder, each.number);
-      const int opened = file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-      if (opened < 0) {
+      files_.emplace_back(data_path(folder, each.number));
+      const file& found = files_.back().content;
+      if (!open(files_.back())) {
         if (errno == ENOENT && gone != nullptr) {
           *gone = true;
           return;
         }
-        if (errno == ELOOP) throw_io_error("checkpoint", path, "it is a symbolic link");
-        throw_errno("checkpoint", path, "open");
+        fail_to_open(found);
       }
-      file& made = files_.emplace_back(opened, "checkpoint", path);
-      if (!S_ISREG(made.status().st_mode)) made.fail("it is no regular file");
-      if (const std::uint64_t size = made.size(); size != each.bytes)
-        made.fail("it has " + std::to_string(size) + " bytes, and the manifest says " +
-                  std::to_string(each.bytes));
-      std::vector<std::byte> header(data_header_bytes);
-      made.read_at(header.data(), header.size(), 0);
+      if (!S_ISREG(found.status().st_mode)) found.fail("it is no regular file");
+      if (const std::uint64_t size = found.size(); size != each.bytes)
+        found.fail("it has " + std::to_string(size) + " bytes, and the manifest says " +
+                   std::to_string(each.bytes));
+      found.read_at(header.data(), header.size(), 0);
       if (header != data_header(each.number))
-        made.fail("its header is not that of data file " + std::to_string(each.number));
+        found.fail("its header is not that of data file " + std::to_string(each.number));
     }
   }
+  basic_checkpoint_files(const basic_checkpoint_files&) = delete;
+  basic_checkpoint_files& operator=(const basic_checkpoint_files&) = delete;
 
   /// Reads the bytes of a chunk and applies its patches. `to` takes array.bytes_of_chunk(place) bytes;
   /// `scratch` is memory to reuse. `what` names the array in messages.
@@ -71,17 +79,17 @@ class basic_checkpoint_files {
         std::memcpy(&position, scratch.data() + i * sizeof position, sizeof position);
         const std::size_t begin = position * unit;
         if (begin >= bytes)
-          files_[patch.piece.file].fail("a patch of " + what + " names unit " + std::to_string(position) +
-                                        ", which lies beyond its chunk");
+          files_[patch.piece.file].content.fail("a patch of " + what + " names unit " +
+                                                std::to_string(position) + ", which lies beyond its chunk");
         std::memcpy(to + begin, scratch.data() + positions + i * unit, std::min(unit, bytes - begin));
       }
     }
   }
-
- private:
+  /// Reads the bytes of a piece, as they are.
   void read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* to,
                   const std::string& what) const {
-    const file& from = files_[piece.file];
+    const user held(*this, piece.file);
+    const file& from = files_[piece.file].content;
     from.read_at(to, bytes, piece.offset);
     if (const auto found = crc32c(to, bytes); found != piece.checksum)
       from.fail(what + " is damaged: the checksum of " + std::to_string(bytes) + " bytes at byte " +
@@ -89,7 +97,71 @@ class basic_checkpoint_files {
                 std::to_string(piece.checksum));
   }
 
-  std::vector<file> files_;
+ private:
+  struct data_file {
+    explicit data_file(const std::string& path) : content("checkpoint", path) {}
+
+    file content;
+    int users = 0;  ///< reads under way
+    std::uint64_t last_use = 0;
+  };
+  /// Keeps a file open.
+  class user {
+   public:
+    user(const basic_checkpoint_files& home, std::size_t place) : home_(home), of_(home.files_[place]) {
+      const std::lock_guard lock(home_.guard_);
+      if (!home_.open(of_)) fail_to_open(of_.content);
+      ++of_.users;
+    }
+    user(const user&) = delete;
+    user& operator=(const user&) = delete;
+    ~user() {
+      const std::lock_guard lock(home_.guard_);
+      --of_.users;
+    }
+
+   private:
+    const basic_checkpoint_files& home_;
+    data_file& of_;
+  };
+
+  /// False with errno where it can't be opened. Takes no memory: an object may be half loaded.
+  bool open(data_file& wanted) const noexcept {
+    wanted.last_use = ++uses_;
+    if (wanted.content.is_open()) return true;
+    if (open_ >= most_data_files) close_oldest();
+    while (!wanted.content.open(wanted.content.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
+      const int reason = errno;
+      // The process has no descriptor left, or another thread has taken the one that became free.
+      if ((reason == EMFILE || reason == ENFILE) && close_oldest()) continue;
+      errno = reason;
+      return false;
+    }
+    ++open_;
+    return true;
+  }
+  [[noreturn]] static void fail_to_open(const file& of) {
+    if (errno == ELOOP) of.fail("it is a symbolic link");
+    of.fail_by_errno("open");
+  }
+  /// Closes the file that nobody has used for the longest time; false where all open ones are in use.
+  bool close_oldest() const noexcept {
+    data_file* oldest = nullptr;
+    for (auto& each : files_)
+      if (each.content.is_open() && each.users == 0 &&
+          (oldest == nullptr || each.last_use < oldest->last_use))
+        oldest = &each;
+    if (oldest == nullptr) return false;
+    oldest->content.drop();
+    --open_;
+    return true;
+  }
+
+  mutable std::mutex guard_;
+  std::optional<basic_folder_use<Dependent>> keeps_all_;
+  mutable std::vector<data_file> files_;
+  mutable std::size_t open_ = 0;
+  mutable std::uint64_t uses_ = 0;
 };
 using checkpoint_files = basic_checkpoint_files<void>;
 

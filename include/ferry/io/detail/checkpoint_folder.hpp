@@ -6,6 +6,7 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
+#include <ferry/memory/detail/file_rights.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
 
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,8 @@ namespace ferry::detail {
 
 inline constexpr std::string_view data_magic = "ferrydat";
 inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
+/// A save of changes leaves at most so many data files, and a reader has at most so many of them open.
+inline constexpr std::size_t most_data_files = 64;
 
 template <class...>
 std::string manifest_path(const std::string& folder) {
@@ -66,10 +70,7 @@ std::uint64_t data_number(const std::string& name) {
 /// Makes the folder where it is missing. Throws io_error where the path names something else.
 template <class Dependent = void>
 void make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) {
-    sync_folder("checkpoint", folder_of(path));
-    return;
-  }
+  if (::mkdir(path.c_str(), 0777) == 0) return sync_folder(open_folder("checkpoint", folder_of(path)));
   const int reason = errno;
   struct stat found {};
   if (reason == EEXIST && ::stat(path.c_str(), &found) == 0) {
@@ -87,10 +88,9 @@ class basic_folder_lock {
   using file = basic_file<Dependent>;
 
  public:
-  explicit basic_folder_lock(const std::string& folder)
-      : file_(file::open_again((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666),
-              "checkpoint", folder) {
-    if (!file_.is_open()) throw_errno("checkpoint", folder, "open its lock");
+  explicit basic_folder_lock(const std::string& folder) : file_("checkpoint", folder) {
+    if (!file_.open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666))
+      throw_errno("checkpoint", folder, "open its lock");
     int result = 0;
     do {
       result = ::flock(file_.descriptor(), LOCK_EX | LOCK_NB);
@@ -110,6 +110,38 @@ class basic_folder_lock {
   file file_;
 };
 using folder_lock = basic_folder_lock<void>;
+
+/// Why a process opens the folder of a checkpoint.
+enum class folder_use : std::uint8_t { reads, removes };
+
+/// Keeps the data files of a folder for readers that can't have all of them open: these share a lock of the
+/// folder itself, and who removes files needs it alone, and does not wait for it. Without such locks of the
+/// file system everybody is let in.
+template <class Dependent>
+class basic_folder_use {
+ public:
+  basic_folder_use(const std::string& folder, folder_use how) : folder_("checkpoint", folder) {
+    if (!folder_.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) return;
+    int result = 0;
+    do {
+      result = ::flock(folder_.descriptor(), how == folder_use::reads ? LOCK_SH : LOCK_EX | LOCK_NB);
+    } while (result != 0 && errno == EINTR);
+    refused_ = result != 0 && errno == EWOULDBLOCK;
+  }
+  basic_folder_use(const basic_folder_use&) = delete;
+  basic_folder_use& operator=(const basic_folder_use&) = delete;
+  /// See ~basic_folder_lock.
+  ~basic_folder_use() {
+    if (folder_.is_open()) static_cast<void>(::flock(folder_.descriptor(), LOCK_UN));
+  }
+
+  /// Whether a reader needs the files.
+  [[nodiscard]] bool is_refused() const { return refused_; }
+
+ private:
+  basic_file<Dependent> folder_;
+  bool refused_ = false;
+};
 
 /// The bytes of the manifest of a folder. `missing`, where given, is set instead of an error if there is
 /// none.
@@ -154,27 +186,33 @@ void write_manifest(const std::string& folder, const late<manifest, Dependent>& 
 /// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
 template <class Dependent = void>
 bool is_data_file(const std::string& path) {
-  const file from(file::open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK),
-                  "checkpoint", path);
-  if (!from.is_open() || !S_ISREG(from.status().st_mode)) return false;
+  file from("checkpoint", path);
+  if (!from.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(from.status().st_mode))
+    return false;
   char start[8] = {};
   const ssize_t got = ::pread(from.descriptor(), start, sizeof start, 0);
   return got == 0 || (got == 8 && std::string_view(start, sizeof start) == data_magic);
 }
 
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
-/// that can't be removed are left.
+/// that can't be removed are left, without memory for one, as are all while somebody reads an older checkpoint:
+/// the next save looks again.
 template <class Dependent = void>
-void remove_leftovers(const std::string& folder, const late<manifest, Dependent>& current) {
-  for (const auto& name : names_in(folder)) {
-    bool needed = true;
-    if (const std::uint64_t number = data_number(name); number != 0)
-      needed = std::any_of(current.files.begin(), current.files.end(),
-                           [&](const manifest_file& each) { return each.number == number; }) ||
-               !is_data_file(path_in(folder, name));
-    else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
-      needed = false;
-    if (!needed) ::unlink(path_in(folder, name).c_str());
+void remove_leftovers(const std::string& folder, const late<manifest, Dependent>& current) noexcept {
+  try {
+    const basic_folder_use<Dependent> alone(folder, folder_use::removes);
+    if (alone.is_refused()) return;
+    for (const auto& name : names_in(folder)) {
+      bool needed = true;
+      if (const std::uint64_t number = data_number(name); number != 0)
+        needed = std::any_of(current.files.begin(), current.files.end(),
+                             [&](const manifest_file& each) { return each.number == number; }) ||
+                 !is_data_file(path_in(folder, name));
+      else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
+        needed = false;
+      if (!needed) ::unlink(path_in(folder, name).c_str());
+    }
+  } catch (const std::exception&) {  // no memory: they stay
   }
 }
 
@@ -205,14 +243,16 @@ class basic_new_data_file {
   using file = basic_file<Dependent>;
 
  public:
-  basic_new_data_file(const std::string& folder, std::uint64_t number) : path_(data_path(folder, number)) {
-    const int made =
-        file::open_again(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (made < 0) throw_errno("checkpoint", path_, "create the file");
-    content_ = file(made, "checkpoint", path_);
+  basic_new_data_file(const std::string& folder, std::uint64_t number)
+      : path_(data_path(folder, number)), content_("checkpoint", path_) {
+    struct stat old {};
+    const bool exists = ::stat(manifest_path(folder).c_str(), &old) == 0 && S_ISREG(old.st_mode);
+    const auto header = data_header(number);
+    if (!content_.open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, exists ? 0600 : 0666))
+      throw_errno("checkpoint", path_, "create the file");
     created_ = true;
     try {
-      const auto header = data_header(number);
+      if (exists) take_rights(content_.descriptor(), old);  // who may read the manifest may read the data
       content_.write_at(header.data(), header.size(), 0);
     } catch (...) {
       drop();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/whole_path.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -32,16 +33,20 @@ namespace ferry::detail {
   throw_io_error(verb, path, std::string(operation) + ": " + std::strerror(reason));
 }
 
-/// An open regular file. Reads and writes name their place, so several threads may use one file. Errors are
+/// A regular file. Reads and writes name their place, so several threads may use one file. Errors are
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
 /// inherit the file.
+///
+/// The names come first and open() last: nothing that takes memory, and so may fail, lies between the system's
+/// descriptor and its owner.
 template <class Dependent>
 class basic_file {
  public:
   basic_file() = default;
-  /// Takes over an open descriptor.
-  basic_file(int descriptor, std::string verb, std::string path)
-      : descriptor_(descriptor), verb_(std::move(verb)), path_(std::move(path)) {}
+  /// A file that is not open yet, and its names for messages. Throws invalid_argument for a path with a NUL.
+  basic_file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
+    require_whole_path("ferry::io::" + verb_, path_);
+  }
   basic_file(const basic_file&) = delete;
   basic_file& operator=(const basic_file&) = delete;
   basic_file(basic_file&& other) noexcept
@@ -62,9 +67,9 @@ class basic_file {
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
   /// check a header against.
   static basic_file open_to_read(const std::string& verb, const std::string& path) {
+    basic_file made(verb, path);
     // Without O_NONBLOCK, opening a pipe would wait for a writer.
-    basic_file made(open_again(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK), verb, path);
-    if (!made.is_open()) throw_errno(verb, path, "open");
+    if (!made.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
     const struct stat found = made.status();
     if (!S_ISREG(found.st_mode))
       throw_io_error(verb, path,
@@ -72,6 +77,15 @@ class basic_file {
     return made;
   }
 
+  /// open(2), which replaces a descriptor that the file has; `path` may differ from that for messages. False
+  /// where it fails, with errno.
+  [[nodiscard]] bool open(const char* path, int flags, unsigned mode = 0) noexcept {
+    drop();
+    do {
+      descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
+    } while (descriptor_ < 0 && errno == EINTR);
+    return is_open();
+  }
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
@@ -149,6 +163,11 @@ class basic_file {
     if (result != 0) fail_by_errno("fsync");
   }
 
+  /// Closes the file, whatever the system says.
+  void drop() noexcept {
+    if (is_open()) ::close(descriptor_);
+    descriptor_ = -1;
+  }
   /// Closes the file and throws where the system reports a late error.
   void close() {
     if (!is_open()) return;
@@ -159,15 +178,6 @@ class basic_file {
   [[noreturn]] void fail(std::string_view what) const { throw_io_error(verb_, path_, what); }
   [[noreturn]] void fail_by_errno(std::string_view operation) const { throw_errno(verb_, path_, operation); }
 
-  /// open(2), again where a signal came in between.
-  static int open_again(const char* path, int flags, unsigned mode = 0) noexcept {
-    int made = -1;
-    do {
-      made = ::open(path, flags, mode);
-    } while (made < 0 && errno == EINTR);
-    return made;
-  }
-
  private:
   static constexpr std::size_t most_at_once = std::size_t{1} << 30;  // Linux moves less than 2 GiB at once
 
@@ -175,10 +185,6 @@ class basic_file {
     if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
       fail("byte " + std::to_string(offset) + " lies beyond the largest file");
     return static_cast<off_t>(offset);
-  }
-  void drop() noexcept {
-    if (is_open()) ::close(descriptor_);
-    descriptor_ = -1;
   }
 
   int descriptor_ = -1;
@@ -201,17 +207,22 @@ std::string path_in(std::string folder, const std::string& name) {
   return folder.append(name);
 }
 
-/// Returns when the entries of a folder, new names say, are on the disk.
+/// A folder, opened for sync_folder.
 template <class...>
-void sync_folder(const std::string& verb, const std::string& folder) {
-  file opened(file::open_again(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC), verb, folder);
-  if (!opened.is_open()) throw_errno(verb, folder, "open the folder");
+file open_folder(const std::string& verb, const std::string& folder) {
+  file opened(verb, folder);
+  if (!opened.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) throw_errno(verb, folder, "open the folder");
+  return opened;
+}
+/// Returns when the entries of a folder, new names say, are on the disk. Takes no memory.
+template <class...>
+void sync_folder(const file& folder) {
   int result = 0;
   do {
-    result = ::fsync(opened.descriptor());
+    result = ::fsync(folder.descriptor());
   } while (result != 0 && errno == EINTR);
   // Some file systems can't, and need not.
-  if (result != 0 && errno != EINVAL && errno != EROFS) throw_errno(verb, folder, "fsync of the folder");
+  if (result != 0 && errno != EINVAL && errno != EROFS) folder.fail_by_errno("fsync of the folder");
 }
 
 }  // namespace ferry::detail

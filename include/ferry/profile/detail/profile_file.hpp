@@ -2,6 +2,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/file_rights.hpp>
+#include <ferry/memory/detail/file_stream.hpp>
 #include <ferry/profile/detail/profile_lines.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/version.hpp>
@@ -153,20 +155,19 @@ FERRY_LAZY std::string read_text(const std::string& path, std::string& why, bool
     unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
     return text;
   }
-  std::FILE* stream = std::fopen(path.c_str(), "rb");
+  const file_stream stream(std::fopen(path.c_str(), "rbe"));
   if (stream == nullptr) {
     unreadable(std::strerror(errno));
     return text;
   }
   text.resize(most + 1);
-  text.resize(std::fread(text.data(), 1, text.size(), stream));
-  if (std::ferror(stream) != 0)
+  text.resize(std::fread(text.data(), 1, text.size(), stream.get()));
+  if (std::ferror(stream.get()) != 0)
     unreadable(std::strerror(errno));
   else if (text.empty())
     why = "is empty";
   else if (text.size() > most)
     why = "is too long for a profile";
-  std::fclose(stream);
   return text;
 }
 
@@ -188,7 +189,12 @@ FERRY_LAZY std::FILE* open_new(const std::string& path, std::string& name) {
   }
   if (descriptor < 0) return nullptr;
   std::FILE* made = ::fdopen(descriptor, "wb");
-  if (made == nullptr) ::close(descriptor);
+  if (made == nullptr) {
+    const int reason = errno;
+    ::close(descriptor);
+    std::remove(name.c_str());
+    errno = reason;
+  }
   return made;
 }
 
@@ -202,6 +208,8 @@ FERRY_LAZY void write_text(const std::string& path, const std::string& text) {
   std::string fresh;
   std::FILE* stream = open_new(path, fresh);
   if (stream == nullptr) fail("can't be written");
+  struct stat old {};
+  if (::stat(path.c_str(), &old) == 0) take_rights(::fileno(stream), old);
   const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   const bool closed = std::fclose(stream) == 0;
   if (written && closed && std::rename(fresh.c_str(), path.c_str()) == 0) return;
