@@ -6,6 +6,7 @@
 #include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/merged_pieces.hpp>
 #include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/memory/detail/late.hpp>
@@ -65,6 +66,7 @@ class basic_checkpoint_save {
       before_ = make_owned<checkpoint_files>(folder, old_);
     }
     data_ = make_owned<piece_file>(folder, made_.number);
+    if (changes) merged_.emplace(files_to_empty(old_), *before_, *data_);
     const bool by_rows = changes && base != nullptr && old_ == *base;
     std::size_t array = 0;
     for (auto& entry : content_.entries) {
@@ -135,6 +137,7 @@ class basic_checkpoint_save {
       remove_unless_current();
       throw;
     }
+    merged_.reset();
     before_ = nullptr;
     remove_leftovers(folder_, made_);
   }
@@ -198,8 +201,9 @@ class basic_checkpoint_save {
       if (std::memcmp(now + begin, own.old.data() + begin, std::min(unit, bytes - begin)) != 0)
         own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
     to = of.before->chunks[of.place];
+    if (!own.changed.empty() && outgrows(*of.to, of.place, to, own.changed.size())) return false;
+    merged_->move(*of.before, of.place, to);
     if (own.changed.empty()) return true;
-    if (outgrows(*of.to, of.place, to, own.changed.size())) return false;
     std::byte* units = begin_patch(of, own.changed, own);
     for (const std::uint32_t each : own.changed) {
       const std::size_t begin = each * unit;
@@ -213,6 +217,7 @@ class basic_checkpoint_save {
   void write_units(const save_job& of, buffers& own) {
     manifest_chunk& to = of.to->chunks[of.place];
     to = of.before->chunks[of.place];
+    merged_->move(*of.before, of.place, to);
     if (of.units->empty()) return;
     std::byte* const units = begin_patch(of, *of.units, own);
     if (of.snapshot != nullptr)
@@ -269,6 +274,7 @@ class basic_checkpoint_save {
   manifest made_;
   owned<checkpoint_files> before_;
   owned<piece_file> data_;
+  std::optional<basic_merged_pieces<Dependent>> merged_;
   std::vector<save_job> jobs_;
 };
 using checkpoint_save = basic_checkpoint_save<void>;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/checkpoint_kit.hpp"
+
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/piece_file.hpp>
+
+#include <catch2/generators/catch_generators.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+/// Checkpoints that many saves have written to, and processes that may open few files.
+namespace ferry_test::checkpoint_many_files_test {
+
+namespace {
+
+using ferry::detail::most_data_files;
+using ferry::detail::read_manifest;
+
+/// Leaves the process room for few more descriptors.
+class descriptor_limit {
+ public:
+  explicit descriptor_limit(rlim_t more) {
+    const int next = ::dup(0);
+    REQUIRE(next >= 0);
+    ::close(next);
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit now{static_cast<rlim_t>(next) + more, before_.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  ~descriptor_limit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  descriptor_limit(const descriptor_limit&) = delete;
+  descriptor_limit& operator=(const descriptor_limit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+std::size_t data_files_in(const std::string& folder) {
+  std::size_t count = 0;
+  for (const auto& each : std::filesystem::directory_iterator(folder))
+    count += each.path().filename().string().rfind("data-", 0) == 0 ? 1 : 0;
+  return count;
+}
+std::uintmax_t bytes_in(const std::string& folder) {
+  std::uintmax_t bytes = 0;
+  for (const auto& each : std::filesystem::directory_iterator(folder)) bytes += each.file_size();
+  return bytes;
+}
+std::size_t patches_in(const ferry::detail::manifest& of) {
+  std::size_t most = 0;
+  for (const auto& entry : of.entries)
+    for (const auto& array : entry.arrays)
+      for (const auto& chunk : array.chunks) most = std::max(most, chunk.patches.size());
+  return most;
+}
+
+/// A table, and its oracle in a vector.
+constexpr std::size_t rows = 6000, width = 32;
+
+/// A checkpoint of `count` arrays, the rows of a table, each in a file of its own.
+std::vector<float> write_files(const std::string& folder, std::size_t count) {
+  using namespace ferry::detail;
+  auto random = generator(78);
+  const auto content = values<float>(random, count * 8);
+  make_folder(folder);
+  manifest made;
+  made.number = count;
+  for (std::size_t i = 0; i < count; ++i) {
+    manifest_entry& entry = made.entries.emplace_back();
+    entry.name = std::to_string(i);
+    entry.kind = "array";
+    manifest_array& array = entry.arrays.emplace_back();
+    array.dtype = "f32";
+    array.element_bytes = 4;
+    array.extents = {1, 8};
+    choose_chunks(array, 32);
+    piece_file to(folder, i + 1);
+    auto piece = to.append(reinterpret_cast<const std::byte*>(content.data() + i * 8), 32);
+    piece.file = static_cast<std::uint32_t>(i);
+    array.chunks.push_back({piece, {}});
+    made.files.push_back({i + 1, to.size()});
+    to.finish();
+    to.keep();
+  }
+  write_manifest(folder, made);
+  return content;
+}
+void add_rows(ferry::io::checkpoint& to, ferry::tensor<float, ferry::pageable_space>& table) {
+  for (std::size_t i = 0; i < table.rows(); ++i) {
+    const auto row = table.rows_between(i, i + 1);
+    to.add(std::to_string(i), row);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("any number of saves of changes leaves few files", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string folder = at.path() + "/run";
+  const bool tracked = GENERATE(false, true);
+  const bool in_background = GENERATE(false, true);
+  const exec_space exec;
+  auto random = generator(77);
+  auto expected = values<float>(random, rows * width);
+  ferry::tensor<float, ferry::pageable_space> table("table", rows, width);
+  std::vector<float> still = values<float>(random, 300);  // never changes
+  put(table, expected);
+  ferry::io::checkpoint run(folder);
+  run.add("table", table);
+  run.add("still", still);
+  if (tracked) run.track("table");
+  run.save();
+  std::uintmax_t written = 0;
+  for (int save = 1; save <= 300; ++save) {
+    const auto row = static_cast<std::int64_t>(random() % rows);
+    const auto fresh = values<float>(random, width);
+    std::copy(fresh.begin(), fresh.end(), expected.begin() + row * static_cast<std::int64_t>(width));
+    const auto batch = make<ferry::pageable_space>("batch", 1, width, fresh);
+    ferry::scatter(exec, table, std::vector<std::int64_t>{row}, batch).wait();
+    const descriptor_limit limit(most_data_files + 16);
+    if (in_background)
+      run.save_async(exec, {.changes = true}).wait();
+    else
+      run.save({.changes = true});
+    REQUIRE(data_files_in(folder) <= most_data_files);
+    const auto now = read_manifest(folder);
+    REQUIRE(now.files.size() == data_files_in(folder));
+    written += now.files.back().bytes;
+    if (save % 50 != 0 && save != 65) continue;
+    ferry::tensor<float, ferry::pageable_space> back("back", rows, width);
+    std::vector<float> other(still.size());
+    ferry::io::checkpoint again(folder);
+    again.add("table", back);
+    again.add("still", other);
+    again.load();
+    REQUIRE((take(back) == expected));
+    REQUIRE((other == still));
+  }
+  // A byte is moved once in about 30 saves, the table never; patches of a chunk are joined.
+  CHECK(written < 300 * (4096 + 12 * (width + 1) * 4));
+  CHECK(bytes_in(folder) < 2 * rows * width * 4);
+  CHECK(patches_in(read_manifest(folder)) <= most_data_files);
+}
+
+TEST_CASE("a checkpoint of more files than a process may open loads, and changes are saved",
+          "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string folder = at.path() + "/run";
+  constexpr std::size_t count = 5 * most_data_files;
+  auto content = write_files(folder, count);
+  const descriptor_limit limit(most_data_files + 16);
+  ferry::tensor<float, ferry::pageable_space> table("table", count, 8);
+  ferry::io::checkpoint run(folder);
+  add_rows(run, table);
+  run.load();
+  CHECK((take(table) == content));
+  {
+    const descriptor_limit less(most_data_files / 4);  // the process itself has opened the others
+    put(table, std::vector<float>(content.size()));
+    run.load();
+    CHECK((take(table) == content));
+  }
+  content[8 * 17 + 3] = 1e9f;
+  put(table, content);
+  run.save({.changes = true});
+  CHECK(data_files_in(folder) <= most_data_files);
+  put(table, std::vector<float>(content.size()));
+  run.load();
+  CHECK((take(table) == content));
+}
+
+TEST_CASE("what is damaged stays for the load to name it when files are merged", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string folder = at.path() + "/run";
+  constexpr std::size_t count = 3 * most_data_files;
+  const auto content = write_files(folder, count);
+  ferry::tensor<float, ferry::pageable_space> table("table", count, 8);
+  ferry::io::checkpoint run(folder);
+  add_rows(run, table);
+  for (std::size_t i = 0; i < count; ++i) run.track(std::to_string(i));
+  run.load();
+  // The load has compared it; from here on marks tell what has changed.
+  const auto path = ferry::detail::data_path(folder, 5);
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  ferry::detail::file damaged("test", path);
+  REQUIRE(damaged.open(path.c_str(), O_RDWR));
+  damaged.write_at("?", 1, 4096);
+  run.save({.changes = true});
+  CHECK(data_files_in(folder) <= most_data_files);
+  CHECK(std::filesystem::exists(path));
+  ferry::tensor<float, ferry::pageable_space> back("back", count, 8);
+  ferry::io::checkpoint other(folder);
+  add_rows(other, back);
+  CHECK_THROWS_AS(other.load(), ferry::io_error);
+  // A save that compares repairs it.
+  other = ferry::io::checkpoint(folder);
+  add_rows(other, table);
+  other.save({.changes = true});
+  put(table, std::vector<float>(content.size()));
+  other.load();
+  CHECK((take(table) == content));
+}
+
+TEST_CASE("files that a reader can't keep open stay until it has read them", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string folder = at.path() + "/run";
+  constexpr std::size_t count = 4 * most_data_files;
+  const auto content = write_files(folder, count);
+  std::vector<float> saved(8 * count, 2.0f);
+  {
+    const ferry::detail::manifest says = read_manifest(folder);
+    const ferry::detail::checkpoint_files reader(folder, says);
+    ferry::io::checkpoint run(folder);
+    ferry::tensor<float, ferry::pageable_space> table("table", count, 8);
+    put(table, saved);
+    run.add("table", table);
+    run.save();  // another process, say
+    CHECK(read_manifest(folder).files.size() == 1);
+    std::vector<float> found(8);
+    std::vector<std::byte> scratch;
+    for (std::size_t i = 0; i < count; ++i) {
+      reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(found.data()), scratch,
+                        "x");
+      REQUIRE(std::equal(found.begin(), found.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)));
+    }
+    CHECK(data_files_in(folder) == count + 1);
+  }
+  ferry::io::checkpoint run(folder);
+  run.add("saved", saved);
+  run.save();
+  CHECK(data_files_in(folder) == 1);
+}
+
+TEST_CASE("several threads read more files than may be open", "[io][checkpoint]") {
+  const temporary_folder at;
+  const std::string folder = at.path() + "/run";
+  constexpr std::size_t count = 4 * most_data_files;
+  const auto content = write_files(folder, count);
+  const ferry::detail::manifest says = read_manifest(folder);
+  const ferry::detail::checkpoint_files reader(folder, says);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      auto random = generator(500 + t);
+      std::vector<float> found(8);
+      std::vector<std::byte> scratch;
+      for (int times = 0; times < 2000; ++times) {
+        const std::size_t i = random() % count;
+        reader.read_chunk(says.entries[i].arrays[0], 0, reinterpret_cast<std::byte*>(found.data()), scratch,
+                          "x");
+        if (!std::equal(found.begin(), found.end(), content.begin() + static_cast<std::ptrdiff_t>(8 * i)))
+          ++wrong;
+      }
+    });
+  for (auto& each : threads) each.join();
+  CHECK(wrong == 0);
+}
+
+}  // namespace ferry_test::checkpoint_many_files_test
