@@ -11,8 +11,14 @@ namespace {
 std::atomic<std::int64_t> allocations{0};
 thread_local std::int64_t left = 0;
 thread_local bool failed = false;
+std::atomic<std::int64_t> left_anywhere{0};
+std::atomic<bool> failed_anywhere{false};
 
 void* take(std::size_t bytes, std::size_t alignment) {
+  if (left_anywhere.load(std::memory_order_relaxed) > 0 && left_anywhere.fetch_sub(1) == 1) {
+    failed_anywhere = true;
+    throw std::bad_alloc();
+  }
   if (left > 0 && --left == 0) {
     failed = true;
     throw std::bad_alloc();
@@ -50,6 +56,12 @@ bool fail_allocation(std::int64_t k) {
   const bool had_failed = failed;
   failed = false;
   left = k;
+  return had_failed;
+}
+
+bool fail_allocation_anywhere(std::int64_t k) {
+  const bool had_failed = failed_anywhere.exchange(false);
+  left_anywhere = k;
   return had_failed;
 }
 

@@ -13,4 +13,7 @@ std::int64_t heap_allocations();
 /// Returns whether the one that was armed before has failed.
 bool fail_allocation(std::int64_t k);
 
+/// As above, of all threads.
+bool fail_allocation_anywhere(std::int64_t k);
+
 }  // namespace ferry_test

@@ -38,6 +38,12 @@ class basic_chunk_rows {
     if (count > 1) held_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
   }
 
+  /// Takes the memory for locate() of at most `rows` rows.
+  void reserve(std::size_t rows, int ranks) {
+    owners_.reserve(rows);
+    places_.reserve(rows);
+    held_.reserve(static_cast<std::size_t>(ranks));
+  }
   /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return owners_.size(); }
   /// The bytes that a rank has.
@@ -81,8 +87,8 @@ class basic_chunk_rows {
       to += count;
     });
   }
-  /// The other way round.
-  void part(const std::byte* from, std::vector<std::byte*> to) const {
+  /// The other way round; moves the pointers on.
+  void part(const std::byte* from, std::vector<std::byte*>& to) const {
     for_each_owner([&](int owner, std::size_t count) {
       std::byte*& at = to[static_cast<std::size_t>(owner)];
       std::memcpy(at, from, count);

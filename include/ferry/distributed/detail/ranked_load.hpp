@@ -36,7 +36,8 @@ class basic_ranked_load {
       : comm_(comm),
         of_(of),
         options_(options),
-        threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
+        threads_(chunk_threads_of_rank(comm.group()->local_count())),
+        memory_(threads_) {}
 
   void run() {
     call_note note = note_of_checkpoint("load", of_);
@@ -81,7 +82,7 @@ class basic_ranked_load {
   }
   /// What is not spread, and what else the objects have.
   void commit() {
-    for (const auto& step : own_) load_array(*files_, step, threads_);
+    for (const auto& step : own_) load_array(*files_, step, memory_);
     for (const auto& each : acting_) each->commit();
     for (auto* each : of_.entries)
       if (leads_ && as_ranked(*each) == nullptr) each->commit();
@@ -126,16 +127,19 @@ class basic_ranked_load {
     if (!options_.partial) require_all_added(source, says_, of_.entries);
     for (const auto& step : sharded_) {
       rows_of_shards(step.to)->wait_for_all();
+      rows_of_shards(step.to)->begin_writes();
       properties_.push_back({step.what, step.to.schema.describe()});
       properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
     }
-    for (const auto& step : own_)
+    for (const auto& step : own_) {
       if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+      memory_.reserve(step);
+    }
   }
 
   /// Reads everything once, before anything is changed.
   void check(collective& call) {
-    for (const auto& step : own_) for_each_stored_chunk(*files_, step, threads_, [](auto&&...) {});
+    for (const auto& step : own_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
     const auto ranks = static_cast<std::size_t>(call.ranks()), here = static_cast<std::size_t>(call.rank());
     for (const auto& step : sharded_) {
       const std::size_t chunks = step.from->chunks.size();
@@ -207,7 +211,7 @@ class basic_ranked_load {
         to.reserve(moved.out.size());
         for (int r = 0; r < call.ranks(); ++r)
           to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
-        of.part(chunks[i].data(), std::move(to));
+        of.part(chunks[i].data(), to);
       }
       std::vector<std::size_t> expected(static_cast<std::size_t>(call.ranks()), 0);
       const auto for_each_chunk_of = [&](int r, const auto& act) {
@@ -236,7 +240,7 @@ class basic_ranked_load {
       std::memcpy(between, from, bytes);
       from = between;
     }
-    rows.unpack(of, comm_.acting_rank(), from);
+    rows.unpack(of, comm_.acting_rank(), from, scratch_);
   }
   /// Chunks of the file as elements of the array.
   void read_elements(const load_step& step, const std::vector<std::size_t>& places,
@@ -264,6 +268,8 @@ class basic_ranked_load {
   std::vector<load_step> sharded_, own_;
   std::vector<agreed_property> properties_;
   std::string difference_;
+  load_memory memory_;  ///< for what is not spread
+  std::vector<std::byte> scratch_;
   bounce_buffer bounce_;
 };
 using ranked_load = basic_ranked_load<void>;

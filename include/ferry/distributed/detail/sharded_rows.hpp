@@ -19,6 +19,7 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -126,18 +127,20 @@ class basic_sharded_rows final : public rows_apart {
       to += count;
     });
   }
-  /// The other way round.
-  void unpack(const chunk_rows& of, int rank, const std::byte* from) const {
+  /// Before unpack(): the rows are marked as changed when this object ends.
+  void begin_writes() const {
     std::call_once(begun_, [this] {
       for (const auto& each : parts_)
         marking_.push_back(make_owned<marked_write>(each.array.accesses, memory_of_rows(each.array)));
     });
+  }
+  /// The other way round. Takes no memory beyond `scratch`, but for scattered rows on a device.
+  void unpack(const chunk_rows& of, int rank, const std::byte* from, std::vector<std::byte>& scratch) const {
     const shard_part& part = part_of(rank);
     if (by_kernel(of, rank)) {
       const std::lock_guard lock(instance_);
       return part.scatter(comm_, rank, part.array, of.places_of(rank), from);
     }
-    std::vector<std::byte> scratch;
     of.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
       part.array.write(offset, count, from, scratch);
       from += count;
@@ -161,32 +164,49 @@ class basic_sharded_rows final : public rows_apart {
     }
     rows.join(std::move(from), to);
   }
-  void write(std::uint64_t offset, std::size_t bytes, const std::byte* from) const override {
-    chunk_rows rows;
+  void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+             const std::shared_ptr<void>& room) const override {
+    auto& [rows, packed, scratch, to] = *static_cast<write_room*>(room.get());
     if (spread_->replicates()) {
       for (int r = 0; r < spread_->ranks(); ++r) {
         rows.locate(*spread_, row_bytes(), offset, bytes, r);
-        unpack(rows, r, from);
+        unpack(rows, r, from, scratch);
       }
       return;
     }
     rows.locate(*spread_, row_bytes(), offset, bytes, first_);
-    std::vector<std::vector<std::byte>> packed(parts_.size());
-    std::vector<std::byte*> to;
-    for (int r = 0; r < spread_->ranks(); ++r) {
-      const std::size_t count = rows.bytes_of(r);
-      if (count == bytes) return unpack(rows, r, from);
-      packed[static_cast<std::size_t>(r)].resize(count);
-      to.push_back(packed[static_cast<std::size_t>(r)].data());
+    packed.resize(bytes);
+    to.clear();
+    std::size_t begin = 0;
+    for (int r = 0; r < spread_->ranks(); begin += rows.bytes_of(r++)) {
+      if (rows.bytes_of(r) == bytes) return unpack(rows, r, from, scratch);
+      to.push_back(packed.data() + begin);
     }
     rows.part(from, to);
-    for (int r = 0; r < spread_->ranks(); ++r)
-      if (!packed[static_cast<std::size_t>(r)].empty())
-        unpack(rows, r, packed[static_cast<std::size_t>(r)].data());
+    begin = 0;
+    for (int r = 0; r < spread_->ranks(); begin += rows.bytes_of(r++))
+      if (rows.bytes_of(r) != 0) unpack(rows, r, packed.data() + begin, scratch);
+  }
+  void reserve(std::shared_ptr<void>& room, std::size_t bytes) const override {
+    begin_writes();
+    if (room == nullptr) room = std::make_shared<write_room>();
+    auto& own = *static_cast<write_room*>(room.get());
+    own.rows.reserve(static_cast<std::size_t>(bytes / std::max<std::uint64_t>(1, row_bytes())) + 2,
+                     spread_->ranks());
+    own.packed.reserve(bytes);
+    own.to.reserve(static_cast<std::size_t>(spread_->ranks()));
+    for (const auto& each : parts_) own.scratch.reserve(each.array.most_scratch_bytes(bytes));
   }
   /// @}
 
  private:
+  struct write_room {
+    chunk_rows rows;
+    std::vector<std::byte> packed;  ///< by owner
+    std::vector<std::byte> scratch;
+    std::vector<std::byte*> to;  ///< the bytes of each owner
+  };
+
   [[nodiscard]] const shard_part& part_of(int rank) const {
     return parts_.at(static_cast<std::size_t>(rank - first_));
   }

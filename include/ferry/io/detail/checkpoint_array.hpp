@@ -79,8 +79,12 @@ class rows_apart {
   /// Blocks.
   /// @{
   virtual void read(std::uint64_t offset, std::size_t bytes, std::byte* to) const = 0;
-  virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* from) const = 0;
+  virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+                     const std::shared_ptr<void>& room) const = 0;
   /// @}
+  /// Takes the memory that one thread needs to write at most `bytes` bytes at once; `room` may be that of other
+  /// arrays.
+  virtual void reserve(std::shared_ptr<void>& room, std::size_t bytes) const = 0;
 };
 
 /// An array as a file sees it: bytes in row-major order, wherever they lie. Rows may be further apart than
@@ -130,8 +134,14 @@ struct checkpoint_array {
     return {first, static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first)};
   }
 
-  /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks.
-  /// `scratch` is for strided rows in a device's memory: they travel with what lies between them.
+  /// The bytes of scratch that write() needs at most.
+  template <class...>
+  [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const {
+    if (bytes == 0 || write_device == nullptr || is_dense()) return 0;
+    return static_cast<std::size_t>((bytes / row_bytes + 2) * row_stride);
+  }
+  /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks. An array
+  /// of rows that lie apart is written by these. `scratch` is for strided rows in a device's memory: they travel with what lies between them.
   /// @{
   template <class Dependent = void>
   void read(std::uint64_t offset, std::size_t bytes, std::byte* to,
@@ -158,9 +168,7 @@ struct checkpoint_array {
   void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
              late<std::vector<std::byte>, Dependent>& scratch) const {
     if (bytes == 0) return;
-    if (apart != nullptr) {
-      apart->write(offset, bytes, from);
-    } else if (write_device == nullptr) {
+    if (write_device == nullptr) {
       for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
         std::memcpy(data + at, from + place, count);
       });

@@ -12,6 +12,7 @@
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/whole_path.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -151,15 +152,11 @@ class basic_checkpoint_core {
     wait_for_background();
     tracked_.forget();
     manifest loaded = load_checkpoint(path_, entries_, options);
-    tracked_.begin();
-    for (const auto& each : entries_) {
-      if (!tracked_.tracks(each->name())) continue;
-      std::vector<checkpoint_array> arrays;
-      describe(each->name(), arrays);
-      tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
-      for (auto& array : arrays) tracked_.take(each->name(), array);
+    try {
+      track_loaded(std::move(loaded));
+    } catch (const std::exception&) {  // no memory. The objects are loaded: the next save compares them
+      tracked_.forget();
     }
-    tracked_.is_in(std::move(loaded));
   }
 
  private:
@@ -202,6 +199,18 @@ class basic_checkpoint_core {
     for (const auto& each : entries_)
       if (each->name() == name) return each->describe(facts, arrays);
     throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
+  }
+  /// What load() has loaded is the checkpoint of the folder.
+  void track_loaded(manifest&& loaded) {
+    tracked_.begin();
+    for (const auto& each : entries_) {
+      if (!tracked_.tracks(each->name())) continue;
+      std::vector<checkpoint_array> arrays;
+      describe(each->name(), arrays);
+      tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
+      for (auto& array : arrays) tracked_.take(each->name(), array);
+    }
+    tracked_.is_in(std::move(loaded));
   }
   void require_tracked(const std::string& what, const std::string& name) const {
     if (!tracked_.tracks(name))

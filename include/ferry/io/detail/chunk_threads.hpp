@@ -55,8 +55,8 @@ void for_each_chunk(std::size_t count, int threads, const Work& work) {
   if (helpers > 1) {
     const signals_elsewhere quiet;
     where = processor_set::of_process();
-    team.reserve(helpers - 1);
     try {
+      team.reserve(helpers - 1);
       while (team.size() + 1 < helpers) team.push_back(joined_thread(help));
     } catch (const std::exception&) {  // system_error, bad_alloc: fewer threads, then
     }

@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -104,17 +103,16 @@ tensor<T, Space, Extents> tensor_of(const std::string& label, device where,
   return tensor<T, Space, Extents>(label, where, all);
 }
 
-/// Reads the stored elements [first, first + count), converted.
+/// Reads the stored elements [first, first + count), converted. Takes no memory: others are in the array by now.
 template <class To>
 void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_each,
                     stored_converter<To> converter, To* to, std::size_t count) {
-  constexpr std::size_t at_once = std::size_t{1} << 16;
-  const auto buffer =
-      std::make_unique_for_overwrite<late<std::byte[], To>>(std::min(count, at_once) * bytes_each);
+  late<std::array<std::byte, (std::size_t{1} << 15)>, To> buffer;
+  const std::size_t at_once = buffer.size() / bytes_each;
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t some = std::min(at_once, count - done);
-    from.read_at(buffer.get(), some * bytes_each, offset + done * bytes_each);
-    converter(buffer.get(), to + done, some);
+    from.read_at(buffer.data(), some * bytes_each, offset + done * bytes_each);
+    converter(buffer.data(), to + done, some);
   }
 }
 
