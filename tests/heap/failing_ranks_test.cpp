@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 #include "heap/heap.hpp"
+#include "support/folder.hpp"
 
 #include <ferry/ferry.hpp>
 
@@ -10,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <new>
 #include <string>
@@ -124,6 +126,82 @@ TEST_CASE("ranks survive that the k-th allocation of one of them fails", "[faili
   survive("shared_tensor",
           [&](world& of, int) { const ferry::shared_tensor<float> shared("shared", of.comm, rows, width); });
   CHECK(failures > 100);
+}
+
+TEST_CASE("a load by ranks changes nothing where one of them lacks memory", "[failing_heap][distributed]") {
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/a-folder-whose-name-has-more-than-thirty-letters";
+  const auto contents = [](world& of, const std::vector<float>& plain) {
+    std::vector<float> all = plain;
+    const auto add = [&](const auto& array) {
+      ferry::tensor<float, host> here("here", rows, width);
+      ferry::copy(of.exec, array, here).wait();
+      all.insert(all.end(), here.data(), here.data() + here.size());
+    };
+    add(of.table);
+    add(of.other);
+    for (int r = 0; r < ranks; ++r)
+      for (int f = 0; f < of.state.shard(r).fields(); ++f) {
+        const auto field = of.state.shard(r).field_ref(f);
+        all.insert(all.end(), field.data, field.data + field.size());
+      }
+    all.push_back(static_cast<float>(of.state.steps()));
+    return all;
+  };
+  const auto add_to = [](ferry::io::checkpoint& run, world& of, std::vector<float>& plain) {
+    run.add("table", of.table);
+    run.add("a table in blocks of rows", of.other);
+    run.add("adam", of.adam, of.state);
+    run.add("plain", plain);
+  };
+  const auto group = [] {
+    return ferry::communicator::threads(ranks, {.deadline = std::chrono::seconds(20)});
+  };
+  std::vector<float> saved;
+  {
+    world of(group());
+    std::vector<float> plain(500, 0.5f);
+    ferry::init::uniform(of.exec, of.table, -1, 1, 17);
+    ferry::init::uniform(of.exec, of.other, -1, 1, 18);
+    of.state.set_steps(3);
+    ferry::io::checkpoint run(path);
+    add_to(run, of, plain);
+    run.save();
+    saved = contents(of, plain);
+  }
+  // By rank 1 inside of run, and by a thread that acts for all ranks.
+  for (const bool by_ranks : {true, false}) {
+    int failures = 0;
+    for (std::int64_t k = 1;; ++k) {
+      world here(group());
+      std::vector<float> plain(500, 7.0f);
+      here.state.set_steps(7);
+      const auto before = contents(here, plain);
+      ferry::io::checkpoint run(path);
+      add_to(run, here, plain);
+      std::vector<int> thrown(ranks);
+      bool failed = false;
+      const auto load = [&](int rank) {
+        if (rank == 1) fail_allocation(k);
+        try {
+          run.load();
+        } catch (const std::exception&) {
+          thrown[static_cast<std::size_t>(rank)] = 1;
+        }
+        if (rank == 1) failed = fail_allocation(0);
+      };
+      if (by_ranks)
+        here.comm.run(load);
+      else
+        load(1);
+      INFO((by_ranks ? "by ranks" : "as a whole") << ", allocation " << k);
+      REQUIRE((contents(here, plain) == (thrown[1] != 0 ? before : saved)));
+      if (by_ranks) REQUIRE(thrown == std::vector<int>(ranks, thrown[1]));
+      if (!failed) break;
+      ++failures;
+    }
+    CHECK(failures > 50);
+  }
 }
 
 TEST_CASE("a group is broken whatever its message lacks", "[failing_heap][distributed]") {

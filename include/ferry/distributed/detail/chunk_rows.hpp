@@ -44,6 +44,11 @@ class basic_chunk_rows {
     places_.reserve(rows);
     held_.reserve(static_cast<std::size_t>(ranks));
   }
+  /// Forgets the rows, and keeps their memory.
+  void clear() {
+    owners_.clear();
+    places_.clear();
+  }
   /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return owners_.size(); }
   /// The bytes that a rank has.

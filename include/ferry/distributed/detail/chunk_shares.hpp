@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -70,11 +71,11 @@ class basic_chunk_shares {
     return of_[static_cast<std::size_t>(rank)];
   }
   /// Those of one round.
-  [[nodiscard]] std::vector<std::size_t> of(int rank, std::size_t round) const {
+  [[nodiscard]] std::span<const std::size_t> of(int rank, std::size_t round) const {
     const auto& all = of(rank);
     const std::size_t begin = std::min(all.size(), round * at_once);
     const std::size_t end = std::min(all.size(), begin + at_once);
-    return {all.begin() + static_cast<std::ptrdiff_t>(begin), all.begin() + static_cast<std::ptrdiff_t>(end)};
+    return std::span(all).subspan(begin, end - begin);
   }
 
  private:
@@ -90,7 +91,10 @@ template <class Dependent>
 class basic_rank_buffers {
  public:
   explicit basic_rank_buffers(int ranks)
-      : out(static_cast<std::size_t>(ranks)), in(static_cast<std::size_t>(ranks)) {}
+      : out(static_cast<std::size_t>(ranks)),
+        in(static_cast<std::size_t>(ranks)),
+        to_(static_cast<std::size_t>(ranks)),
+        from_(static_cast<std::size_t>(ranks)) {}
 
   std::vector<std::vector<std::byte>> out, in;
 
@@ -102,21 +106,23 @@ class basic_rank_buffers {
     of.resize(of.size() + bytes);
     return of.data() + (of.size() - bytes);
   }
-  /// Sends out[r] to rank r. `expected`: bytes that each rank sends.
+  /// Sends out[r] to rank r. `expected`: bytes that each rank sends. Takes no memory where `in` has room.
   template <class Call>
   void exchange(Call& call, const std::vector<std::size_t>& expected) {
-    std::vector<outgoing_part> to(out.size());
-    std::vector<incoming_part> from(in.size());
     const auto here = static_cast<std::size_t>(call.rank());
     for (std::size_t r = 0; r < out.size(); ++r) {
       if (r == here) continue;
       in[r].resize(expected[r]);
-      to[r] = {out[r].data(), out[r].size()};
-      from[r] = {in[r].data(), in[r].size()};
+      to_[r] = {out[r].data(), out[r].size()};
+      from_[r] = {in[r].data(), in[r].size()};
     }
-    call.exchange(to, from);
+    call.exchange(to_, from_);
     std::swap(in[here], out[here]);
   }
+
+ private:
+  std::vector<outgoing_part> to_;
+  std::vector<incoming_part> from_;
 };
 using rank_buffers = basic_rank_buffers<void>;
 

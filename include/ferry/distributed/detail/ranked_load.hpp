@@ -5,6 +5,7 @@
 #include <ferry/distributed/detail/collective.hpp>
 #include <ferry/distributed/detail/rank_content.hpp>
 #include <ferry/distributed/detail/ranked_entry.hpp>
+#include <ferry/distributed/detail/ranked_rows.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
@@ -37,7 +38,8 @@ class basic_ranked_load {
         of_(of),
         options_(options),
         threads_(chunk_threads_of_rank(comm.group()->local_count())),
-        memory_(threads_) {}
+        memory_(threads_),
+        buffers_(comm.group()->size(), threads_) {}
 
   void run() {
     call_note note = note_of_checkpoint("load", of_);
@@ -54,7 +56,7 @@ class basic_ranked_load {
     collective call(comm_, note);
     call.guarded([&] {
       check(call);
-      for (const auto& step : sharded_) load_shards(call, step);
+      for (const auto& each : spread_) each->load(call, *files_, buffers_);
       call.agree();
       // Ranks of one process may have added the same variable: one after the other.
       const int turn = comm_.acting_rank() - comm_.group()->first_local();
@@ -128,6 +130,8 @@ class basic_ranked_load {
     for (const auto& step : sharded_) {
       rows_of_shards(step.to)->wait_for_all();
       rows_of_shards(step.to)->begin_writes();
+      spread_.push_back(make_owned<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
+      spread_.back()->reserve(buffers_);
       properties_.push_back({step.what, step.to.schema.describe()});
       properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
     }
@@ -162,98 +166,6 @@ class basic_ranked_load {
     files_->read_chunk(*step.from, place, bytes.data(), scratch, step.what);
   }
 
-  /// Where the rows of the chunks of a round lie, found once for each chunk unless that takes much memory.
-  class located_chunks {
-   public:
-    located_chunks(const sharded_rows& rows, const chunk_shares& shares, int ranks, int here)
-        : rows_(rows), shares_(shares), here_(here), kept_(static_cast<std::size_t>(ranks)) {}
-
-    void begin(std::size_t round) {
-      for (std::size_t r = 0; r < kept_.size(); ++r)
-        kept_[r].assign(shares_.of(static_cast<int>(r), round).size(), chunk_rows());
-    }
-    const chunk_rows& find(int rank, std::size_t i, std::size_t place) {
-      chunk_rows& kept = kept_[static_cast<std::size_t>(rank)][i];
-      if (kept.rows() != 0) return kept;
-      const chunk_span at = shares_.span_of(place);
-      const bool keeps = at.bytes / rows_.row_bytes() <= most_kept;
-      chunk_rows& found = keeps ? kept : last_;
-      found.locate(rows_.spread(), rows_.row_bytes(), at.offset, at.bytes, here_);
-      return found;
-    }
-
-   private:
-    static constexpr std::size_t most_kept = std::size_t{1} << 16;
-
-    const sharded_rows& rows_;
-    const chunk_shares& shares_;
-    int here_;
-    std::vector<std::vector<chunk_rows>> kept_;
-    chunk_rows last_;
-  };
-
-  void load_shards(collective& call, const load_step& step) {
-    const sharded_rows& rows = *rows_of_shards(step.to);
-    const chunk_shares shares(*step.from, step.to, call.ranks(), true);
-    const int here = call.rank();
-    const bool replicates = rows.spread().replicates();
-    rank_buffers moved(call.ranks());
-    std::vector<std::vector<std::byte>> chunks;
-    located_chunks located(rows, shares, call.ranks(), here);
-    for (std::size_t round = 0; round < shares.rounds(); ++round) {
-      const auto mine = shares.of(here, round);
-      read_elements(step, mine, chunks);
-      located.begin(round);
-      moved.clear();
-      for (std::size_t i = 0; i < mine.size(); ++i) {
-        const chunk_rows& of = located.find(here, i, mine[i]);
-        std::vector<std::byte*> to;
-        to.reserve(moved.out.size());
-        for (int r = 0; r < call.ranks(); ++r)
-          to.push_back(rank_buffers::more(moved.out[static_cast<std::size_t>(r)], of.bytes_of(r)));
-        of.part(chunks[i].data(), to);
-      }
-      std::vector<std::size_t> expected(static_cast<std::size_t>(call.ranks()), 0);
-      const auto for_each_chunk_of = [&](int r, const auto& act) {
-        const auto theirs = shares.of(r, round);
-        for (std::size_t i = 0; i < theirs.size(); ++i) act(located.find(r, i, theirs[i]));
-      };
-      for (int r = 0; r < call.ranks() && !replicates; ++r)
-        if (r != here)
-          for_each_chunk_of(
-              r, [&](const chunk_rows& of) { expected[static_cast<std::size_t>(r)] += of.bytes_of(here); });
-      moved.exchange(call, expected);
-      for (int r = 0; r < call.ranks(); ++r) {
-        if (replicates && r != here) continue;
-        const std::byte* from = moved.in[static_cast<std::size_t>(r)].data();
-        for_each_chunk_of(r, [&](const chunk_rows& of) {
-          const std::size_t bytes = of.bytes_of(here);
-          if (bytes != 0) unpack(rows, of, from, bytes);
-          from += bytes;
-        });
-      }
-    }
-  }
-  void unpack(const sharded_rows& rows, const chunk_rows& of, const std::byte* from, std::size_t bytes) {
-    if (rows.is_on_device()) {
-      std::byte* const between = bounce_.room(bytes);
-      std::memcpy(between, from, bytes);
-      from = between;
-    }
-    rows.unpack(of, comm_.acting_rank(), from, scratch_);
-  }
-  /// Chunks of the file as elements of the array.
-  void read_elements(const load_step& step, const std::vector<std::size_t>& places,
-                     std::vector<std::vector<std::byte>>& to) const {
-    to.resize(places.size());
-    for_each_chunk(places.size(), threads_, [&] {
-      return [&, made = std::vector<std::byte>(), scratch = std::vector<std::byte>()](std::size_t i) mutable {
-        read(step, places[i], to[i], scratch);
-        if (as_elements(step, to[i], made) == made.data()) to[i].swap(made);
-      };
-    });
-  }
-
   static constexpr std::size_t checked_at_once = 64;
 
   const communicator& comm_;
@@ -269,8 +181,8 @@ class basic_ranked_load {
   std::vector<agreed_property> properties_;
   std::string difference_;
   load_memory memory_;  ///< for what is not spread
-  std::vector<std::byte> scratch_;
-  bounce_buffer bounce_;
+  std::vector<owned<ranked_rows>> spread_;
+  ranked_row_buffers buffers_;
 };
 using ranked_load = basic_ranked_load<void>;
 

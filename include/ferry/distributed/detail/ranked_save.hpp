@@ -141,7 +141,7 @@ class basic_ranked_save {
     }
   }
   void write_chunks(const checkpoint_array& array, const chunk_shares& shares,
-                    const std::vector<std::size_t>& mine, const std::vector<chunk_rows>& located,
+                    std::span<const std::size_t> mine, const std::vector<chunk_rows>& located,
                     const rank_buffers& moved) {
     if (data_ == nullptr) {
       data_ = make_owned<piece_file>(folder_, number_of(call_.rank()));

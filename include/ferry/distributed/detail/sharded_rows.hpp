@@ -134,6 +134,12 @@ class basic_sharded_rows final : public rows_apart {
         marking_.push_back(make_owned<marked_write>(each.array.accesses, memory_of_rows(each.array)));
     });
   }
+  /// The scratch that unpack() of `bytes` bytes needs at most.
+  [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const {
+    std::size_t most = 0;
+    for (const auto& each : parts_) most = std::max(most, each.array.most_scratch_bytes(bytes));
+    return most;
+  }
   /// The other way round. Takes no memory beyond `scratch`, but for scattered rows on a device.
   void unpack(const chunk_rows& of, int rank, const std::byte* from, std::vector<std::byte>& scratch) const {
     const shard_part& part = part_of(rank);
@@ -195,7 +201,7 @@ class basic_sharded_rows final : public rows_apart {
                      spread_->ranks());
     own.packed.reserve(bytes);
     own.to.reserve(static_cast<std::size_t>(spread_->ranks()));
-    for (const auto& each : parts_) own.scratch.reserve(each.array.most_scratch_bytes(bytes));
+    own.scratch.reserve(most_scratch_bytes(bytes));
   }
   /// @}
 
