@@ -61,7 +61,8 @@ namespace ferry::io {
 /// tables together. Saves into one folder by two objects or processes at the same time throw io_error.
 class checkpoint {
  public:
-  /// `path` names the folder; the first save makes it. Throws invalid_argument for an empty path.
+  /// `path` names the folder; the first save makes it. Throws invalid_argument for a path that is empty or
+  /// has a NUL inside.
   template <class Dependent = void>
   explicit checkpoint(std::string path)
       : core_(ferry::detail::make_owned<ferry::detail::checkpoint_core>(std::move(path))) {}

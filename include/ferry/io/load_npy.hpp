@@ -80,7 +80,8 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
 ///
 /// Header, file size, element type and extents are checked first. What does not fit throws as above, or
 /// invalid_argument for other extents, and the array is as it was. Only a disk that fails in the middle
-/// leaves it filled in part; that throws io_error.
+/// leaves it filled in part, which throws io_error, or a lack of memory in the middle of more than 32 MiB of
+/// strided rows or device memory.
 /// @{
 template <ExecutionSpace Exec, class Array, class... Convert>
   requires ArrayLike<std::remove_reference_t<Array>>
