@@ -116,7 +116,7 @@ class communicator {
     static_assert(
         std::invocable<F&, int, const Exec&> || std::invocable<F&, int> || std::invocable<F&>,
         "ferry: communicator::run needs a function of the rank and its execution space instance, of the rank, or of no argument.");
-    const auto call = [&f, this](int rank) {
+    const auto call = [&](int rank) {
       if constexpr (std::invocable<F&, int, const Exec&>)
         f(rank, exec<Exec>(rank));
       else if constexpr (std::invocable<F&, int>)
@@ -124,7 +124,7 @@ class communicator {
       else
         f();
     };
-    const auto act = [&call, this](int rank) {
+    const auto act = [&](int rank) {
       if (group_->devices() == nullptr) return call(rank);
       const typename execution_backend<Exec>::device_guard on(exec<Exec>(rank));
       call(rank);
