@@ -4,6 +4,20 @@
 #include <stdexcept>
 #include <string>
 
+// Nearly every header includes this one first, so the sentence comes before the errors that follow from it.
+#if defined(__cplusplus) && __cplusplus < 202002L && !defined(_MSVC_LANG)
+#error "ferry: needs C++20; compile with -std=c++20 or a later standard."
+#endif
+#if !defined(__cpp_exceptions)
+#error "ferry: reports errors by exceptions; compile without -fno-exceptions."
+#endif
+#if !defined(__cpp_rtti)
+#error "ferry: compares types at run time, so that libraries of one process share what they must; compile without -fno-rtti."
+#endif
+#if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 200000
+#error "ferry: needs std::atomic_ref and std::from_chars of doubles, which libc++ lacks before version 20; use libstdc++."
+#endif
+
 /// Default visibility, for objects that exist once in a process. A library compiled with -fvisibility=hidden,
 /// such as a Python extension module, would otherwise get a copy of its own.
 #if defined(__GNUC__)

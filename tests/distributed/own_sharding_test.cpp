@@ -7,8 +7,6 @@
 /// Shardings that users write.
 namespace ferry_test::own_sharding_test {
 
-namespace {
-
 /// Rank 0 has no rows, the others have theirs in cyclic order from the last row to the first.
 struct backward {
   static constexpr std::string_view name = "backward";
@@ -63,7 +61,9 @@ static_assert(!ferry::Sharding<variable_kernels>);
 static_assert(!ferry::Sharding<wide_owner>);
 static_assert(!ferry::Sharding<no_check>);
 
-/// Two epochs of steps by 1, 2 and 4 ranks, against one table.
+namespace {
+
+/// Steps by 1, 2 and 4 ranks, against one table.
 template <class T, class Rule, class... Policies>
 void compare(std::uint64_t seed, const Rule& rule, Policies... policies) {
   const exec_space exec;

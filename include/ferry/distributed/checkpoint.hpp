@@ -43,10 +43,10 @@
 /// writes the manifest and renames it. Where that does not happen, the folder holds the checkpoint of before.
 ///
 /// A rank that fails throws its own error, the others peer_error. Ranks that differ in names, tables, states,
-/// options of rules, steps, seeds or numbers get protocol_error, which names what differs. Where a rank does not come, the others get
-/// communication_error. Ordinary arrays are saved from rank 0 and loaded by all. save_options::changes and
-/// save_async are for a thread that acts for the group as a whole, for which save() and load() are as with
-/// ordinary tables.
+/// options of rules, steps, seeds or numbers get protocol_error, which names what differs. Where a rank does
+/// not come, the others get communication_error. Ordinary arrays are saved from rank 0 and loaded by all.
+/// save_options::changes and save_async are for a thread that acts for the group as a whole, for which save()
+/// and load() are as with ordinary tables.
 
 namespace ferry::detail {
 

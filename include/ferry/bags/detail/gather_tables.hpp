@@ -6,7 +6,6 @@
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/bags/detail/pool_tables.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -19,7 +18,6 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 /// The path of gather_bags on several tables, from its arguments to pool_tables.
@@ -129,10 +127,7 @@ ticket gather_tables(const Exec& exec, const std::vector<array_ref<T, Space>>& t
     launch(exec, label, schedule::flat{}, batch, is_host_exec<Exec> ? 1 : tiles,
            kernels::pool_tables<pool, table_type, clamps>{one, there, count, batch});
   }
-  auto list = share<table_notes>();
-  list->bags = batch;
-  for (const auto& table : tables) list->tables.push_back(table.note());
-  of.name_tables(std::move(list));
+  of.name_tables(notes_of(tables, batch));
   return of.finish(tables.front(), positions, std::is_signed_v<plain>);
 }
 

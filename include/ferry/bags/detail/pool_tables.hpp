@@ -49,7 +49,7 @@ struct table_entry {
 /// Device mapping: as pool_rows on rows of all tables side by side. A thread finds its table by the column of
 /// its tile. Host mapping: one run of rows of the batch per thread.
 ///
-/// Bounds that Clamp give an index a row in any case. Where the table has none, they report the index, and the
+/// Bounds that Clamp give an index a row in any case. If the table has none, the index is reported, and the
 /// part of the row keeps its contents.
 template <class Pool, class T, bool Clamp>
 struct pool_tables {

@@ -26,8 +26,8 @@ void add_option(call_note& note, const Option& option) {
   }
 }
 
-/// Adds the options of a rule and of the transforms of a chain, which must be the same on all ranks. Arrays of
-/// transforms are left out: each rank may have a copy of its own, on its device.
+/// Adds the options of a rule and of the transforms of a chain, which must be the same on all ranks. Arrays
+/// of transforms are left out: each rank may have a copy of its own, on its device.
 template <class Optimizer>
 call_note& add_options(call_note& note, const Optimizer& optimizer) {
   const auto add = [&]<class Part>(const Part& part) {

@@ -4,11 +4,13 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/joined.hpp>
+#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 
 namespace ferry::detail {
@@ -31,6 +33,14 @@ struct table_notes {
   dynamic_array<array_note> tables;
   std::int64_t bags = 0;
 };
+
+template <class Tables>
+std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t bags) {
+  auto made = share<table_notes>();
+  made->bags = bags;
+  for (const auto& table : tables) made->tables.push_back(table.note());
+  return made;
+}
 
 /// The error of a report of a verb on several tables, about indices or offsets.
 FERRY_LAZY [[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
