@@ -13,6 +13,8 @@ namespace ferry {
 ///   min_fields                   fewest active state fields, over all options
 ///   fields()                     Hana tuple of state fields (torch.optim's names) and their initial values
 ///   check()                      throws invalid_argument for an option outside of its range
+///   check_in_float()             optional: throws for an option that float can't hold; called before a step
+///                                that is computed in float
 ///   coefficients<Compute>(step)  the update of one step, a small functor for kernels; steps count from 1
 ///
 /// The update of an element is a pure function. Compute is float or double.

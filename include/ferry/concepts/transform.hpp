@@ -19,6 +19,7 @@ struct any_array {
 ///
 ///   name                    text for messages
 ///   check()                 throws invalid_argument for an option outside of its range
+///   check_in_float()        optional: throws for an option that float can't hold
 ///   device_part<Compute>()  the part for kernels: an optim::transform_defaults with some members hidden
 ///   for_each_array(check)   calls check(array) for the array that the kernels read, if there is one
 ///   memory_space            where that array lies; only for transforms with an array

@@ -27,12 +27,13 @@ using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, sh
                                      typename Chosen::template get<rounding_category, rounding::nearest>>;
 
 /// What the steps on the shards would refuse, so that no shard is written before.
-template <class StepCount, class Rule, class Table, class State>
+template <class StepCount, class Compute, class Rule, class Table, class State>
 void require_sharded_step(const char* verb, const collective& call, const Rule& optimizer, const Table& table,
                           const State& state) {
   const auto whole = whole_ref(table);
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   require_optimizer(verb, optimizer, whole);
+  require_options_in<Compute>(optimizer);
   state.require_made_for(verb, table);
   for (int r = call.first(); r < call.last(); ++r) {
     require_fields(verb, optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
@@ -79,7 +80,8 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
   return call.guarded([&] {
     detail::require_sharded_batch<Exec, chosen>("step", call, table, named, from);
     detail::require_array_device("step", exec, from);
-    detail::require_sharded_step<count_policy>("step", call, rule, table, state);
+    using compute = detail::step_type<T, StateType, value>;
+    detail::require_sharded_step<count_policy, compute>("step", call, rule, table, state);
     const auto on_shard = [&](int rank, const auto& rows, const auto& values) {
       auto& shard = table.shard(rank);
       auto& its_state = state.shard(rank);

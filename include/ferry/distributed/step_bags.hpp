@@ -66,7 +66,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
                              grads.describe() + " has no bags");
     if constexpr (has_extra && pooling::selects) require_chosen(verb, extra, grads);
     if constexpr (has_extra && !pooling::selects) require_weights(verb, extra, positions);
-    require_sharded_step<count_policy>(verb, call, rule, table, state);
+    require_sharded_step<count_policy, compute>(verb, call, rule, table, state);
 
     // This rank's own part: where its rows lie, its offsets, its gradients.
     row_route<wire> routed;

@@ -60,6 +60,7 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   int fields = 0;
   int row_fields = 0;
   boost::hana::for_each(plain.fields(), [&](const auto& described) {
+    detail::require_initial<StateType>(plain_rule::name, described);
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>) {
       made.name_row_field(row_fields, described.name);
       set(made.row_field_ref(row_fields++), described.initial);

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <ferry/int8/rowwise_int8_tensor.hpp>
+#include <ferry/memory/detail/joined.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
+#include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/device_instance.hpp>
+#include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
 #include <boost/hana/for_each.hpp>
@@ -20,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -74,6 +78,17 @@ struct default_state<rowwise_int8_tensor<Space>> {
   using space = Space;
 };
 
+/// Refuses a field's initial value that would be 0 or infinite as a StateType.
+template <class StateType, class Field>
+void require_initial(std::string_view rule, const Field& described) {
+  const auto stored = convert<double>(static_cast<StateType>(described.initial));
+  const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(described.initial) &&
+                     (stored == 0.0) == (described.initial == 0.0);
+  if (!holds)
+    require_option(rule, ferry::detail::joined({"the initial value of '", described.name, "'"}).c_str(),
+                   described.initial, false, "a number that the elements of the state can hold");
+}
+
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
@@ -87,6 +102,7 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
   };
   int row_fields = 0;
   boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    require_initial<StateType>(Rule::name, described);
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
       made.add_row_field(row_fields++, described.name, filled_with(described.name, 1, described.initial));
     else if (described.active)

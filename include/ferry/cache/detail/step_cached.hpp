@@ -37,6 +37,7 @@ ticket step_cached(const Exec& exec, row_cache& cache, const Rule& optimizer,
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   require_optimizer(Batch::verb, optimizer, table);
+  require_options_in<typename job_type::template compute_type<Value>>(optimizer);
   job_type job{table, {}, {}, state.fields(), optimizer, state.clock()->steps + 1, state.clock()};
   job.for_each_transform_array([&](const auto& array) { require_foreign(Batch::verb, cache, array); });
   for (int f = 0; f < state.fields(); ++f) {

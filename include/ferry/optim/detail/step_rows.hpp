@@ -4,6 +4,7 @@
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/optim/make_state.hpp>
@@ -154,6 +155,7 @@ ticket step_rows(const Exec& exec, const Rule& optimizer, const array_ref<T, Spa
 
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   require_optimizer(Batch::verb, optimizer, table);
+  require_options_in<typename job_type::template compute_type<Value>>(optimizer);
   if constexpr (in_any_order<Duplicates> && LinearOptimizer<Rule>)
     if (!rule.is_linear())
       return step_rows<Chosen, Batch, duplicates::sum>(exec, optimizer, table, state, named, grads);

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
@@ -89,6 +90,11 @@ struct adadelta {
     require_option(name, "rho", rho, rho >= 0.0 && rho <= 1.0, "in [0, 1]");
     require_not_negative(name, "eps", eps);
     require_not_negative(name, "weight_decay", weight_decay);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name, {{"rho", rho}, {"eps", eps}, {"weight_decay", weight_decay}});
   }
 };
 static_assert(Optimizer<adadelta>);

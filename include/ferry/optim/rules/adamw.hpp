@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/rules/adam.hpp>
 
@@ -105,6 +106,8 @@ struct adamw {
 
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const { require_adam_in_float(*this); }
 };
 static_assert(ScheduledOptimizer<adamw>);
 

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -129,6 +130,11 @@ struct asgd {
     require_not_negative(name, "alpha", alpha);
     require_not_negative(name, "t0", t0);
     require_not_negative(name, "weight_decay", weight_decay);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name, {{"weight_decay", weight_decay}});
   }
 };
 static_assert(ScheduledOptimizer<asgd>);

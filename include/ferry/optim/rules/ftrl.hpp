@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/sign_of.hpp>
@@ -89,6 +90,15 @@ struct ftrl {
     require_not_negative(name, "l1", l1);
     require_not_negative(name, "l2", l2);
     require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    const double inverse = 1.0 / lr;
+    require_float(
+        name, {"lr", lr},
+        float_overflow(inverse) != nullptr ? "so small that 1 / lr is infinite" : float_overflow(lr));
+    require_float(name, {"lr", lr}, float_underflow(inverse));
+    require_in_float(name, {{"beta", beta}, {"l1", l1}, {"l2", l2}});
   }
 };
 static_assert(Optimizer<ftrl>);

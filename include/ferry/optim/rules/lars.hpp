@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 
@@ -95,6 +96,14 @@ struct lars {
     require_not_negative(name, "weight_decay", weight_decay);
     require_not_negative(name, "trust_coefficient", trust_coefficient);
     require_not_negative(name, "eps", eps);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name, {{"momentum", momentum},
+                            {"weight_decay", weight_decay},
+                            {"trust_coefficient", trust_coefficient},
+                            {"eps", eps}});
   }
 };
 static_assert(RowOptimizer<lars>);

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/sign_of.hpp>
 
@@ -77,6 +78,11 @@ struct lion {
     require_rate(name, "betas[0]", betas[0]);
     require_rate(name, "betas[1]", betas[1]);
     require_not_negative(name, "weight_decay", weight_decay);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name, {{"betas[0]", betas[0]}, {"betas[1]", betas[1]}});
   }
 };
 static_assert(Optimizer<lion>);

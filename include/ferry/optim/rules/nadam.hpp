@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
@@ -164,6 +165,8 @@ struct nadam {
     require_adam_options(*this);
     require_not_negative(name, "momentum_decay", momentum_decay);
   }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const { require_adam_in_float(*this); }
 };
 static_assert(ScheduledOptimizer<nadam>);
 

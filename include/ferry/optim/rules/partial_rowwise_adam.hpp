@@ -5,6 +5,7 @@
 #include <ferry/optim/detail/bias_corrections.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 
@@ -93,6 +94,8 @@ struct partial_rowwise_adam {
 
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_adam_options(*this); }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const { require_adam_in_float(*this); }
 };
 static_assert(RowOptimizer<partial_rowwise_adam> && ScheduledOptimizer<partial_rowwise_adam>);
 

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
@@ -115,6 +116,12 @@ struct rmsprop {
     require_not_negative(name, "eps", eps);
     require_not_negative(name, "weight_decay", weight_decay);
     require_not_negative(name, "momentum", momentum);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(
+        name, {{"alpha", alpha}, {"eps", eps}, {"weight_decay", weight_decay}, {"momentum", momentum}});
   }
 };
 static_assert(Optimizer<rmsprop>);

@@ -4,6 +4,7 @@
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 
@@ -88,6 +89,11 @@ struct rowwise_adagrad {
     require_not_negative(name, "weight_decay", weight_decay);
     require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
     require_not_negative(name, "eps", eps);
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name, {{"eps", eps}, {"weight_decay", weight_decay}});
   }
 };
 static_assert(RowOptimizer<rowwise_adagrad>);

@@ -3,6 +3,7 @@
 
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/number.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/sign_of.hpp>
@@ -87,6 +88,13 @@ struct rprop {
     require_option(name, "etas[1]", etas[1], etas[1] > 1.0, "> 1");
     require_not_negative(name, "step_sizes[0]", step_sizes[0]);
     require_option(name, "step_sizes[1]", step_sizes[1], step_sizes[1] >= step_sizes[0], ">= step_sizes[0]");
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_in_float(name, {{"etas[0]", etas[0]},
+                            {"etas[1]", etas[1]},
+                            {"step_sizes[0]", step_sizes[0]},
+                            {"step_sizes[1]", step_sizes[1]}});
   }
 };
 static_assert(Optimizer<rprop>);

@@ -5,6 +5,7 @@
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/decay.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -129,6 +130,12 @@ struct sgd {
     require_not_negative(name, "weight_decay", weight_decay);
     if (nesterov && (momentum <= 0.0 || dampening != 0.0))
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    require_rate_in_float(name, lr);
+    require_in_float(name,
+                     {{"momentum", momentum}, {"dampening", dampening}, {"weight_decay", weight_decay}});
   }
 };
 static_assert(LinearOptimizer<sgd>);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
@@ -52,6 +53,8 @@ struct clip_norm {
   void for_each_array(const Check&) const {}
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const { require_not_negative(name, "max_norm", max_norm); }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const { require_limit_in_float(name, {"max_norm", max_norm}); }
 };
 static_assert(Transform<clip_norm>);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
+#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
 #include <ferry/tensor/detail/finite.hpp>
@@ -48,6 +49,14 @@ struct grad_scale {
   /// Throws invalid_argument, naming the option, for one outside of its range.
   void check() const {
     require_option(name, "scale", scale, scale > 0.0 && ferry::detail::is_finite(scale), "> 0 and finite");
+  }
+  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check_in_float() const {
+    const double inverse = 1.0 / scale;
+    require_float(name, {"scale", scale},
+                  float_overflow(inverse) != nullptr ? "so small that 1 / scale is infinite" : nullptr);
+    require_float(name, {"scale", scale},
+                  float_underflow(inverse) != nullptr ? "so large that 1 / scale is 0" : nullptr);
   }
 };
 static_assert(Transform<grad_scale>);

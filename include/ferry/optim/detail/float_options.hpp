@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/error.hpp>
+#include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <initializer_list>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+
+/// Options that are in their range in double, but 0 or infinite in float. A step in float refuses them.
+namespace ferry::optim {
+
+/// An option of a rule or a transform.
+struct option_value {
+  const char* name;
+  double value;
+};
+
+/// How a number overflows or underflows in float, or null. Infinity and 0 themselves do neither.
+/// @{
+inline const char* float_overflow(double value) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return ferry::detail::is_finite(value) && (value > most || value < -most) ? "infinite" : nullptr;
+}
+inline const char* float_underflow(double value) {
+  constexpr double least = std::numeric_limits<float>::denorm_min();
+  return value != 0.0 && value < least && value > -least ? "0" : nullptr;
+}
+/// @}
+
+/// Throws for an option whose number is `effect` in float; null is none.
+FERRY_LAZY void require_float(std::string_view rule, const option_value& option, const char* effect);
+
+/// For a rule's or a transform's check_in_float(): throws invalid_argument with its name, the option and the
+/// value for one that is 0 or infinite in float, but not in double.
+inline void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
+  for (const auto& each : options) {
+    require_float(rule, each, float_overflow(each.value));
+    require_float(rule, each, float_underflow(each.value));
+  }
+}
+
+/// The learning rate and such options. A schedule may end in rates that are 0 in float: such steps change as
+/// little as those of the smallest rate, so they are taken.
+inline void require_rate_in_float(std::string_view rule, double lr) {
+  require_float(rule, {"lr", lr}, float_overflow(lr));
+}
+
+/// A largest norm or magnitude. One beyond float limits nothing, as infinity.
+inline void require_limit_in_float(std::string_view rule, const option_value& limit) {
+  require_float(rule, limit, float_underflow(limit.value));
+}
+
+/// The options common to rules with two moving averages.
+template <class Rule>
+void require_adam_in_float(const Rule& rule) {
+  require_rate_in_float(Rule::name, rule.lr);
+  require_in_float(Rule::name, {{"betas[0]", rule.betas[0]}, {"betas[1]", rule.betas[1]}, {"eps", rule.eps}});
+  if constexpr (requires { rule.weight_decay; })
+    require_in_float(Rule::name, {{"weight_decay", rule.weight_decay}});
+}
+
+#ifdef FERRY_RUNTIME_BODIES
+
+FERRY_LAZY void require_float(std::string_view rule, const option_value& option, const char* effect) {
+  if (effect == nullptr) return;
+  const std::string range =
+      std::string("another number: it is ") + effect + " in float, in which the step is computed";
+  require_option(rule, option.name, option.value, false, range.c_str());
+}
+
+#endif
+
+}  // namespace ferry::optim
+
+namespace ferry::detail {
+
+/// Checks the options of a rule and of its transforms for a step that is computed in Compute.
+template <class Compute, class Optimizer>
+void require_options_in(const Optimizer& optimizer) {
+  if constexpr (std::is_same_v<Compute, float>) {
+    using parts = optim::detail::transforms_of<Optimizer>;
+    const auto check = [](const auto& part) {
+      if constexpr (requires { part.check_in_float(); }) part.check_in_float();
+    };
+    check(parts::rule_in(optimizer));
+    std::apply([&](const auto&... transform) { (check(transform), ...); }, parts::transforms_in(optimizer));
+  }
+}
+
+}  // namespace ferry::detail
