@@ -183,14 +183,14 @@ std::string make_safetensors_header(const std::vector<late<safetensors_entry, De
     text += "\"__metadata__\":{";
     bool first = true;
     for (const auto& [key, value] : metadata)
-      text += (std::exchange(first, false) ? "" : ",") + json_quoted(key) + ":" + json_quoted(value);
+      text.append(std::exchange(first, false) ? "" : ",").append(json_quoted(key) + ":" + json_quoted(value));
     text += "}";
   }
   for (const auto& each : entries) {
     next();
     text += json_quoted(each.name) + R"(:{"dtype":)" + json_quoted(each.type_name()) + R"(,"shape":[)";
     for (std::size_t i = 0; i < each.shape.size(); ++i)
-      text += (i == 0 ? "" : ",") + std::to_string(each.shape[i]);
+      text.append(i == 0 ? "" : ",").append(std::to_string(each.shape[i]));
     text += "],\"data_offsets\":[" + std::to_string(each.begin) + "," + std::to_string(each.end) + "]}";
   }
   text += "}";

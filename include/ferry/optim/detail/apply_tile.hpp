@@ -22,7 +22,8 @@ consteval int lanes_in_tile() {
   }
 }
 
-/// Updates elements [at, at + Lanes) of a tile.
+/// Updates elements [at, at + Lanes) of a tile. Without fields the loops are left out: at -O0 GCC would keep
+/// them, and warn of what they would read.
 template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION void apply_lanes(const Update& now, Compute (&weight)[Elements],
                                              const Compute (&gradient)[Elements],
@@ -30,11 +31,13 @@ KOKKOS_FORCEINLINE_FUNCTION void apply_lanes(const Update& now, Compute (&weight
   using number = typename ferry::detail::lanes_of<Compute>::template type<Lanes>;
   number own[Room];
   own[0] = number(Compute(0));  // unused without fields: a rule without fields still takes an array
-  for (int f = 0; f < Fields; ++f) own[f] = number::load(field[f] + at);
+  if constexpr (Fields != 0)
+    for (int f = 0; f < Fields; ++f) own[f] = number::load(field[f] + at);
   number updated = number::load(weight + at);
   now.apply(updated, number::load(gradient + at), own);
   updated.store(weight + at);
-  for (int f = 0; f < Fields; ++f) own[f].store(field[f] + at);
+  if constexpr (Fields != 0)
+    for (int f = 0; f < Fields; ++f) own[f].store(field[f] + at);
 }
 
 template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements, int... Part>
