@@ -10,8 +10,8 @@ namespace ferry::io {
 struct save_options {
   /// Writes only what differs from the current checkpoint: rows, or whole pieces of 4 MiB where more than
   /// half of one differs. Entries that checkpoint::track() was called for know the rows that verbs have
-  /// changed. Of other entries every byte is compared with the current checkpoint, so nothing is missed. At most
-  /// 64 data files remain: a save that finds as many moves what the smaller ones hold into its own.
+  /// changed. Of other entries every byte is compared with the current checkpoint, so nothing is missed. At
+  /// most 64 data files remain: a save that finds as many moves what the smaller ones hold into its own.
   bool changes = false;
   /// save_async: the most bytes of host memory that hold a copy of the arrays while they are written. What
   /// does not fit is written before the call returns.

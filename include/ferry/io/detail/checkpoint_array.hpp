@@ -82,8 +82,8 @@ class rows_apart {
   virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
                      const std::shared_ptr<void>& room) const = 0;
   /// @}
-  /// Takes the memory that one thread needs to write at most `bytes` bytes at once; `room` may be that of other
-  /// arrays.
+  /// Takes the memory that one thread needs to write at most `bytes` bytes at once; `room` may be that of
+  /// other arrays.
   virtual void reserve(std::shared_ptr<void>& room, std::size_t bytes) const = 0;
 };
 
@@ -141,7 +141,8 @@ struct checkpoint_array {
     return static_cast<std::size_t>((bytes / row_bytes + 2) * row_stride);
   }
   /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks. An array
-  /// of rows that lie apart is written by these. `scratch` is for strided rows in a device's memory: they travel with what lies between them.
+  /// of rows that lie apart is written by these. `scratch` is for strided rows in a device's memory: they
+  /// travel with what lies between them.
   /// @{
   template <class Dependent = void>
   void read(std::uint64_t offset, std::size_t bytes, std::byte* to,

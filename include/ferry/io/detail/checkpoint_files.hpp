@@ -33,8 +33,8 @@ class basic_checkpoint_files {
   using file = basic_file<Dependent>;
 
  public:
-  /// Looks at each file, and checks its size. Throws io_error; `gone`, where given, is set instead of an error
-  /// if a file is missing.
+  /// Looks at each file, and checks its size. Throws io_error; `gone`, where given, is set instead of an
+  /// error if a file is missing.
   basic_checkpoint_files(const std::string& folder, const manifest& of, bool* gone = nullptr) {
     // Files that are open can be read whoever removes them; the others must stay.
     if (of.files.size() > most_data_files) keeps_all_.emplace(folder, folder_use::reads);

@@ -195,8 +195,8 @@ bool is_data_file(const std::string& path) {
 }
 
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
-/// that can't be removed are left, without memory for one, as are all while somebody reads an older checkpoint:
-/// the next save looks again.
+/// that can't be removed are left, without memory for one, as are all while somebody reads an older
+/// checkpoint: the next save looks again.
 template <class Dependent = void>
 void remove_leftovers(const std::string& folder, const late<manifest, Dependent>& current) noexcept {
   try {

@@ -74,8 +74,8 @@ class basic_load_memory {
 
   explicit basic_load_memory(int threads) : threads_(threads) {}
 
-  /// Takes the memory for an array, and begins the writes to it: from here on it is marked as changed when this
-  /// object ends.
+  /// Takes the memory for an array, and begins the writes to it: from here on it is marked as changed when
+  /// this object ends.
   void reserve(const load_step& step) {
     const std::size_t chunks = step.from->chunks.size();
     const auto team = std::min(chunks, static_cast<std::size_t>(std::max(1, threads_)));

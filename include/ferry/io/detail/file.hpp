@@ -37,8 +37,8 @@ namespace ferry::detail {
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
 /// inherit the file.
 ///
-/// The names come first and open() last: nothing that takes memory, and so may fail, lies between the system's
-/// descriptor and its owner.
+/// The names come first and open() last: nothing that takes memory, and so may fail, lies between the
+/// system's descriptor and its owner.
 template <class Dependent>
 class basic_file {
  public:

@@ -21,9 +21,9 @@
 namespace ferry::detail {
 
 /// The data files that a save of changes empties, because there are too many: those of which the checkpoint
-/// needs the fewest bytes, until half of most_data_files are left. A file of many saves has many bytes, so a byte
-/// is moved once each time that files of its size have come together, and not with each save. None while there
-/// is room for one file more.
+/// needs the fewest bytes, until half of most_data_files are left. A file of many saves has many bytes, so a
+/// byte is moved once each time that files of its size have come together, and not with each save. None while
+/// there is room for one file more.
 template <class Dependent = void>
 std::vector<bool> files_to_empty(const late<manifest, Dependent>& of) {
   std::vector<bool> chosen(of.files.size(), false);
@@ -59,9 +59,9 @@ class basic_merged_pieces {
   basic_merged_pieces(std::vector<bool>&& empties, const checkpoint_files& from, piece_file& to)
       : empties_(std::move(empties)), from_(from), to_(to) {}
 
-  /// `chunk`: that of the current checkpoint. Patches that follow each other become one. What is damaged stays
-  /// where it is, for load() to name it: a save does not look at old bytes otherwise. Throws where the new file
-  /// can't be written.
+  /// `chunk`: that of the current checkpoint. Patches that follow each other become one. What is damaged
+  /// stays where it is, for load() to name it: a save does not look at old bytes otherwise. Throws where the
+  /// new file can't be written.
   void move(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
     if (leaves(chunk.piece) && rewrite(array, place, chunk)) return;
     auto& patches = chunk.patches;

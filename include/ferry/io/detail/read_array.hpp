@@ -103,7 +103,8 @@ tensor<T, Space, Extents> tensor_of(const std::string& label, device where,
   return tensor<T, Space, Extents>(label, where, all);
 }
 
-/// Reads the stored elements [first, first + count), converted. Takes no memory: others are in the array by now.
+/// Reads the stored elements [first, first + count), converted. Takes no memory: others are in the array by
+/// now.
 template <class To>
 void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_each,
                     stored_converter<To> converter, To* to, std::size_t count) {

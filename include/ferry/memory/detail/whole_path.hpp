@@ -10,8 +10,8 @@
 
 namespace ferry::detail {
 
-/// Throws invalid_argument for a path with a NUL inside. The system would take the part before it, which names
-/// another file. Every function of the library that takes a path asks here.
+/// Throws invalid_argument for a path with a NUL inside. The system would take the part before it, which
+/// names another file. Every function of the library that takes a path asks here.
 FERRY_LAZY void require_whole_path(std::string_view verb, std::string_view path);
 
 #ifdef FERRY_RUNTIME_BODIES
