@@ -7,8 +7,11 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <fcntl.h>
+#include <grp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -198,6 +201,41 @@ TEST_CASE("a save keeps the owner and the mode of the file", "[io][failures]") {
     CHECK(found.st_gid == 54321);
   }
   CHECK(look(npy) == 06755);
+}
+
+TEST_CASE("a file that can't be given away is open to nobody else", "[io][failures]") {
+  if (::geteuid() != 0) return;  // only root may become another user
+  const temporary_folder folder;
+  const std::string path = folder.path() + "/w";
+  REQUIRE(::chmod(folder.path().c_str(), 0777) == 0);
+  // Owner, group and mode of the old file; the mode of the new one, which user 1000 of group 1000 makes.
+  struct given {
+    uid_t owner;
+    gid_t group;
+    unsigned mode, expected;
+  };
+  for (const given& each : {given{0, 0, 06770, 0700}, given{0, 0, 0664, 0644}, given{1000, 0, 04754, 04744},
+                            given{0, 1000, 02660, 02660}, given{1000, 1000, 0600, 0600}}) {
+    struct stat old {};
+    old.st_uid = each.owner;
+    old.st_gid = each.group;
+    old.st_mode = each.mode;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (::setgroups(0, nullptr) != 0 || ::setgid(1000) != 0 || ::setuid(1000) != 0) ::_exit(1);
+      const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+      if (made < 0) ::_exit(2);
+      ferry::detail::take_rights(made, old);
+      ::_exit(0);
+    }
+    int status = -1;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(status == 0);
+    struct stat found {};
+    REQUIRE(::stat(path.c_str(), &found) == 0);
+    CHECK((found.st_mode & 07777u) == each.expected);
+    ::unlink(path.c_str());
+  }
 }
 
 TEST_CASE("paths with a NUL inside are refused", "[io][failures]") {
