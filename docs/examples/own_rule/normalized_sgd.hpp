@@ -23,20 +23,22 @@ struct normalized_sgd {
 
   template <class Compute>
   struct update {
-    static constexpr int sums = 1;  ///< numbers that are summed over the row
+    static constexpr int sums = 1;              ///< numbers whose squares are summed over the row
+    static constexpr bool sums_squares = true;  ///< of elements whose squares may overflow
 
     Compute lr, eps;
 
-    /// What one element adds to the sums. Changes nothing.
+    /// The number of one element whose square is added to the sum. Changes nothing.
     template <int N, int R>
     KOKKOS_FUNCTION void measure(Compute, Compute gradient, const Compute (&)[N], const Compute (&)[R],
                                  Compute (&part)[sums]) const {
-      part[0] = gradient * gradient;
+      part[0] = gradient;
     }
     /// Once for each row: turns the sums into what its elements need, and updates the row's own state.
     template <int R>
-    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], Compute, Compute (&row)[R]) const {
-      total[0] = lr / (Kokkos::sqrt(total[0]) + eps);
+    KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
+                                       Compute (&row)[R]) const {
+      total[0] = lr / (Kokkos::sqrt(total[0]) * unit[0] + eps);
       row[0] += Compute(1);
     }
     template <int N>

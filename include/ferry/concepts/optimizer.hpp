@@ -4,8 +4,102 @@
 #include <concepts>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
 namespace ferry {
+
+namespace optim {
+struct field;
+struct row_field;
+}  // namespace optim
+
+namespace detail {
+
+/// What describes a rule to the library, apart from its update.
+template <class Rule>
+concept DescribesRule = requires(const Rule& rule, std::int64_t step) {
+  { Rule::name } -> std::convertible_to<std::string_view>;
+  { Rule::min_fields } -> std::convertible_to<int>;
+  rule.fields();
+  rule.check();
+  rule.template coefficients<float>(step);
+  rule.template coefficients<double>(step);
+};
+
+/// The update of one step.
+template <class Rule, class Compute>
+using update_of =
+    std::remove_cvref_t<decltype(std::declval<const Rule&>().template coefficients<Compute>(std::int64_t{}))>;
+
+/// The number of fields of a kind in a tuple.
+template <class Kind, class Fields>
+inline constexpr int fields_in = 0;
+template <class Kind, template <class...> class Tuple, class... Fields>
+inline constexpr int fields_in<Kind, Tuple<Fields...>> = (0 + ... + (std::is_same_v<Kind, Fields> ? 1 : 0));
+template <class Rule, class Kind>
+inline constexpr int fields_of =
+    fields_in<Kind, std::remove_cvref_t<decltype(std::declval<const Rule&>().fields())>>;
+
+/// Whether an update looks at the row as a whole.
+template <class Update>
+concept SumsRows = requires {
+  Update::sums;
+};
+
+/// Whether the sums of an update are sums of squares.
+template <class Update>
+concept SumsSquares = requires {
+  requires Update::sums_squares;
+};
+
+/// The calls of kernels, for an update with N fields, R row fields and S sums.
+/// @{
+template <class Update, class Compute, int N>
+concept UpdatesElements = requires(const Update& update, Compute& weight, Compute gradient,
+                                   Compute (&state)[N]) {
+  update.apply(weight, gradient, state);
+};
+template <class Update, class Compute, int N, int R, int S>
+concept UpdatesRows = requires(const Update& update, Compute& weight, Compute number, Compute (&state)[N],
+                               Compute (&row)[R], Compute (&sums)[S]) {
+  update.measure(weight, number, std::as_const(state), std::as_const(row), sums);
+  update.apply(weight, number, state, std::as_const(sums));
+}
+&&(!SumsSquares<Update> ||
+   requires(const Update& update, Compute number, Compute (&row)[R], Compute (&sums)[S]) {
+     update.finalize_sums(sums, std::as_const(sums), number, row);
+   }) &&
+    (SumsSquares<Update> || requires(const Update& update, Compute number, Compute (&row)[R],
+                                     Compute (&sums)[S]) { update.finalize_sums(sums, number, row); });
+/// @}
+
+/// Kernels pass arrays of at least one element.
+consteval int room_for(int count) { return count < 1 ? 1 : count; }
+
+template <class Rule, class Compute, int... More>
+consteval bool can_update(std::integer_sequence<int, More...>) {
+  using update = update_of<Rule, Compute>;
+  if constexpr (SumsRows<update>)
+    return update::sums >= 1 &&
+           (UpdatesRows<update, Compute, room_for(Rule::min_fields + More),
+                        room_for(fields_of<Rule, optim::row_field>), room_for(update::sums)> &&
+            ...);
+  else
+    return (UpdatesElements<update, Compute, room_for(Rule::min_fields + More)> && ...);
+}
+/// Whether kernels can call the rule's update, for each number of fields that may be active. True for a rule
+/// with an impossible number of fields, which another sentence refuses.
+template <class Rule, class Compute>
+consteval bool can_update() {
+  constexpr int least = Rule::min_fields, most = fields_of<Rule, optim::field>;
+  if constexpr (least < 0 || least > most)
+    return true;
+  else
+    return can_update<Rule, Compute>(std::make_integer_sequence<int, most - least + 1>());
+}
+
+}  // namespace detail
 
 /// The rule of an optimizer: its options are data members, and these members describe it to the library.
 ///
@@ -33,27 +127,29 @@ namespace ferry {
 ///                              this one
 ///   decay_state(state, steps)  applies that number of steps without a gradient to the state
 template <class Rule>
-concept Optimizer = requires(const Rule& rule, std::int64_t step) {
-  { Rule::name } -> std::convertible_to<std::string_view>;
-  { Rule::min_fields } -> std::convertible_to<int>;
-  rule.fields();
-  rule.check();
-  rule.template coefficients<float>(step);
-  rule.template coefficients<double>(step);
-};
+concept Optimizer = detail::DescribesRule<Rule> &&
+    detail::can_update<Rule, float>() && detail::can_update<Rule, double>();
 
 /// A rule that reduces a whole row before it changes an element. Its update has a constant `sums`, the number
-/// of sums over the row, and these members.
+/// of sums over the row, and these members, R being the number of row fields or 1.
 ///
-///   measure(weight, gradient, state, row, Compute (&part)[sums])  the terms of one element; changes nothing
-///   finalize_sums(Compute (&total)[sums], width, Compute (&row)[R])
+///   measure(weight, gradient, state, const Compute (&row)[R], Compute (&part)[sums]) const
+///                                                                 the terms of one element; changes nothing
+///   finalize_sums(Compute (&total)[sums], width, Compute (&row)[R]) const
 ///                                                                 once per row: updates the row fields and
 ///                                                                 turns the sums into what apply needs
-///   apply(weight, gradient, state, const Compute (&total)[sums])  the update of an element
+///   apply(weight, gradient, state, const Compute (&total)[sums]) const
+///                                                                 the update of an element
+///
+/// With `sums_squares` = true, measure gives numbers whose squares are summed, and finalize_sums has one more
+/// parameter:
+///
+///   finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], width, Compute (&row)[R]) const
+///
+/// A sum of squares is total[s] * unit[s]^2. The unit is 1, or a power of two if such squares overflow or
+/// underflow.
 template <class Rule>
-concept RowOptimizer = Optimizer<Rule> && requires {
-  { Rule::template update<float>::sums } -> std::convertible_to<int>;
-};
+concept RowOptimizer = Optimizer<Rule> && detail::SumsRows<detail::update_of<Rule, float>>;
 
 /// A rule whose update separates into a part that depends on the step alone and options that a schedule may
 /// change between steps, such as lr.

@@ -4,6 +4,7 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/concepts/transform.hpp>
+#include <ferry/optim/detail/require_rule.hpp>
 
 #include <tuple>
 #include <utility>
@@ -20,8 +21,14 @@ namespace ferry::optim {
 /// The transforms are applied in their order to a row's gradient, then comes the rule, then the transforms
 /// are applied in their order to each new weight. A limit of the weights' norm is always applied last. At
 /// most one transform may clip the norm of the gradient, and at most one may limit the norm of the weights.
-template <Optimizer Rule, Transform... Transforms>
+template <class Rule, class... Transforms>
 struct chain {
+  static_assert(detail::is_whole_rule<Rule>(),
+                "ferry: the first argument of optim::chain is an optimizer rule, ferry::optim::adam say.");
+  static_assert(
+      (Transform<Transforms> && ...),
+      "ferry: the arguments of optim::chain after the rule are transforms with all members of ferry::Transform, whose device_part is a ferry::optim::transform_defaults with some members hidden.");
+
   Rule rule;                             ///< its options may be changed between steps
   std::tuple<Transforms...> transforms;  ///< in the order of their application
 

@@ -34,8 +34,9 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
 [[nodiscard]] auto make_records(const Rule& rule, const std::string& label, Rows rows, Width width,
                                 StepCount = {}) {
   using plain_rule = detail::rule_of<Rule>;
-  static_assert(Optimizer<plain_rule>,
+  static_assert(ferry::detail::DescribesRule<plain_rule>,
                 "ferry: make_records needs an optimizer rule, ferry::optim::adam say.");
+  detail::require_update<plain_rule>();
   static_assert(FloatingElement<T> && FloatingElement<StateType>,
                 "ferry: records hold weights and state of float, double, half_t or bhalf_t elements only.");
   const auto& plain = detail::transforms_of<Rule>::rule_in(rule);

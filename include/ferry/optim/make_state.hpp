@@ -7,6 +7,7 @@
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/require_rule.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
@@ -115,24 +116,28 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount>
 [[nodiscard]] auto make_state_on(device where, const Rule& rule, const Table& table, StepCount) {
   using plain_rule = rule_of<Rule>;
-  static_assert(Optimizer<plain_rule>, "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
+  static_assert(ferry::detail::DescribesRule<plain_rule>,
+                "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
+  require_update<plain_rule>();
   static_assert(FloatingElement<StateType>,
                 "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
   static_assert(
       StepCountPolicy<StepCount>,
       "ferry: the last argument of make_state is a step_count policy: global, per_row or catch_up.");
-  const auto& plain = transforms_of<Rule>::rule_in(rule);
-  const auto like = described(table);
-  auto made = [&] {
-    if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
-      return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, where, like.rows(),
-                                                          like.width());
-    else
-      return state_of<plain_rule, StateType, Space>(plain, like.label, where, like.rows(), like.width());
-  }();
-  if constexpr (StepCount::counts_rows)
-    made.clock()->count_rows(StepCount::name, row_counters(*made.clock(), like, where));
-  return made;
+  if constexpr (Optimizer<plain_rule>) {
+    const auto& plain = transforms_of<Rule>::rule_in(rule);
+    const auto like = described(table);
+    auto made = [&] {
+      if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
+        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, where, like.rows(),
+                                                            like.width());
+      else
+        return state_of<plain_rule, StateType, Space>(plain, like.label, where, like.rows(), like.width());
+    }();
+    if constexpr (StepCount::counts_rows)
+      made.clock()->count_rows(StepCount::name, row_counters(*made.clock(), like, where));
+    return made;
+  }
 }
 
 }  // namespace detail

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::optim {
 
@@ -31,15 +30,7 @@ struct row_field {
 
 namespace detail {
 
-template <class Kind, class Fields>
-inline constexpr int count_fields = 0;
-template <class Kind, class... Fields>
-inline constexpr int count_fields<Kind, boost::hana::tuple<Fields...>> =
-    (0 + ... + (std::is_same_v<Kind, Fields> ? 1 : 0));
-
-/// The number of fields of a kind that a rule describes, whatever its options.
-template <class Rule, class Kind>
-inline constexpr int fields_of = count_fields<Kind, decltype(std::declval<const Rule&>().fields())>;
+using ferry::detail::fields_of;
 
 /// The fields that a rule's options use, in order.
 struct field_names {
