@@ -30,7 +30,8 @@ struct format<ferry::bhalf_t> {
   static constexpr double beyond = 0x1p128;
 };
 
-/// The neighbours of a finite value by magnitude, and where it lies between them.
+/// The neighbours of a finite value by magnitude, and where it lies between them. Above the largest number
+/// both are the nearest number of IEEE 754, which is infinity from half a unit on.
 template <class T>
 struct between {
   double down, up, fraction;
@@ -42,7 +43,10 @@ struct between {
     down = std::floor(size / unit) * unit;
     fraction = (size - down) / unit;
     up = fraction == 0.0 ? down : down + unit;
-    if (up >= format<T>::beyond) up = INFINITY;
+    if (up < format<T>::beyond) return;
+    if (fraction >= 0.5) down = INFINITY;
+    up = down;
+    fraction = 0.0;
   }
 };
 
@@ -93,6 +97,31 @@ TEMPLATE_TEST_CASE("rounding at random gives one of the two neighbours", "[optim
       CAPTURE(value, bits, got);
       FAIL("not a neighbour");
     }
+  }
+}
+
+TEMPLATE_TEST_CASE("a finite value becomes infinite only if the nearest number is", "[optim][rounding]",
+                   ferry::half_t, ferry::bhalf_t) {
+  auto random = generator(1004);
+  constexpr bool half = std::is_same_v<TestType, ferry::half_t>;
+  const double largest = half ? 65504.0 : 0x1.fep127, unit = half ? 32.0 : 0x1p120;
+  const auto check = [&](float value, double right) {
+    for (const auto bits : {std::uint32_t{0}, ~std::uint32_t{0}, static_cast<std::uint32_t>(random())}) {
+      CAPTURE(value, bits);
+      REQUIRE(rounded<TestType>(value, bits) == right);
+      REQUIRE(rounded<TestType>(-value, bits) == -right);
+    }
+  };
+  for (int i = 0; i < 4096; ++i) {  // float has at least 2^12 values there
+    check(static_cast<float>(largest + unit * i / 8192), largest);
+    check(static_cast<float>(largest + unit * (0.5 + i / 8192.0)), INFINITY);
+  }
+  // Below the largest number both neighbours are finite.
+  for (int i = 0; i < 1000; ++i) {
+    const auto value = static_cast<float>(largest - unit * static_cast<double>(1 + random() % 8191) / 8192);
+    CAPTURE(value);
+    REQUIRE(rounded<TestType>(value, 0u) == largest - unit);
+    REQUIRE(rounded<TestType>(value, ~0u) == largest);
   }
 }
 

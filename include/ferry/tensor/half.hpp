@@ -74,12 +74,13 @@ struct binary16 {
   }
 
   /// One of the two neighbours of `value`. `random` is added to the bits that are lost, as a fraction of
-  /// 2^32; a carry selects the neighbour of larger magnitude.
+  /// 2^32; a carry selects the neighbour of larger magnitude. Above the largest number the result is the
+  /// nearest number: a finite value becomes infinite only if bits_of makes it so.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
     const auto absolute = bits & 0x7fffffffu;
-    if (absolute >= 0x47800000u) return bits_of(value);  // 65536 and above, or not a number
+    if (absolute > 0x477fe000u) return bits_of(value);  // above 65504, or not a number
     const int exponent = static_cast<int>(absolute >> 23);
     if (exponent >= 113)  // a normal number
       return static_cast<std::uint16_t>(sign | ((absolute + (random >> 19) - 0x38000000u) >> 13));
@@ -117,7 +118,7 @@ struct bfloat16 {
   /// As binary16::bits_at_random.
   KOKKOS_FUNCTION static constexpr std::uint16_t bits_at_random(float value, std::uint32_t random) {
     const auto bits = detail::bit_cast<std::uint32_t>(value);
-    if ((bits & 0x7fffffffu) >= 0x7f800000u) return bits_of(value);
+    if ((bits & 0x7fffffffu) > 0x7f7f0000u) return bits_of(value);  // above the largest, or not a number
     return static_cast<std::uint16_t>((bits + (random >> 16)) >> 16);
   }
 
@@ -142,7 +143,7 @@ class narrow_float {
                                   ? static_cast<float>(value)
                                   : detail::to_float_odd(detail::sticky_double(value)))) {}
   /// One of the two neighbours of `value`, chosen by 32 random bits. The mean over all random bits is
-  /// `value`.
+  /// `value`. Above the largest number: the nearest one.
   KOKKOS_FUNCTION static constexpr narrow_float at_random(float value, std::uint32_t random) {
     return from_bits(Format::bits_at_random(value, random));
   }
