@@ -12,10 +12,10 @@
 #error "ferry: reports errors by exceptions; compile without -fno-exceptions."
 #endif
 #if !defined(__cpp_rtti)
-#error "ferry: compares types at run time, so that libraries of one process share what they must; compile without -fno-rtti."
+#error "ferry: compares types at run time, across libraries of a process; compile without -fno-rtti."
 #endif
 #if defined(_LIBCPP_VERSION) && _LIBCPP_VERSION < 200000
-#error "ferry: needs std::atomic_ref and std::from_chars of doubles, which libc++ lacks before version 20; use libstdc++."
+#error "ferry: needs std::atomic_ref and from_chars of doubles, which libc++ lacks before 20; use libstdc++."
 #endif
 
 /// Default visibility, for objects that exist once in a process. A library compiled with -fvisibility=hidden,
