@@ -113,6 +113,22 @@ void fail(const exec_space& exec, const ferry::communicator& comm, const group_m
   expect(has(text, "barrier") && has(text, "all_gather"), "different calls: " + text);
   expect(!said<ferry::protocol_error>([&] { protocol.barrier(); }).empty(), "a broken group");
 
+  // Options of a rule: one that a rank refuses, then one that differs.
+  const auto options = another({});
+  ferry::sharded_table<float, host> trained("trained", options, rows, width);
+  ferry::init::zeros(exec, trained);
+  auto state = ferry::optim::make_state(ferry::optim::sgd{}, trained);
+  const auto step_by = [&](double rate) {
+    ferry::step(exec, ferry::optim::sgd{.lr = rate}, trained, state, good, values).wait();
+  };
+  text = last ? said<ferry::invalid_argument>([&] { step_by(-1); })
+              : said<ferry::peer_error>([&] { step_by(0.1); });
+  expect(has(text, "lr") && (last || has(text, name + " failed")), "a refused option: " + text);
+  step_by(0.1);
+  text = said<ferry::protocol_error>([&] { step_by(last ? 0.3 : 0.2); });
+  expect(has(text, "step of 'trained'") && has(text, "they differ in the options"), "options: " + text);
+  expect(state.steps() == 1, "steps that were refused");
+
   const auto thrown = another({});
   text = said<std::runtime_error>([&] {
     thrown.run([&] {
