@@ -6,6 +6,7 @@
 #include <ferry/distributed/detail/memory_lease.hpp>
 #include <ferry/distributed/detail/shared_record.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 
 #include <unistd.h>
@@ -73,7 +74,7 @@ class borrowed_memory {
   struct entry {
     memory_loan loan;
     int device = -1;
-    pid_t user = -1;
+    process_mark user;
     std::shared_ptr<held_leases> leases;
     std::byte* data = nullptr;
     void* opened = nullptr;  ///< null for memory of this process
@@ -81,7 +82,7 @@ class borrowed_memory {
 
     [[nodiscard]] bool is(const memory_loan& of, int on) const {
       return loan.lease.file == of.lease.file && loan.lease.number == of.lease.number && device == on &&
-             user == ::getpid();
+             user.is_here();
     }
   };
 
@@ -114,7 +115,7 @@ class borrowed_memory {
     }
     made.loan = of;
     made.device = device;
-    made.user = ::getpid();
+    made.user = process_mark();
   }
   std::shared_ptr<held_leases> leases_of(const lease_name& of) {
     std::erase_if(leases_, [](const auto& each) { return each.expired(); });
@@ -129,7 +130,7 @@ class borrowed_memory {
   void close(entry* of) noexcept {
     const std::lock_guard lock(guard_);
     if (--of->count != 0) return;
-    if (of->opened != nullptr && of->user == ::getpid()) backend::end_import(of->opened, of->device);
+    if (of->opened != nullptr && of->user.is_here()) backend::end_import(of->opened, of->device);
     of->leases->drop(of->loan.lease);
     for (auto at = entries_.begin(); at != entries_.end(); ++at)
       if (&*at == of) {

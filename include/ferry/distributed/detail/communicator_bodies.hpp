@@ -63,12 +63,13 @@ inline void communicator::barrier() const {
 }
 
 inline communicator::binding::binding(std::shared_ptr<detail::transport> group, int rank)
-    : group_((group->enter(rank), std::move(group))),
+    : group_((detail::require_own_ranks(*group), group->enter(rank), std::move(group))),
       rank_(rank),
       exceptions_(std::uncaught_exceptions()),
       here_(group_.get(), rank) {}
 
 inline communicator::binding::~binding() {
+  if (!group_->in_own_process()) return;
   if (std::uncaught_exceptions() > exceptions_) group_->abort(rank_, "an exception ended its binding");
   group_->leave(rank_, false);
 }

@@ -3,6 +3,7 @@
 
 #include <ferry/distributed/detail/shared_memory.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -103,7 +104,7 @@ class lease_file {
 class held_leases {
  public:
   /// Opens the file of a process. Throws invalid_argument where the process has none of that key.
-  explicit held_leases(const lease_name& of) : key_(of.file), process_(::getpid()) {
+  explicit held_leases(const lease_name& of) : key_(of.file) {
     require(of);
     file_ = owned_descriptor(::open(path_of(of).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     require(of);
@@ -114,7 +115,7 @@ class held_leases {
 
   /// Whether these are leases of that file, held by the calling process.
   [[nodiscard]] bool serves(const lease_name& of) const noexcept {
-    return of.file == key_ && process_ == ::getpid();
+    return of.file == key_ && process_.is_here();
   }
 
   /// Takes hold of a lease; each hold() needs a drop(). Throws invalid_argument where the memory or its
@@ -157,7 +158,7 @@ class held_leases {
     const auto found = counts_.find(place);
     if (found == counts_.end() || --found->second > 0) return;
     counts_.erase(found);
-    if (process_ != ::getpid()) return;
+    if (!process_.is_here()) return;
     struct flock range = lease_file::range_of(place, F_UNLCK);
     ::fcntl(file_.get(), F_OFD_SETLK, &range);
   }
@@ -177,7 +178,7 @@ class held_leases {
   }
 
   std::uint64_t key_;
-  pid_t process_;
+  process_mark process_;
   owned_descriptor file_;
   std::mutex guard_;
   std::map<std::int64_t, int> counts_;  ///< of the places that are locked

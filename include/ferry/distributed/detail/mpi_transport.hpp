@@ -51,8 +51,8 @@ class mpi_transport final : public message_transport {
   }
   ~mpi_transport() override {
     int ended = 0;
-    MPI_Finalized(&ended);
-    if (is_broken())
+    if (in_own_process()) MPI_Finalized(&ended);
+    if (is_broken() || !in_own_process())
       (void)memory_.release();
     else if (ended == 0)
       MPI_Comm_free(&comm_);

@@ -4,6 +4,7 @@
 #if __has_include(<nccl.h>)
 
 #include <ferry/distributed/communication_error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/tensor/half.hpp>
 
 #include <nccl.h>
@@ -64,7 +65,9 @@ class nccl_link {
   nccl_link& operator=(const nccl_link&) = delete;
   /// No operation is in flight: verbs wait for theirs, and for those of all ranks. So nothing is lost, and
   /// unlike ncclCommDestroy this waits for no rank that has died.
-  ~nccl_link() { abort(); }
+  ~nccl_link() {
+    if (process_.is_here()) abort();
+  }
 
   /// Enqueues the sum over the ranks, in place.
   template <class Queue>
@@ -120,6 +123,7 @@ class nccl_link {
 
   std::chrono::nanoseconds deadline_;
   ncclComm_t comm_ = nullptr;
+  process_mark process_;
 };
 
 }  // namespace ferry::detail

@@ -16,6 +16,7 @@
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <unistd.h>
 
@@ -48,7 +49,7 @@ class basic_ranked_save {
   basic_ranked_save& operator=(const basic_ranked_save&) = delete;
   /// After a failure that all ranks know of.
   ~basic_ranked_save() {
-    if (done_ || base_ == 0) return;
+    if (done_ || base_ == 0 || !process_.is_here()) return;
     if (!is_first()) {
       if (data_ != nullptr && !voted_) data_->abandon();
     } else if (!may_be_current(folder_, made_.number)) {
@@ -256,6 +257,7 @@ class basic_ranked_save {
   std::uint64_t synced_ = 0;
   bool voted_ = false;
   bool done_ = false;
+  process_mark process_;
   bounce_buffer bounce_;
 };
 using ranked_save = basic_ranked_save<void>;

@@ -4,6 +4,7 @@
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
 
@@ -21,7 +22,14 @@ inline int acting_rank(const transport& group);
 /// Calls function(of, rank) on one thread for each rank of this process; see communicator::run.
 inline void run_ranks(transport& group, void (*function)(const void* of, int rank), const void* of);
 
+/// Ranks of a child would speak in the place of its parent's.
+inline void require_own_ranks(const transport& group) {
+  if (group.size() > 1 && !group.in_own_process())
+    refuse_child("communicator", "made the communicator", "make the communicator after the fork");
+}
+
 inline int acting_rank(const transport& group) {
+  require_own_ranks(group);
   const int bound = rank_binding::rank_in(&group);
   if (bound >= 0) return bound;
   if (group.local_count() == 1 && group.size() > 1) return group.first_local();
@@ -49,6 +57,7 @@ inline bool is_consequence(const std::exception_ptr& of) {
 }
 
 inline void abort_by(transport& group, int rank, const std::exception_ptr& of) noexcept {
+  if (!group.in_own_process()) return;
   try {
     std::rethrow_exception(of);
   } catch (const std::exception& said) {
@@ -61,6 +70,7 @@ inline void abort_by(transport& group, int rank, const std::exception_ptr& of) n
 }  // namespace run_errors
 
 inline void run_ranks(transport& group, void (*function)(const void* of, int rank), const void* of) {
+  require_own_ranks(group);
   const int first = group.first_local(), count = group.local_count();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
   std::vector<std::thread> threads;

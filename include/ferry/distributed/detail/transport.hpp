@@ -4,6 +4,7 @@
 #include <ferry/distributed/detail/call_note.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,9 @@ class transport {
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
   virtual ~transport() = default;
+
+  /// False in a child process, which shares the connections with its parent and has none of its threads.
+  [[nodiscard]] bool in_own_process() const noexcept { return process_.is_here(); }
 
   /// Number of ranks of the group.
   [[nodiscard]] virtual int size() const = 0;
@@ -128,6 +132,9 @@ class transport {
   /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
   /// theirs in the same order.
   [[nodiscard]] virtual std::uint64_t next_number(int rank) = 0;
+
+ private:
+  process_mark process_;
 };
 
 /// The rank that the calling thread acts for in each group; bindings nest.

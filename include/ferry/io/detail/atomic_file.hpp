@@ -3,6 +3,7 @@
 
 #include <ferry/io/detail/file.hpp>
 #include <ferry/memory/detail/file_rights.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -73,7 +74,7 @@ class basic_atomic_file {
   basic_atomic_file(const basic_atomic_file&) = delete;
   basic_atomic_file& operator=(const basic_atomic_file&) = delete;
   ~basic_atomic_file() {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (!temporary_.empty() && process_.is_here()) ::unlink(temporary_.c_str());
   }
 
   /// Where the content is written to.
@@ -98,6 +99,7 @@ class basic_atomic_file {
   file content_;
   std::string final_;
   std::string temporary_;  ///< empty once there is none
+  process_mark process_;
 };
 using atomic_file = basic_atomic_file<void>;
 

@@ -9,6 +9,7 @@
 #include <ferry/memory/detail/file_rights.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -104,10 +105,14 @@ class basic_folder_lock {
   basic_folder_lock(const basic_folder_lock&) = delete;
   basic_folder_lock& operator=(const basic_folder_lock&) = delete;
   /// Closing alone would leave the lock to a child that was forked meanwhile.
-  ~basic_folder_lock() { static_cast<void>(::flock(file_.descriptor(), LOCK_UN)); }
+  /// Such a child shares the lock, and must not open it.
+  ~basic_folder_lock() {
+    if (process_.is_here()) static_cast<void>(::flock(file_.descriptor(), LOCK_UN));
+  }
 
  private:
   file file_;
+  process_mark process_;
 };
 using folder_lock = basic_folder_lock<void>;
 
@@ -273,10 +278,11 @@ class basic_new_data_file {
 
  private:
   void drop() {
-    if (created_) ::unlink(path_.c_str());
+    if (created_ && process_.is_here()) ::unlink(path_.c_str());
     created_ = false;
   }
 
+  process_mark process_;
   std::string path_;
   file content_;
   bool created_ = false;

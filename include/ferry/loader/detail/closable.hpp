@@ -2,10 +2,8 @@
 #pragma once
 
 #include <ferry/memory/detail/late.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
-
-#include <sys/types.h>
-#include <unistd.h>
 
 #include <memory>
 #include <mutex>
@@ -24,10 +22,10 @@ class closable {
   virtual void close() noexcept = 0;
 
   /// False in a child process, which has none of the threads.
-  [[nodiscard]] bool in_own_process() const { return ::getpid() == process_; }
+  [[nodiscard]] bool in_own_process() const { return process_.is_here(); }
 
  private:
-  pid_t process_ = ::getpid();
+  process_mark process_;
 };
 
 /// The prefetchers of a backend. Kokkos::finalize closes those that still live, before the engine of the
@@ -73,7 +71,7 @@ class closing {
     if (owned_->in_own_process())
       owned_->close();
     else
-      static_cast<void>(new std::shared_ptr<Owned>(std::move(owned_)));
+      process_identity::get().abandon(new std::shared_ptr<Owned>(std::move(owned_)));
   }
   [[nodiscard]] Owned* operator->() const { return owned_.get(); }
 

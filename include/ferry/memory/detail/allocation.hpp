@@ -6,10 +6,12 @@
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/detail/tools.hpp>
 
 #include <cstddef>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -52,7 +54,8 @@ class allocation {
         block_(std::exchange(other.block_, memory_block{})),
         device_(other.device_),
         keep_(std::exchange(other.keep_, nullptr)),
-        kept_by_(other.kept_by_) {}
+        kept_by_(other.kept_by_),
+        process_(other.process_) {}
 
   allocation& operator=(allocation&& other) noexcept {
     if (this != &other) {
@@ -64,6 +67,7 @@ class allocation {
       device_ = other.device_;
       keep_ = std::exchange(other.keep_, nullptr);
       kept_by_ = other.kept_by_;
+      process_ = other.process_;
     }
     return *this;
   }
@@ -104,6 +108,11 @@ class allocation {
 
   [[gnu::cold]] void release() noexcept {
     if (block_.data == nullptr) return;
+    if (process_identity::get().has_lost_kokkos() && !process_.is_here()) {
+      // A thread of the parent may have had the accounts' locks at the fork, and the device is the parent's.
+      process_identity::get().abandon(new (std::nothrow) allocation(std::move(*this)));
+      return;
+    }
     if (keep_ != nullptr && std::exchange(keep_, nullptr)(kept_by_, *this)) return;
     detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
     // Others may get the addresses at once, and the budget only after the memory is free.
@@ -120,6 +129,7 @@ class allocation {
   int device_ = -1;
   keeper keep_ = nullptr;
   void* kept_by_ = nullptr;
+  process_mark process_;
 };
 
 }  // namespace ferry::detail

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,7 +14,8 @@
 
 namespace ferry::detail {
 
-/// A thread, as std::jthread without stop tokens; see thread_mark for why. Its destructor waits for its end.
+/// A thread, as std::jthread without stop tokens; see thread_mark for why. Its destructor waits for its end,
+/// but not in a child of the process that started it.
 class joined_thread {
  public:
   joined_thread() noexcept = default;
@@ -28,7 +30,8 @@ class joined_thread {
         },
         const_cast<Body*>(&body));
   }
-  joined_thread(joined_thread&& other) noexcept : thread_(other.thread_), runs_(other.runs_) {
+  joined_thread(joined_thread&& other) noexcept
+      : thread_(other.thread_), runs_(other.runs_), process_(other.process_) {
     other.runs_ = false;
   }
   joined_thread& operator=(joined_thread&&) = delete;
@@ -38,10 +41,11 @@ class joined_thread {
   void start(void* (*run)(void*), void* context) {
     if (const int error = ::pthread_create(&thread_, nullptr, run, context); error != 0) refuse(error);
     runs_ = true;
+    process_ = process_mark();
   }
   /// Waits for the end of the thread, if it runs.
   void join() noexcept {
-    if (runs_) ::pthread_join(thread_, nullptr);
+    if (runs_ && process_.is_here()) ::pthread_join(thread_, nullptr);
     runs_ = false;
   }
 
@@ -53,6 +57,7 @@ class joined_thread {
 
   pthread_t thread_{};
   bool runs_ = false;
+  process_mark process_;
 };
 
 /// The number of processors that are online, at least 1.

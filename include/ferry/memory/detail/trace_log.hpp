@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/trace_text.hpp>
 
 #include <fcntl.h>
@@ -133,7 +134,7 @@ class trace_log {
   static constexpr int many = 256;
   static constexpr std::size_t longest = 1024;  ///< of an event's text
 
-  [[nodiscard]] bool is_mine() const { return ::getpid() == process_; }
+  [[nodiscard]] bool is_mine() const { return mark_.is_here(); }
   static long long this_thread() {
     thread_local const long long number = ::gettid();
     return number;
@@ -244,6 +245,7 @@ class trace_log {
 
   char path_[1024];
   long long process_;
+  process_mark mark_;
   std::int64_t begin_;
   std::mutex guard_;
   int file_ = -1;

@@ -4,6 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
@@ -21,8 +22,8 @@ namespace ferry::detail {
 /// kernels would wait for the device as well, and the device may wait for one of these: a deadlock.
 ///
 /// A thread belongs to one worker team until it is given back. Nothing is queued, so no worker team waits for
-/// another. Kokkos::finalize destroys the pool. A child process has none of the threads: fork before the
-/// first verb, as CUDA requires too.
+/// another. Kokkos::finalize destroys the pool. A child process has none of the threads, so its callers work
+/// alone.
 class worker_pool {
  public:
   FERRY_LAZY static std::shared_ptr<worker_pool> get();
@@ -30,7 +31,11 @@ class worker_pool {
   worker_pool() = default;
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
-  ~worker_pool() = default;
+  /// A child leaves the threads alone, and the locks that they may have held.
+  ~worker_pool() {
+    if (!has_threads())
+      for (auto& each : all_) process_identity::get().abandon(each.release());
+  }
 
   /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
@@ -39,6 +44,8 @@ class worker_pool {
 
   /// Number of threads made so far.
   FERRY_LAZY [[nodiscard]] std::size_t size() const;
+  /// False in a child process.
+  [[nodiscard]] bool has_threads() const noexcept { return process_.is_here(); }
 
  private:
   FERRY_LAZY worker_thread* make();
@@ -47,6 +54,7 @@ class worker_pool {
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
   dynamic_array<owned<worker_thread>> all_;
+  process_mark process_;
 };
 
 #ifdef FERRY_RUNTIME_BODIES

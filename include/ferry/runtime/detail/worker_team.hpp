@@ -27,6 +27,7 @@ class worker_team {
   void hire(int helpers, int most) {
     if (helpers <= 0) return;
     pool_ = worker_pool::get();
+    if (!pool_->has_threads()) return;
     first_ = pool_->hire(helpers, most);
     for (worker_thread* each = first_; each != nullptr; each = each->next) ++helpers_;
   }
