@@ -10,6 +10,7 @@
 #include <ferry/rows/copy.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/rows/scatter_add.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -99,6 +100,7 @@ class co_occurrence {
   /// The entries, as new tensors; blocks.
   template <class Exec>
   [[nodiscard]] co_occurrence_entries<Space> entries(const Exec& exec) {
+    ferry::detail::require_own_kokkos(exec, "speedtorch::co_occurrence");
     const auto count = static_cast<std::size_t>(size(exec));
     co_occurrence_entries<Space> made{tensor<std::int64_t, Space>(label_ + "::rows", count),
                                       tensor<std::int64_t, Space>(label_ + "::columns", count),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/rows/detail/fill_elements.hpp>
@@ -10,6 +9,7 @@
 #include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
@@ -31,7 +31,7 @@ namespace detail {
 template <class Exec, class T, class Space, class Generator>
 void generate(const Exec& exec, const std::string& label, const array_ref<T, Space>& array,
               const Generator& generator) {
-  require_kokkos(label);
+  require_own_kokkos(exec, "init");
   require_dense_rows("init", array);
   require_array_device("init", exec, array);
   if (array.size() == 0) return;

@@ -4,9 +4,9 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/future.hpp>
 #include <ferry/runtime/ticket.hpp>
 
@@ -73,7 +73,7 @@ void after(const Exec& exec, const Earlier&... earlier) {
   static_assert(
       (detail::is_earlier_work<Earlier> && ...),
       "ferry: what comes earlier must be instances of Kokkos execution spaces, tickets, futures or plans.");
-  detail::require_kokkos("after");
+  detail::require_own_kokkos(exec, "after");
   if (execution_backend<Exec>::capturing(exec))
     throw invalid_argument(
         "ferry::after: the instance is being captured into a graph, whose order is its own; order the instance that launches the graph");

@@ -4,6 +4,7 @@
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -119,6 +120,7 @@ void launch(const Exec& exec, const std::string& label, host_loop loop) {
     const kernel_region region(exec, label);
     return loop(0);
   }
+  require_own_kokkos(exec, label);
   loop.runs = std::min(loop.count, loop.thread_runs * concurrency_of(exec));
   using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
   const device_span<Exec> span(exec, label, "kernel");

@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/array_device.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -15,6 +14,7 @@
 #include <ferry/runtime/detail/named_error.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
+#include <ferry/runtime/detail/require_process.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -41,7 +41,7 @@ class launch_context {
   using backend = execution_backend<Exec>;
 
   launch_context(const Exec& exec, const char* verb)
-      : span_("ferry::", require_kokkos(verb), "verb"),
+      : span_((require_own_kokkos(exec, verb), "ferry::"), verb, "verb"),
         on_(exec),
         exec_(exec),
         verb_(verb),
