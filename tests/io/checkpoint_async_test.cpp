@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
+#include "support/captured_stderr.hpp"
 
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -108,6 +113,68 @@ TEST_CASE("tickets of saves outlive their checkpoint, and errors wait in them", 
     CHECK_THROWS_AS(failing.wait(), ferry::io_error);
   else
     failing.wait();
+}
+
+TEST_CASE("the error of a detached save is heard once", "[io][checkpoint]") {
+  const temporary_folder at;
+  const exec_space exec;
+  ferry::tensor<float, ferry::device_space> table("table", many, wide);
+  ferry::init::constant(exec, table, 5.0f);
+  std::optional<ferry::io::checkpoint> run(at.path() + "/run");
+  run->add("table", table);
+  run->save();
+  // A file may not grow beyond 1 MiB while a save is in flight.
+  const auto failing_save = [&] {
+    struct rlimit before {};
+    REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    const auto signal_before = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit small = before;
+    small.rlim_cur = 1 << 20;
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    auto saving = run->save_async(exec, {.snapshot_bytes = ~std::size_t{0}});
+    while (!saving.ready()) {
+    }
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    std::signal(SIGXFSZ, signal_before);
+    return saving;
+  };
+  const std::string sentence = "File too large";
+  const auto throws_it = MessageMatches(ContainsSubstring(sentence));
+
+  failing_save().detach();
+  CHECK_THROWS_MATCHES(run->save(), ferry::io_error, throws_it);
+  run->save();
+  failing_save().detach();
+  CHECK_THROWS_MATCHES(run->save_async(exec).wait(), ferry::io_error, throws_it);
+  run->save_async(exec).wait();
+  // Its ticket throws it, and then nobody else.
+  auto saving = failing_save();
+  CHECK_THROWS_MATCHES(saving.wait(), ferry::io_error, throws_it);
+  run->save();
+  saving = failing_save();
+  run->save();
+  CHECK_THROWS_MATCHES(saving.wait(), ferry::io_error, throws_it);
+  // No wait for other work hears of it.
+  failing_save().detach();
+  ferry::tensor<float, ferry::device_space> other("other", many, wide);
+  ferry::copy(exec, table, other).wait();
+  const auto printed = [&](const auto& act) {
+    captured_stderr output;
+    act();
+    return count_of(output.text(), sentence);
+  };
+  CHECK(printed([&] { run->load(); }) == 1);
+  CHECK(printed([&] { run->save(); }) == 0);
+  CHECK(printed([&] {
+          failing_save().detach();
+          run.reset();
+        }) == 1);
+  run.emplace(at.path() + "/run");
+  run->add("table", table);
+  saving = failing_save();
+  CHECK(printed([&] { run.reset(); }) == 0);
+  CHECK(printed([&] { saving.detach(); }) == 1);
+  CHECK(loaded<ferry::pageable_space>(at.path() + "/run") == std::vector<float>(many * wide, 5.0f));
 }
 
 TEST_CASE("two savers of one folder are told apart", "[io][checkpoint]") {

@@ -218,6 +218,29 @@ TEST_CASE("a batch may have no bytes", "[prefetcher]") {
   CHECK(rows == 10);
 }
 
+TEST_CASE("next() throws the errors of detached work on the instance, each once", "[prefetcher]") {
+  const exec_space exec;
+  const auto table = make<ferry::mapped_space>("table", 3, 1, std::vector<float>{5, 6, 7});
+  ferry::tensor<float, ferry::device_space> rows("rows", 4, 1);
+  const std::vector<std::int32_t> indices{0, 1, 2, 2, 1, 3, 0, 0, 9, 1, 1, 1, 2, 2, 2, 2};
+  ferry::prefetcher batches(exec, ferry::samples_of(indices), {.batch = 4});
+  int served = 0, errors = 0;
+  for (bool goes_on = true; goes_on;) {
+    try {
+      const auto batch = batches.next();
+      goes_on = batch.has_value();
+      if (!goes_on) break;
+      ++served;
+      ferry::gather(exec, table, batch->get<0>(), rows).detach();
+      exec.fence("ferry_test::gathered");
+    } catch (const ferry::out_of_range&) {
+      ++errors;
+    }
+  }
+  CHECK(served == 4);
+  CHECK(errors == 2);
+}
+
 #if !defined(__SANITIZE_THREAD__)
 // A child has none of the threads: next() says so, and neither the destructor nor exit hangs.
 TEST_CASE("a child process is refused", "[prefetcher]") {

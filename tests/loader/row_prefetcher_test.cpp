@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -184,6 +185,47 @@ TEST_CASE("bad indices are reported by the step", "[row_prefetcher]") {
   REQUIRE(batch.has_value());
   CHECK_THROWS_AS(ferry::step(exec, rule, table, state, batch->plan(), batch->gathered()).wait(),
                   ferry::out_of_range);
+}
+
+TEST_CASE("next() throws the error of a detached step once, and no batch is lost", "[row_prefetcher]") {
+  const watchdog dog("row_prefetcher");
+  const exec_space exec;
+  auto table = make<ferry::mapped_space>("table", 10, 2, std::vector<float>(20, 0));
+  const ferry::optim::sgd rule{.lr = 1};
+  auto state = ferry::optim::make_state(rule, table);
+  const auto ones = make<ferry::device_space>("ones", 4, 2, std::vector<float>(8, 1));
+  std::vector<std::int64_t> rows(40);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i % 10);
+  rows[13] = 10;  // in the fourth batch, whose step writes nothing
+  for (const int ahead : {1, 3}) {
+    ferry::init::zeros(exec, table);
+    ferry::row_prefetcher loader(exec, table, ferry::samples_of(rows), {.batch = 4, .ahead = ahead});
+    int batches = 0, errors = 0;
+    const auto step = [&] {
+      const auto batch = loader.next();
+      if (!batch) return false;
+      ++batches;
+      ferry::step(exec, rule, table, state, batch->plan(), ones).detach();
+      exec.fence("ferry_test::step");
+      return true;
+    };
+    for (bool goes_on = true; goes_on;) {
+      try {
+        goes_on = step();
+      } catch (const ferry::out_of_range& said) {
+        CHECK(std::string(said.what()).find("index 10 at position 1") != std::string::npos);
+        CHECK(batches == 4);
+        ++errors;
+      }
+    }
+    CHECK(batches == 10);
+    CHECK(errors == 1);
+    std::vector<float> expected(20, 0);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (i / 4 != 3)
+        for (std::size_t j = 0; j < 2; ++j) expected[static_cast<std::size_t>(rows[i]) * 2 + j] -= 1;
+    CHECK(take(table) == expected);
+  }
 }
 
 TEST_CASE("a row_prefetcher stops at any point", "[row_prefetcher]") {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
+#include "support/captured_stderr.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdio>
 #include <exception>
 #include <memory>
 #include <string>
@@ -36,7 +35,14 @@ class scripted_event final : public ferry::detail::event {
 /// What takes detached work, as an engine does.
 struct scripted_keeper final : ferry::detail::ticket_state_keeper {
   void keep(ferry::detail::ticket_state_handle work) noexcept override { kept.push_back(std::move(work)); }
+  void add_finding(ferry::detail::instance_id who, const std::exception_ptr& error) noexcept override {
+    findings.add(who, error);
+  }
+  std::exception_ptr take_finding(ferry::detail::instance_id who) noexcept override {
+    return findings.take(who);
+  }
   std::vector<ferry::detail::ticket_state_handle> kept;
+  ferry::detail::unheard_findings findings;
 };
 
 /// The pieces of a ticket, kept by the test.
@@ -54,50 +60,17 @@ struct scripted_work {
     state->done = done;
     state->resources.push_back(resource);
     state->ends = {std::shared_ptr<void>(this, [](void*) {}), [](void* of) { ++self(of).undone; }, nullptr};
+    state->sources.verb = reinterpret_cast<const char*>(this);
     state->find_error = [](ferry::detail::ticket_state& of) -> std::exception_ptr {
-      ++self(of.ends.owner.get()).verdicts;
-      return self(of.ends.owner.get()).fails
-                 ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there"))
-                 : nullptr;
+      auto& work = *reinterpret_cast<scripted_work*>(const_cast<char*>(of.sources.verb));
+      ++work.verdicts;
+      return work.fails ? std::make_exception_ptr(ferry::out_of_range("row 7 is not there")) : nullptr;
     };
     state->keeper = keeper;
     return ferry::ticket(std::move(state));
   }
 
   static scripted_work& self(void* of) { return *static_cast<scripted_work*>(of); }
-};
-
-/// What is written to stderr while it lives.
-class captured_stderr {
- public:
-  captured_stderr() : file_(std::tmpfile()), saved_(dup(STDERR_FILENO)) {
-    std::fflush(stderr);
-    dup2(fileno(file_), STDERR_FILENO);
-  }
-  captured_stderr(const captured_stderr&) = delete;
-  captured_stderr& operator=(const captured_stderr&) = delete;
-  ~captured_stderr() {
-    if (saved_ >= 0) restore();
-    std::fclose(file_);
-  }
-  std::string text() {
-    restore();
-    std::string read(4096, '\0');
-    std::rewind(file_);
-    read.resize(std::fread(read.data(), 1, read.size(), file_));
-    return read;
-  }
-
- private:
-  void restore() {
-    if (saved_ < 0) return;
-    std::fflush(stderr);
-    dup2(saved_, STDERR_FILENO);
-    close(saved_);
-    saved_ = -1;
-  }
-  std::FILE* file_;
-  int saved_;
 };
 
 }  // namespace
@@ -201,22 +174,55 @@ TEST_CASE("detached work keeps its resources until it ends", "[ticket]") {
   CHECK(work.done->waits == 0);
   work.keeper->kept.clear();
   CHECK(work.resource.use_count() == 1);
-  // Nothing needs to be kept of work that has ended.
+  // Nothing but the error needs to be kept of work that has ended.
   scripted_work over;
   over.done->ended = true;
   over.start(false).detach();
+  CHECK(over.verdicts == 1);
   CHECK(over.keeper->kept.empty());
   CHECK(over.resource.use_count() == 1);
+  CHECK(over.keeper->take_finding(0) == nullptr);
+  over.start(true).detach();
+  CHECK(over.undone == 0);
+  CHECK(over.keeper->take_finding(0) != nullptr);
+  CHECK(over.keeper->take_finding(0) == nullptr);
+  over.start(true).drop();
+  CHECK(over.verdicts == 2);
+  CHECK(over.keeper->take_finding(0) == nullptr);
+}
+
+TEST_CASE("a wait throws its own error, then one of detached work", "[ticket]") {
+  scripted_work work;
+  work.done->ended = true;
+  work.start(true).detach();
+  auto next = work.start(true);
+  CHECK(next.ready());
+  CHECK(next.ready());
+  CHECK_THROWS_AS(next.wait(), ferry::out_of_range);
+  CHECK(work.undone == 1);
+  next.wait();
+  auto heard = work.start(false);
+  CHECK_THROWS_AS(heard.hear(), ferry::out_of_range);
+  heard.wait();
+  work.start(true).detach();
+  heard = work.start(false);
+  heard.join();
+  auto last = work.start(false);
+  CHECK_THROWS_AS(last.wait(), ferry::out_of_range);
+  work.start(false).wait();
 }
 
 TEST_CASE("work that is detached after its engine, in a hook of finalize's, has ended when it lets go",
           "[ticket]") {
   scripted_work work;
-  auto ticket = work.start(false);
+  const bool fails = GENERATE(false, true);
+  auto ticket = work.start(fails);
   work.keeper = nullptr;
+  captured_stderr output;
   ticket.detach();
   CHECK(work.resource.use_count() == 1);
   CHECK(work.done->waits == 1);
+  CHECK(count_of(output.text(), "row 7 is not there") == (fails ? 1 : 0));
 }
 
 TEST_CASE("then orders without taking the errors away", "[ticket]") {
@@ -245,6 +251,7 @@ TEST_CASE("verbs give tickets that can be used in every way", "[ticket]") {
                                 ContainsSubstring("'table' [3 x 1]"));
   for (int i = 0; i < 300; ++i) ferry::gather(exec, table, good, batch).detach();
   exec.fence("ferry_test::detached");
+  CHECK_THROWS_AS(ferry::gather(exec, table, good, batch).wait(), ferry::out_of_range);
   CHECK(take(batch) == std::vector<float>{7, 5});
 }
 

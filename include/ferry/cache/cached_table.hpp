@@ -130,7 +130,7 @@ class cached_table {
   /// flush(exec), then the table for verbs that read it; of 8-bit rows the records.
   template <ExecutionSpace Exec>
   [[nodiscard]] detail::array_ref<const value_type, memory_space> table(const Exec& exec) {
-    flush(exec).detach();
+    flush(exec).drop();
     return detail::read_only(whole());
   }
 

@@ -76,7 +76,7 @@ class co_occurrence {
   void add(const Exec& exec, const Tokens& tokens) {
     const auto count = static_cast<std::int64_t>(make_ref(tokens).rows());
     tensor<std::int64_t, Space> text(label_ + "::tokens", static_cast<std::size_t>(count));
-    copy(exec, tokens, text).wait();
+    copy(exec, tokens, text).join();
     require_known(exec, text);
     compact(exec, runs_);
     std::vector<run> added;
@@ -109,7 +109,7 @@ class co_occurrence {
     Kokkos::parallel_for(
         "ferry::speedtorch::split_keys", range<Exec>(exec, 0, static_cast<std::int64_t>(count)),
         kernels::split_keys{runs_.front().keys.data(), classes_, made.rows.data(), made.columns.data()});
-    copy(exec, runs_.front().values, made.values).wait();
+    copy(exec, runs_.front().values, made.values).join();
     exec.fence("ferry::speedtorch::co_occurrence::entries");
     return made;
   }
@@ -164,8 +164,8 @@ class co_occurrence {
              tensor<double, Space>(label_ + "::values", count)};
     init::zeros(exec, made.values);
     if (count == 0) return made;
-    copy(exec, plan.template unique_rows<there>(), made.keys).wait();
-    scatter_add(exec, made.values, plan.template inverse<there>(), values, bounds::skip{}).wait();
+    copy(exec, plan.template unique_rows<there>(), made.keys).join();
+    scatter_add(exec, made.values, plan.template inverse<there>(), values, bounds::skip{}).join();
     return made;
   }
 
@@ -190,10 +190,10 @@ class co_occurrence {
     const std::size_t all = middle + later.keys.rows();
     tensor<std::int64_t, Space> keys(label_ + "::merged_keys", all);
     tensor<double, Space> values(label_ + "::merged_values", all);
-    copy(exec, earlier.keys, keys.first(middle)).wait();
-    copy(exec, later.keys, keys.rows_between(middle, all)).wait();
-    copy(exec, earlier.values, values.first(middle)).wait();
-    copy(exec, later.values, values.rows_between(middle, all)).wait();
+    copy(exec, earlier.keys, keys.first(middle)).join();
+    copy(exec, later.keys, keys.rows_between(middle, all)).join();
+    copy(exec, earlier.values, values.first(middle)).join();
+    copy(exec, later.values, values.rows_between(middle, all)).join();
     return sum_equal(exec, keys, values);
   }
 

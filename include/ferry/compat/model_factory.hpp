@@ -96,8 +96,8 @@ class model_factory {
     const auto all = first + static_cast<std::size_t>(make_ref(negatives).rows());
     if (indices_.rank() == 0 || indices_.rows() < all)
       indices_ = index_buffer(table_.label() + "::indices", all + all / 4);
-    copy(exec, positives, indices_.first(first)).detach();
-    copy(exec, negatives, indices_.rows_between(first, all)).detach();
+    copy(exec, positives, indices_.first(first)).drop();
+    copy(exec, negatives, indices_.rows_between(first, all)).drop();
     return send(exec, make_plan(exec, indices_.first(all), table_.rows()), static_cast<std::int64_t>(first));
   }
   /// @}

@@ -74,7 +74,7 @@ template <class Exec, class Array>
     like.extents = ref.extents;
     like.make_dense();
     like.data = own.data();
-    copy(exec, ref, like).wait();
+    copy(exec, ref, like).join();
     std::vector<detail::outgoing_part> to(static_cast<std::size_t>(ranks));
     std::vector<detail::incoming_part> from(to.size());
     const auto part = [](value* data, std::int64_t first, std::int64_t count) {
@@ -100,7 +100,7 @@ template <class Exec, class Array>
     }
     detail::exchange_payload<home>(call, exec, exec, to, from);
     call.close();
-    copy(exec, like, ref).wait();
+    copy(exec, like, ref).join();
     return ticket();
   });
 }

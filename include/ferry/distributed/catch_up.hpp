@@ -35,7 +35,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
           detail::shard_instance(table.comm(), r, exec),
           detail::rule_for_shard(rule, state.shard(r).clock()->rows, static_cast<std::int64_t>(shard.rows())),
           shard, state.shard(r), policies...)
-          .wait();
+          .join();
     }
     if (!call.is_whole()) call.agree();
     call.close();
@@ -78,7 +78,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
               detail::shard_instance(table.comm(), rank, exec),
               detail::rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())),
               shard, its_state, rows, into, path_policy{}, bounds::unchecked{})
-              .wait();
+              .join();
         });
   });
 }

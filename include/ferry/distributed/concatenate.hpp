@@ -68,7 +68,7 @@ template <class Exec, class Part, class Whole>
     like.rank = source.rank;
     like.make_dense();
     like.data = own.data();
-    copy(exec, source, like).wait();
+    copy(exec, source, like).join();
     std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
     std::vector<detail::incoming_part> in(out.size());
     std::int64_t begin = 0;

@@ -108,7 +108,7 @@ template <class Exec, class T, class Space, class Spread, class To>
       part.extents[1] = static_cast<std::int64_t>(from.width());
       part.make_dense();
     }
-    gather(exec, from, rows.first(taken), part, bounds::unchecked{}).wait();
+    gather(exec, from, rows.first(taken), part, bounds::unchecked{}).join();
   }
   return {};
 }
@@ -157,14 +157,14 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       auto shard = to.shard(r).rows_between(own, own + count);
       if (detail::lies_elsewhere(exec, make_ref(shard))) {
         auto part = landed.first(count);
-        gather(exec, from, rows.first(count), part, bounds::unchecked{}).wait();
+        gather(exec, from, rows.first(count), part, bounds::unchecked{}).join();
         try {
-          if (lost == nullptr) copy(exec, part, shard).wait();
+          if (lost == nullptr) copy(exec, part, shard).join();
         } catch (...) {  // the others count on this rank in the gathers that follow
           lost = std::current_exception();
         }
       } else {
-        gather(exec, from, rows.first(count), shard, bounds::unchecked{}).wait();
+        gather(exec, from, rows.first(count), shard, bounds::unchecked{}).join();
       }
     }
   }

@@ -62,7 +62,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class O
           [&](int rank, const auto& rows, const auto& into) {
             gather(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
                    path_policy{}, bounds::unchecked{})
-                .wait();
+                .join();
           });
     });
   }

@@ -51,13 +51,13 @@ template <class Exec, class Space, class Spread, class Indices, class Out, class
         [&](int rank, const auto& rows, const auto& into) {
           gather(detail::shard_instance(codes.comm(), rank, exec), codes.shard(rank), rows, into,
                  path_policy{}, bounds::unchecked{})
-              .wait();
+              .join();
         },
         [&](const auto& route, auto& arrived) {
           const auto slots = detail::slots_of(route);
           rowwise_int8_tensor<home> here(table.label(), 0, table.width());
           here.records() = std::move(arrived);
-          gather(exec, here, slots, out, bounds::skip{}).wait();
+          gather(exec, here, slots, out, bounds::skip{}).join();
           if (route.report.out_of_range == 0) return ticket();
           return detail::ticket_of_report("gather", route, codes);
         });

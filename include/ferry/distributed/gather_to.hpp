@@ -54,13 +54,13 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
     collective call(table.comm(), note_of<>("gather into a new tensor", table));
     call.guarded([&] {
       make();
-      cleared.wait();
+      cleared.join();
       if (!call.is_whole()) call.agree();
       call.close();
     });
   }
   ticket work = gather(exec, table, indices, rows, asked...);
-  cleared.detach();
+  cleared.drop();
   return {std::move(work), std::move(rows)};
 }
 

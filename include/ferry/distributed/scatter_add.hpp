@@ -45,7 +45,7 @@ template <class Exec, class T, class Space, class Spread, class Indices, class V
         [&](int rank, const auto& rows, const auto& rows_values) {
           scatter_add(detail::shard_instance(table.comm(), rank, exec), table.shard(rank), rows, rows_values,
                       detail::shard_policies<chosen, duplicates_policy>{})
-              .wait();
+              .join();
         });
   });
 }

@@ -105,7 +105,7 @@ template <class Exec, class Batch, class Part>
       dense.rank = source.rank;
       dense.make_dense();
       dense.data = whole.data();
-      copy(exec, source, dense).wait();
+      copy(exec, source, dense).join();
       for (std::size_t r = 0; r < out.size(); ++r) {
         const auto [begin, end] = range_of(static_cast<int>(r));
         out[r] = {reinterpret_cast<const std::byte*>(whole.data() + begin * to.width()),

@@ -92,9 +92,9 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
       if constexpr (detail::are_in_place<std::remove_cvref_t<decltype(values)>>)
         detail::step_rows<detail::chosen_policies<policies>, detail::values_of_ranks>(
             there, its_rule, make_ref(shard), its_state, rows, values.values)
-            .wait();
+            .join();
       else
-        step(there, its_rule, shard, its_state, rows, values, policies{}).wait();
+        step(there, its_rule, shard, its_state, rows, values, policies{}).join();
     };
     const detail::verb_on_shards<detail::shard_path_t<chosen>, std::remove_const_t<decltype(on_shard)>> apply{
         on_shard};

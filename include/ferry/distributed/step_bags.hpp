@@ -145,7 +145,7 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
       step_bags(shard_instance(table.comm(), rank, exec),
                 rule_for_shard(rule, its_state.clock()->rows, static_cast<std::int64_t>(shard.rows())), shard,
                 its_state, rows, its_offsets, its_grads, more..., shard_bag_policies<pooling, chosen>{})
-          .wait();
+          .join();
     };
     if constexpr (pooling::selects && !has_extra) {
       tensor<std::int64_t, wire> at("positions of maxima", grads.rows(), grads.width());
@@ -155,11 +155,11 @@ ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State
           call, exec, table, by, [&](int rank, const auto& rows, const auto& into) {
             gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into,
                    shard_read_path_t<chosen, Exec, typename Table::memory_space>{}, bounds::unchecked{})
-                .wait();
+                .join();
           });
       pool_arrived<pooling, bounds_policy>(verb, exec, table, named, bags, by.own, arrived, no_array{},
                                            make_ref(at), make_ref(maxima))
-          .wait();
+          .join();
       step_bags_by_routes<pooling>(call, exec, table, named, by, here.list(), shared(),
                                    read_only(make_ref(at)), apply);
     } else {

@@ -43,13 +43,13 @@ void dequantize_table(launch_context<Exec>& of, const rowwise_int8_tensor<Space>
     const std::int64_t count = std::min(chunk, to.rows() - first);
     const std::byte* stored = from_is_near ? from.data + first * bytes : records.data;
     if constexpr (!from_is_near)
-      copy(of.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).detach();
+      copy(of.exec(), piece_of(from, first, count), rows_from(records, 0, count), Path{}).drop();
     if constexpr (to_is_near) {
       launch_dequantize(of.exec(), label, stored, bytes, piece_of(to, first, count), kernels::identity{});
     } else {
       const auto here = rows_from(values, 0, count);
       launch_dequantize(of.exec(), label, stored, bytes, here, kernels::identity{});
-      copy(of.exec(), here, piece_of(to, first, count), Path{}).detach();
+      copy(of.exec(), here, piece_of(to, first, count), Path{}).drop();
     }
   }
 }

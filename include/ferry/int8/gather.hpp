@@ -65,7 +65,7 @@ void gather_records(launch_context<Exec>& of, const std::string& label,
     auto which = dense_rows<const std::int64_t, near_space<Exec>>(rows, out.rows(), 1, "rows");
     which.rank = 1;
     gather(of.exec(), table.records(), which, records, record_path<Path, Exec, Space>{}, bounds::skip{})
-        .detach();
+        .drop();
     launch_dequantize(of.exec(), label, records.data, bytes, out, kernels::masked_identity{rows});
   }
 }
@@ -84,7 +84,7 @@ void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Spac
     auto own = near_rows<std::int64_t>(of, n, 1, "positions");
     own.rank = 1;
     launch(of.exec(), label + "::positions", n, kernels::list_positions{rows, own.data});
-    gather(of.exec(), batch, own, out, path::staged{}, bounds::skip{}).detach();
+    gather(of.exec(), batch, own, out, path::staged{}, bounds::skip{}).drop();
   } else {
     require_direct_reach("gather", of.exec(), out);
     of.writes_to(out);

@@ -48,11 +48,11 @@ void quantize_table(launch_context<Exec>& of, const array_ref<Value, FromSpace>&
       launch_quantize(of.exec(), label, piece_of(from, first, count), into, bytes);
     } else {
       const auto here = rows_from(values, 0, count);
-      copy(of.exec(), piece_of(from, first, count), here, Path{}).detach();
+      copy(of.exec(), piece_of(from, first, count), here, Path{}).drop();
       launch_quantize(of.exec(), label, here, into, bytes);
     }
     if constexpr (!to_is_near)
-      copy(of.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).detach();
+      copy(of.exec(), rows_from(records, 0, count), piece_of(to, first, count), Path{}).drop();
   }
 }
 

@@ -36,7 +36,7 @@ auto near_values(launch_context<Exec>& of, const array_ref<Value, Space>& values
     if constexpr (in_batch_order<Path>) require_direct_reach(of.verb(), of.exec(), values);
     const auto flat = piece_of(values, 0, values.rows());
     const auto here = near_rows<plain>(of, values.rows(), values.width(), "values");
-    copy(of.exec(), flat, here, way{}).detach();
+    copy(of.exec(), flat, here, way{}).drop();
     return here;
   }
 }
@@ -58,7 +58,7 @@ auto combined_values(launch_context<Exec>& of, const std::string& label, const r
   at_heads->sorted_rows = nullptr;
   at_heads->run_begin = nullptr;
   at_heads->run_count = nullptr;
-  scatter(of.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).detach();
+  scatter(of.exec(), combined, row_plan(std::move(at_heads)), values, Duplicates{}, path::direct{}).drop();
   return combined;
 }
 
@@ -80,7 +80,7 @@ void scatter_quantized(launch_context<Exec>& of, rowwise_int8_tensor<Space>& tab
   else
     launch_quantize(of.exec(), label, here, records.data, bytes, deciding);
   using which = std::conditional_t<Duplicates::combines, duplicates::first, Duplicates>;
-  scatter(of.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).detach();
+  scatter(of.exec(), table.records(), plan, records, which{}, record_path<Path, Exec, Space>{}).drop();
 }
 
 /// Without sorting: the caller promised that no row is named twice.
@@ -102,7 +102,7 @@ void scatter_quantized_unsorted(launch_context<Exec>& of, rowwise_int8_tensor<Sp
   launch_quantize(of.exec(), label, here, records.data, bytes);
   scatter(of.exec(), table.records(), indices, records, duplicates::assume_unique{}, Bounds{},
           record_path<Path, Exec, Space>{})
-      .detach();
+      .drop();
 }
 
 }  // namespace detail

@@ -125,7 +125,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   plan->report = home->report();
   of.hold(plan->report);
-  plan->report_of = [](const plan_storage& of_plan) { return report_pool<backend>::read(*of_plan.report); };
+  plan->report_of = &report_pool<backend>::read;
 
   // Indices that are copied to the device use the memory of segment_begin, which is written later.
   const plain* source =
@@ -163,7 +163,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
     backend::read(&count, of_plan.unique_count, sizeof count);
     return count;
   };
-  made.detach();
+  made.drop();
   return row_plan(std::move(plan));
 }
 

@@ -72,7 +72,7 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
     of.writes_to(make_ref(counts));
     detail::launch(exec, of.label("counts"), count,
                    kernels::count_positions{from.segment_begin, counts.data()});
-    of.finish().wait();
+    of.finish().join();
   }
   auto named = plan.unique_rows<space>();
   auto inverse = plan.inverse<space>();

@@ -78,7 +78,7 @@ future<tensor<T, Space>> gather_into_new(const Exec& exec, const Table& table, c
   ticket cleared;
   if (holes) cleared = clear(exec, make_ref(rows));
   ticket work = gather(exec, table, indices, rows, asked...);
-  cleared.detach();
+  cleared.drop();
   return {std::move(work), std::move(rows)};
 }
 

@@ -36,11 +36,13 @@ class future {
   future& operator=(const future&) = delete;
   ~future() = default;
 
-  /// Blocks until the work has ended. Throws what ticket::wait() throws, at every call.
+  /// Blocks until the work has ended. Throws what ticket::wait() throws; the error of the verb at every call,
+  /// one of detached work once.
   void wait() {
     if (failure_ == nullptr) {
+      work_.hear();
       try {
-        work_.wait();
+        work_.join();
       } catch (...) {
         failure_ = std::current_exception();
       }

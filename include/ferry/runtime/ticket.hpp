@@ -3,18 +3,19 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/detail/unheard_findings.hpp>
 
-#include <cstdio>
 #include <exception>
 #include <utility>
 
 namespace ferry {
 
 /// Handle of work in flight. Move-only. The destructor waits unless wait() or detach() was called; it prints
-/// an error to stderr, because it can't throw.
+/// an error to stderr, because it can't throw. In a child of the process it does nothing.
 ///
 /// The ticket of a verb that was captured into a graph covers all launches of that graph. wait() may be
 /// called after each launch. The destructor neither waits nor reports errors.
@@ -46,6 +47,8 @@ class ticket {
   /// bounds::check, invalid_argument for repeated rows under duplicates::reject and for gradients under
   /// nonfinite::reject; device_error where the device failed. A second call does nothing.
   ///
+  /// Where this verb has no error, it throws the oldest one of detached work of the instance, once.
+  ///
   /// For a captured verb it waits for all work enqueued on the instance so far, so launch the graph on that
   /// instance. It throws the errors found since the last call, and invalid_argument before the capture has
   /// ended.
@@ -73,12 +76,25 @@ class ticket {
   /// @}
 
   /// Gives up the handle and never blocks, except inside of Kokkos::finalize. The work continues, and its
-  /// scratch memory is kept until it ends. Its errors are not reported; a step with bad indices then stays
-  /// counted. The graph of a captured verb keeps what the verb uses.
+  /// scratch memory is kept until it ends. Its error is thrown by the next wait() for work of the instance,
+  /// or by the next() of a prefetcher of that; else Kokkos::finalize prints it. A step with bad indices
+  /// stays counted. The graph of a captured verb keeps what the verb uses, and reports no errors.
   void detach();
+
+  /// For the verbs, about their own parts.
+  /// @{
+  /// As wait(), for the errors of this work alone.
+  void join();
+  /// As detach(), without the errors: those are the whole verb's.
+  void drop();
+  /// Waits, and throws the error of detached work of the instance. wait() may follow.
+  void hear() const;
+  /// @}
 
  private:
   [[nodiscard]] detail::event_handle point() const;
+
+  static void leave(detail::ticket_state_handle state);
 
   void end() noexcept;
 
@@ -89,6 +105,15 @@ class ticket {
 
 FERRY_INLINE void ticket::wait() {
   if (state_ == nullptr) return;
+  const auto home = state_->keeper.lock();
+  const auto who = state_->who;
+  join();
+  if (home == nullptr) return;
+  if (const auto earlier = home->take_finding(who)) std::rethrow_exception(earlier);
+}
+
+FERRY_INLINE void ticket::join() {
+  if (state_ == nullptr) return;
   const detail::trace_span waiting("ferry::wait", {}, "wait");
   if (state_->mark) {
     if (const auto now = state_->mark()) now->wait();
@@ -98,17 +123,17 @@ FERRY_INLINE void ticket::wait() {
   }
   const auto state = std::move(state_);
   if (state->done != nullptr) state->done->wait();
-  if (state->find_error == nullptr) return;
-  std::exception_ptr found;
-  try {
-    found = state->find_error(*state);
-  } catch (...) {  // the memory for its message is lacking: an error all the same
-    found = std::current_exception();
-  }
-  if (found != nullptr) {
+  if (const auto found = state->finding()) {
     if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
     std::rethrow_exception(found);
   }
+}
+
+FERRY_INLINE void ticket::hear() const {
+  if (state_ == nullptr || state_->mark) return;
+  if (state_->done != nullptr) state_->done->wait();
+  if (const auto home = state_->keeper.lock())
+    if (const auto earlier = home->take_finding(state_->who)) std::rethrow_exception(earlier);
 }
 
 FERRY_INLINE bool ticket::ready() const {
@@ -120,15 +145,43 @@ FERRY_INLINE bool ticket::ready() const {
 FERRY_INLINE void ticket::detach() {
   if (state_ == nullptr) return;
   auto state = std::move(state_);
-  if (state->mark || state->resources.empty() || state->done == nullptr || state->done->ready()) return;
-  // Memory with a record of its uses is returned at once, also a plan's. Nobody reads the findings.
+  if (state->give_up != nullptr)
+    state->give_up(*state);
+  else if (!state->mark)
+    leave(std::move(state));
+}
+
+FERRY_INLINE void ticket::drop() {
+  if (state_ == nullptr) return;
+  auto state = std::move(state_);
+  if (state->mark) return;
+  state->find_error = nullptr;
+  leave(std::move(state));
+}
+
+FERRY_INLINE void ticket::leave(detail::ticket_state_handle state) {
+  if (!state->process.is_here()) {
+    detail::process_identity::get().abandon(state.release());  // its event and its pool are the parent's
+    return;
+  }
+  const bool checks = state->find_error != nullptr;
+  const bool has_ended = state->done == nullptr || detail::has_ended(*state->done);
+  if (!checks && (has_ended || state->resources.empty())) return;
+  // Memory with a record of its uses is returned at once, also a plan's.
   state->memory.clear();
-  state->sources = {};
   state->earlier.clear();
-  if (const auto keeper = state->keeper.lock())
-    keeper->keep(std::move(state));
-  else if (!state->has_outlived_kokkos())
-    state->done->wait();  // in a finalize hook, after the engine was destroyed
+  state->take_nothing_back();
+  if (!checks) state->sources = {};
+  const auto keeper = state->keeper.lock();
+  if (!has_ended && keeper != nullptr) return keeper->keep(std::move(state));
+  // In a finalize hook, after the engine was destroyed: waits.
+  if (!has_ended && !state->has_outlived_kokkos()) state->done->wait();
+  const auto found = state->finding();
+  if (found == nullptr) return;
+  if (keeper != nullptr)
+    keeper->add_finding(state->who, found);
+  else
+    detail::print_unheard(found);
 }
 
 FERRY_INLINE detail::event_handle ticket::point() const {
@@ -136,11 +189,16 @@ FERRY_INLINE detail::event_handle ticket::point() const {
 }
 
 FERRY_INLINE void ticket::end() noexcept {
-  if (state_ != nullptr && (state_->mark || state_->has_outlived_kokkos())) state_ = nullptr;
+  if (state_ == nullptr) return;
+  if (!state_->process.is_here()) {
+    detail::process_identity::get().abandon(state_.release());
+    return;
+  }
+  if (state_->mark || state_->has_outlived_kokkos()) state_ = nullptr;
   try {
-    wait();
-  } catch (const std::exception& lost) {
-    std::fprintf(stderr, "ferry: nobody waited for this error: %s\n", lost.what());
+    join();
+  } catch (...) {
+    detail::print_unheard(std::current_exception());
   }
 }
 

@@ -70,9 +70,9 @@ void choose_positions(launch_context<Exec>& of, const array_ref<T, Space>& table
     const auto maxima = near_rows<number>(of, to.rows(), to.width(), "maxima");
     gather_bags_by<path::automatic, pooling::max, bounds::check>(of.exec(), read_only(table), plan, bags,
                                                                  no_array{}, to, maxima)
-        .detach();
+        .drop();
   } else {
-    copy(of.exec(), chosen, to).detach();
+    copy(of.exec(), chosen, to).drop();
   }
 }
 
@@ -145,7 +145,7 @@ auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_pla
     ticket ended = of.finish();
     made->made = of.done();
     made->made_by = of.id();
-    ended.detach();
+    ended.drop();
     return bag_plan<const typename std::remove_cvref_t<decltype(gradients)>::value_type,
                     typename std::remove_cvref_t<decltype(gradients)>::memory_space>{
         row_plan(std::move(made)), read_only(gradients)};

@@ -109,7 +109,7 @@ void pool_here(launch_context<Exec>& of, const std::string& label, const array_r
     auto own = near_rows<std::int64_t>(of, count, 1, "bags");
     own.rank = 1;
     pool_into(pooled, own.data);
-    gather(of.exec(), pooled, own, out, path::staged{}, bounds::skip{}).detach();
+    gather(of.exec(), pooled, own, out, path::staged{}, bounds::skip{}).drop();
   } else {
     require_direct_reach(of.verb(), of.exec(), out);
     of.writes_to(out);
@@ -123,7 +123,7 @@ void bring(launch_context<Exec>& of, const array_ref<T, pinned_space>& from, std
            const array_ref<Out, OutSpace>& out) {
   auto which = dense_rows<const std::int64_t, pinned_space>(own, from.rows(), 1, "bags");
   which.rank = 1;
-  gather(of.exec(), from, which, out, path::direct{}, bounds::skip{}).detach();
+  gather(of.exec(), from, which, out, path::direct{}, bounds::skip{}).drop();
 }
 
 /// The host's threads pool the rows of a table in host memory, so that pooled rows travel only.

@@ -45,13 +45,13 @@ auto run_on_table(const Exec& exec, const char* verb, row_cache& cache, bool wri
         "but this verb works on the backing table of a cached_table, whose cached rows a graph "
         "would not see; do it before the capture");
     flush_rows(of, cache);
-    of.finish().detach();
+    of.finish().drop();
   }
   const auto reload = [&] {
     if (!writes) return;
     launch_context<Exec> of(exec, verb);
     reload_rows(of, cache);
-    of.finish().detach();
+    of.finish().drop();
   };
   try {
     if constexpr (std::is_void_v<decltype(run())>) {

@@ -63,7 +63,7 @@ void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
   of.writes_to(tracked(memory.words.accesses()));
   transfer(exec, "ferry::cached_table", memory.book.wanted, device_space::name, there, pinned_space::name,
            memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
-  of.finish().wait();
+  of.finish().join();
 }
 
 /// Loads the rows that open_book() has listed.
@@ -73,7 +73,7 @@ void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
   launch_context<Exec> of(Exec{}, "cached_table");
   use_slots(of, cache, true);
   exchange_now(of, cache);
-  of.finish().wait();
+  of.finish().join();
 }
 
 template <class Directory, class T, class Space>
@@ -212,7 +212,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   {
     launch_context<Exec> of(Exec{}, "cached_table");
     flush_rows(of, cache);
-    of.finish().wait();
+    of.finish().join();
   }
   const auto sums = read_tallies<Exec>(cache);
   const std::int64_t interval = cache.interval;
@@ -247,7 +247,7 @@ void end_cache(row_cache& cache) noexcept {
             cache.label.c_str());
     } else {
       const bool whole = !cache.arrays.front().accesses.expired();
-      if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).wait();
+      if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).join();
       cache.accesses()->wait_for_all();
       if (cache.exchange.done != nullptr) cache.exchange.done->wait();
     }

@@ -46,7 +46,7 @@ ticket scatter_codes(const Exec& exec, row_cache& cache, const array_ref<std::by
     whole.extents[1] = bytes;
     update_cached_by_plan<which>(exec, "scatter", cache, replace_job<std::byte, Space>{whole}, plan,
                                  read_only(records), {})
-        .detach();
+        .drop();
   }
   return of.finish(codes, plan.positions(), plan.storage()->signed_indices);
 }

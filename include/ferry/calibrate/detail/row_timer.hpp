@@ -58,13 +58,13 @@ class row_timer {
   /// counted, allocates the memory and wakes the threads. work(i) returns a ticket.
   template <class Work>
   double seconds(const Work& work) {
-    work(0).wait();
+    work(0).join();
     std::vector<double> times;
     const auto begin = clock::now();
     do {
       forget();
       const auto from = clock::now();
-      work(times.size() + 1).wait();
+      work(times.size() + 1).join();
       times.push_back(std::chrono::duration<double>(clock::now() - from).count());
     } while (times.size() < 3 ||
              (times.size() < 15 && clock::now() - begin < std::chrono::milliseconds(25) && in_time()));

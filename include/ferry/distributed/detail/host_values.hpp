@@ -31,7 +31,7 @@ const std::remove_const_t<T>* host_values(const Exec& exec, const array_ref<T, S
     return array.data;
   } else {
     room.resize(static_cast<std::size_t>(array.rows()));
-    if (!room.empty()) copy(exec, array, room).wait();
+    if (!room.empty()) copy(exec, array, room).join();
     return room.data();
   }
 }
@@ -44,7 +44,7 @@ const std::int64_t* host_rows(const Exec& exec, const row_plan& plan, std::vecto
   if (from.on_host) return from.row_of;
   room.resize(static_cast<std::size_t>(plan.positions()));
   if (!room.empty())
-    copy(exec, tensor_view<const std::int64_t, device_space>(from.row_of, room.size()), room).wait();
+    copy(exec, tensor_view<const std::int64_t, device_space>(from.row_of, room.size()), room).join();
   return room.data();
 }
 

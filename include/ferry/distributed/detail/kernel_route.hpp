@@ -126,7 +126,7 @@ row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec,
     route.signed_indices = std::is_signed_v<index>;
   }
   std::copy_n(ends, ranks, route.begin.begin() + 1);
-  of.finish().detach();
+  of.finish().drop();
   return route;
 }
 

@@ -88,7 +88,7 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
   }
   const auto pool = [&](auto bounds) {
     gather_bags_by<path::automatic, Pooling, decltype(bounds)>(exec, from, where, bags, weights, chosen, out)
-        .wait();
+        .join();
   };
   try {
     if constexpr (!looks)
@@ -119,7 +119,7 @@ ticket pool_by_routes(const char* verb, collective& call, const Exec& exec, cons
       [&](int rank, const auto& rows, const auto& into) {
         gather(shard_instance(table.comm(), rank, exec), table.shard(rank), rows, into, Path{},
                bounds::unchecked{})
-            .wait();
+            .join();
       },
       [&](const auto& route, const auto& arrived) {
         return pool_arrived<Pooling, Bounds>(verb, exec, table, named, bags, route, arrived, weights, chosen,

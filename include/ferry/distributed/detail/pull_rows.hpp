@@ -192,7 +192,7 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const ba
     pull_by(aside);
     if (const event_handle pulled = of.mark(aside); pulled != nullptr) backend::wait_for(there, *pulled);
   }
-  of.finish().detach();
+  of.finish().drop();
   return made;
 }
 

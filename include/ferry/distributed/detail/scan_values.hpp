@@ -37,7 +37,7 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
     const index_report found = report_pool<execution_backend<Exec>>::read(report);
     made.nonfinite = found.nonfinite;
     made.first_value = found.first_value;
-    of.finish().detach();
+    of.finish().drop();
   } else {
     execution_backend<Exec>::fence(exec, label);
     index_report found;

@@ -41,12 +41,12 @@ bool lies_elsewhere(const Exec& exec, const Array& array) {
 template <class Exec, class Table, class Rows, class Out>
 void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& out) {
   const auto to = make_ref(out);
-  if (!lies_elsewhere(exec, to)) return gather(exec, table, rows, out, bounds::unchecked{}).wait();
+  if (!lies_elsewhere(exec, to)) return gather(exec, table, rows, out, bounds::unchecked{}).join();
   using value = typename decltype(to)::value_type;
   using space = typename decltype(to)::memory_space;
   auto part = tensor_like<value, space>(to, memory_home(exec), to.rows(), "copied rows");
-  gather(exec, table, rows, part, bounds::unchecked{}).wait();
-  copy(exec, part, out).wait();
+  gather(exec, table, rows, part, bounds::unchecked{}).join();
+  copy(exec, part, out).join();
 }
 
 /// Rows of a table = values, each row once, where the values may lie on another device than the instance.
@@ -55,12 +55,12 @@ template <class Exec, class Table, class Rows, class Values>
 void scatter_across(const Exec& exec, Table& table, const Rows& rows, const Values& values) {
   constexpr auto unique = duplicates::assume_unique{};
   const auto from = make_ref(values);
-  if (!lies_elsewhere(exec, from)) return scatter(exec, table, rows, values, unique).wait();
+  if (!lies_elsewhere(exec, from)) return scatter(exec, table, rows, values, unique).join();
   using value = std::remove_const_t<typename decltype(from)::value_type>;
   using space = typename decltype(from)::memory_space;
   auto part = tensor_like<value, space>(from, memory_home(exec), from.rows(), "copied rows");
-  copy(exec, values, part).wait();
-  scatter(exec, table, rows, part, unique).wait();
+  copy(exec, values, part).join();
+  scatter(exec, table, rows, part, unique).join();
 }
 
 }  // namespace ferry::detail

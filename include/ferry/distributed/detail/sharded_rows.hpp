@@ -66,7 +66,7 @@ void gather_places(const communicator& comm, int rank, const checkpoint_array& f
   const typename execution_backend<Exec>::device_guard on(exec);
   rows_on_wire wire(places, from.row_bytes);
   gather(exec, bytes_of_shard<Space, const std::byte>(from), wire.places, wire.rows, bounds::unchecked{})
-      .wait();
+      .join();
   std::memcpy(to, wire.rows.data(), wire.rows.size());
 }
 template <class Space, class Exec = Kokkos::DefaultExecutionSpace>
@@ -77,7 +77,7 @@ void scatter_places(const communicator& comm, int rank, const checkpoint_array& 
   rows_on_wire wire(places, to.row_bytes);
   std::memcpy(wire.rows.data(), from, wire.rows.size());
   auto shard = bytes_of_shard<Space, std::byte>(to);
-  scatter(exec, shard, wire.places, wire.rows, duplicates::assume_unique{}, bounds::unchecked{}).wait();
+  scatter(exec, shard, wire.places, wire.rows, duplicates::assume_unique{}, bounds::unchecked{}).join();
 }
 
 template <class Space>

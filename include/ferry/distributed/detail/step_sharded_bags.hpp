@@ -36,7 +36,7 @@ tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wir
   const auto sizes = sizes_of_bags(rows, list);
   auto here = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
   auto made = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
-  copy(exec, grads, here).wait();
+  copy(exec, grads, here).join();
   using number = pooling_number<Exec, Compute>;
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
@@ -111,13 +111,13 @@ void step_bags_by_routes(collective& call, const Exec& exec, const Table& table,
     using weight = std::remove_const_t<typename Extra::value_type>;
     moved_values<weight, wire> weights;
     weights.own = tensor<weight, wire>("weights", by.own.routed());
-    gather(exec, extra, by.own.place, weights.own, bounds::unchecked{}).wait();
+    gather(exec, extra, by.own.place, weights.own, bounds::unchecked{}).join();
     weights.move(call, exec, own_shard, by, -1);
     apply_all([&](int r) { return weights.part(by, r); });
   } else if constexpr (Pooling::selects) {
     moved_values<std::int64_t, wire> chosen;
     chosen.own = tensor<std::int64_t, wire>("positions of maxima", bags.own.routed(), width);
-    gather(exec, extra, bags.own.place, chosen.own, bounds::unchecked{}).wait();
+    gather(exec, extra, bags.own.place, chosen.own, bounds::unchecked{}).join();
     number_for_owners(by.own, bags.own, chosen.own);
     chosen.move(call, exec, own_shard, bags, width);
     if (!call.is_whole())  // each rank numbered its positions from 0

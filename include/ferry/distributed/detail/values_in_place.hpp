@@ -114,7 +114,7 @@ values_in_place<T> find_values(const char* verb, const Exec& there, int rank,
   ticket ended = of.finish();
   named->made = of.done();
   named->made_by = of.id();
-  ended.detach();
+  ended.drop();
   made.plan = row_plan(std::move(named));
   return made;
 }

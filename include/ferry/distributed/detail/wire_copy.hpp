@@ -30,11 +30,11 @@ struct wire_copy {
 
   template <class Exec, class Space>
   void take(const Exec& exec, const array_ref<T, Space>& from) {
-    copy(exec, from, like).wait();
+    copy(exec, from, like).join();
   }
   template <class Exec, class Space>
   void give(const Exec& exec, const array_ref<T, Space>& to) const {
-    copy(exec, like, to).wait();
+    copy(exec, like, to).join();
   }
   /// The bytes of rows [begin, end).
   [[nodiscard]] std::byte* bytes(std::int64_t begin) {

@@ -159,7 +159,7 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
   auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
-  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).wait();
+  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
   return made;
 }
 
@@ -169,7 +169,7 @@ template <class Payload, class Exec, class Wire, class Value, class Space>
 auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
   using sum = accumulation_t<std::remove_const_t<Value>>;
   auto made = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
-  scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).wait();
+  scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
   return made;
 }
 
@@ -178,12 +178,12 @@ template <class Exec, class Wire, class T, class Payload, class Out, class OutSp
 void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const array_ref<Out, OutSpace>& out) {
   if (route.once) {
-    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).wait();
+    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).join();
     return;
   }
   scatter(exec, out, route.place, arrived, buffer_path<Exec, OutSpace>{}, bounds::unchecked{},
           duplicates::assume_unique{})
-      .wait();
+      .join();
 }
 
 }  // namespace ferry::detail

@@ -12,8 +12,10 @@
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/whole_path.hpp>
 #include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/unheard_findings.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -60,13 +62,15 @@ class basic_checkpoint_core {
   basic_checkpoint_core& operator=(const basic_checkpoint_core&) = delete;
   /// Waits for a save in the background, which its ticket may keep alive.
   ~basic_checkpoint_core() {
-    if (background_ != nullptr) background_->wait();
+    if (background_ == nullptr || !background_->in_own_process()) return;
+    background_->wait();
+    if (const auto lost = background_->leave()) print_unheard(lost);
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
   void require_name(const std::string& name) const {
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     if (name.empty() || name.size() > 1000)
       throw invalid_argument("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '" + name.substr(0, 40) +
                              "' has " + std::to_string(name.size()));
@@ -76,7 +80,7 @@ class basic_checkpoint_core {
   }
   void add(owned<checkpoint_entry> entry) {
     require_name(entry->name());
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     entries_.push_back(std::move(entry));
   }
 
@@ -88,7 +92,7 @@ class basic_checkpoint_core {
 
   /// From now on verbs keep the changed rows of an entry's tensors.
   void track(const std::string& name, make_device_marks make) {
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     std::vector<checkpoint_array> arrays;
     describe(name, arrays);
     if (std::none_of(arrays.begin(), arrays.end(), [](const auto& each) { return each.accesses != nullptr; }))
@@ -99,12 +103,12 @@ class basic_checkpoint_core {
     tracked_.attach(name, arrays.data(), arrays.data() + arrays.size(), true);
   }
   void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     require_tracked("mark_changed", name);
     tracked_.mark(name, rows);
   }
   void mark_all(const std::string& name) {
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     require_tracked("mark_all", name);
     tracked_.mark_all(name);
   }
@@ -112,8 +116,8 @@ class basic_checkpoint_core {
   void save(const io::save_options& options) {
     if (const auto together = ranks(); together.by != nullptr)
       return together.by->save({path_, together.entries, this}, options);
-    const std::lock_guard lock(guard_);
-    wait_for_background();
+    const auto lock = lock_unless_forked();
+    throw_lost_save();
     const auto made = begin(options);
     made->write(0, made->chunks(), chunk_threads());
     made->finish();
@@ -126,8 +130,8 @@ class basic_checkpoint_core {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: objects of several ranks are saved by all ranks together; call "
           "save(), or save_async by a thread that acts for the group as a whole");
-    const std::lock_guard lock(guard_);
-    wait_for_background();
+    const auto lock = lock_unless_forked();
+    throw_lost_save();
     auto made = begin(options);
     std::size_t first = made->chunks();
     std::size_t bytes = 0;
@@ -140,16 +144,17 @@ class basic_checkpoint_core {
     made->write(0, first, threads);
     made->snapshot(first, made->chunks(), memory == nullptr ? nullptr : memory->data(), threads);
     // Few threads write: the others are left to training.
-    background_ = std::make_shared<background_save>(std::move(made), first, std::max(1, threads / 8),
-                                                    std::move(memory));
+    background_ = std::shared_ptr<background_save>(
+        new background_save(std::move(made), first, std::max(1, threads / 8), std::move(memory)),
+        delete_in_own_process());
     return background_;
   }
 
   void load(const io::load_options& options) {
     if (const auto together = ranks(); together.by != nullptr)
       return together.by->load({path_, together.entries, this}, options);
-    const std::lock_guard lock(guard_);
-    wait_for_background();
+    const auto lock = lock_unless_forked();
+    print_lost_save();
     tracked_.forget();
     manifest loaded = load_checkpoint(path_, entries_, options);
     try {
@@ -167,7 +172,7 @@ class basic_checkpoint_core {
   };
   /// Their calls do not hold the lock: ranks of one process that share this object wait for each other.
   of_ranks ranks() {
-    const std::lock_guard lock(guard_);
+    const auto lock = lock_unless_forked();
     of_ranks made;
     const checkpoint_ranks* other = nullptr;
     for (const auto& each : entries_) {
@@ -182,17 +187,26 @@ class basic_checkpoint_core {
       other = by;
     }
     if (made.by != nullptr) {
-      wait_for_background();
+      print_lost_save();
       tracked_.forget();
     }
     return made;
   }
-  /// Its error belongs to its ticket.
-  void wait_for_background() {
-    if (background_ == nullptr) return;
+  /// Its error belongs to its ticket. That of a detached ticket is returned, once.
+  [[nodiscard]] std::exception_ptr end_background() {
+    if (background_ == nullptr) return nullptr;
     background_->wait();
     if (background_->error() == nullptr) tracked_.is_in(std::move(background_->made()));
+    auto lost = background_->leave();
     background_ = nullptr;
+    return lost;
+  }
+  void throw_lost_save() {
+    if (const auto lost = end_background()) std::rethrow_exception(lost);
+  }
+  /// Where an error of the save before must not stop the call.
+  void print_lost_save() {
+    if (const auto lost = end_background()) print_unheard(lost);
   }
   void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
     manifest_entry facts;
@@ -236,8 +250,13 @@ class basic_checkpoint_core {
     return make_owned<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
   }
 
+  [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const {
+    return lock_unless_lost(guard_, user_, "io::checkpoint");
+  }
+
   std::string path_;
   mutable std::mutex guard_;
+  mutable process_mark user_;
   checkpoint_entries entries_;
   std::shared_ptr<background_save> background_;
   tracked_arrays tracked_;

@@ -188,7 +188,7 @@ void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& f
         static_cast<std::size_t>(std::min(array.size(), most)) * sizeof(T));
     int turn = 0;
     for_each_part(all, most * ratio, [&](const auto& part, std::int64_t first) {
-      buffers.copying(turn).wait();
+      buffers.copying(turn).join();
       auto* const to = static_cast<T*>(buffers.memory(turn));
       for_each_piece(part.size() / ratio, stream_piece<T>, [&](std::int64_t begin, std::int64_t count) {
         fill(to + begin, first / ratio + begin, count);
@@ -196,7 +196,7 @@ void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& f
       buffers.copying(turn) = copy(by, in_buffer<element>(to, part), part);
       turn = 1 - turn;
     });
-    for (const int which : {turn, 1 - turn}) buffers.copying(which).wait();
+    for (const int which : {turn, 1 - turn}) buffers.copying(which).join();
   }
 }
 
@@ -233,7 +233,7 @@ void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain&
     std::int64_t earlier = 0;  // elements in the other buffer
     std::int64_t earlier_first = 0;
     const auto empty = [&](int which) {
-      buffers.copying(which).wait();
+      buffers.copying(which).join();
       const auto* const from = static_cast<const plain*>(buffers.memory(which));
       for_each_piece(earlier, stream_piece<plain>, [&](std::int64_t begin, std::int64_t count) {
         drain(from + begin, earlier_first + begin, count);

@@ -78,14 +78,14 @@ class early_rows {
       split.window[split.steps++] = {each.storage()->unique_rows, each.storage()->unique_count};
     }
     launch(*side_, of.label("split"), n, split);
-    of.finish().detach();
-    gather(*side_, ahead_, to.early.first(n), to.rows.first(n), bounds::skip{}, path_policy{}).detach();
+    of.finish().drop();
+    gather(*side_, ahead_, to.early.first(n), to.rows.first(n), bounds::skip{}, path_policy{}).drop();
   }
   /// Enqueues the late read on the user's instance. It writes to the same array as the early one, so it comes
   /// after that.
   void end(const Exec& exec, room& of, std::int64_t positions) {
     gather(exec, table_, of.late.first(positions), of.rows.first(positions), bounds::skip{}, path_policy{})
-        .detach();
+        .drop();
   }
   void close() noexcept {
     static const std::string label = "ferry::prefetch_rows::close";
@@ -128,7 +128,7 @@ class early_rows_of_host {
   void end(const Exec& exec, room& of, std::int64_t positions) {
     thread_->wait_for(of.job);
     gather(exec, table_, of.late.first(positions), of.rows.first(positions), bounds::skip{}, path::direct{})
-        .wait();
+        .join();
   }
   void close() noexcept { thread_ = nullptr; }
 

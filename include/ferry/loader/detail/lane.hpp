@@ -42,6 +42,8 @@ class lane {
   virtual void require_usable() const {}
   /// The end of the work that the user's instance has been given; null where it has ended.
   [[nodiscard]] virtual event_handle mark() = 0;
+  /// The error of detached work of the user's instance, see ticket::detach; null for none.
+  [[nodiscard]] virtual std::exception_ptr take_finding() { return nullptr; }
   /// Waits for all work on the slots and releases the instances, which may not outlive Kokkos.
   virtual void close() noexcept = 0;
 };
@@ -110,6 +112,9 @@ class lane_of final : public lane {
     if (exec_ && backend::capturing(*exec_))
       throw invalid_argument(
           "ferry::prefetcher: the instance is being captured into a graph, so the end of the work on the last batch can't be recorded; end the capture before next()");
+  }
+  [[nodiscard]] std::exception_ptr take_finding() override {
+    return exec_ ? engine<backend>::get(*exec_)->take_finding(backend::id_of(*exec_)) : nullptr;
   }
   [[nodiscard]] event_handle mark() override { return engine<backend>::get(*exec_)->record(*exec_); }
 

@@ -14,6 +14,7 @@
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_thread.hpp>
@@ -92,12 +93,10 @@ class basic_pipeline final : public closable {
   basic_pipeline& operator=(const basic_pipeline&) = delete;
   ~basic_pipeline() override { close(); }
 
-  /// The next batch in `got`. Gives the oldest one back where the user has `held` of them. The work of no
-  /// instance is ordered after the batch's transfer yet.
+  /// The next batch in `got`, before any instance is ordered after its transfer. Gives the oldest one back
+  /// where the user has `held` of them.
   pulled pull(bool may_block, slot*& got) {
-    if (!in_own_process())
-      throw invalid_argument(order().message(
-          "this process was forked from the one that made the prefetcher and has none of its threads; make the prefetcher after the fork"));
+    require_own_process();
     if (in_next_.exchange(true))
       throw invalid_argument(order().message(
           "two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks"));
@@ -109,10 +108,17 @@ class basic_pipeline final : public closable {
   /// The next batch, with later work of the user's instance ordered after it; null at the end of an epoch,
   /// and after the last one.
   slot* next() {
+    throw_finding();
     slot* got = nullptr;
     if (pull(true, got) != pulled::batch) return nullptr;
     order_after(*got);
     return got;
+  }
+  /// The error of a detached step of the batch before, say.
+  void throw_finding() {
+    require_own_process();
+    lane_->require_usable();
+    if (const auto found = lane_->take_finding()) std::rethrow_exception(found);
   }
   void order_after(const slot& batch) {
     if (batch.arrived != nullptr) lane_->order(*batch.arrived);
@@ -120,8 +126,8 @@ class basic_pipeline final : public closable {
   /// Whether all batches were pulled.
   [[nodiscard]] bool has_ended() const { return ring_.served == ring_.all; }
 
-  /// Stops and frees everything. Waits for the source's calls in progress and for the work on the slots.
-  /// Afterwards next() throws. Does nothing in a child process.
+  /// Stops and frees everything, after the source's calls in progress and the work on the slots. Then next()
+  /// throws. Does nothing in a child process.
   void close() noexcept override {
     if (!in_own_process()) return;
     {
@@ -140,10 +146,7 @@ class basic_pipeline final : public closable {
       wait_for(*each.device_accesses);
     }
     lane_->close();
-    for (slot& each : ring_.slots) {
-      each.arrived = nullptr;
-      each.released = nullptr;
-    }
+    for (slot& each : ring_.slots) each.arrived = each.released = nullptr;
   }
 
   [[nodiscard]] const slot_layout& layout() const { return layout_; }
@@ -151,6 +154,7 @@ class basic_pipeline final : public closable {
   [[nodiscard]] std::size_t depth() const { return ring_.slots.size(); }
 
   [[nodiscard]] std::vector<epoch_times> times() const {
+    require_own_process();
     std::vector<epoch_times> made;
     const std::lock_guard lock(ring_.guard);
     for (const auto& each : ring_.clocks) {
@@ -168,6 +172,11 @@ class basic_pipeline final : public closable {
     ~leaving() { flag = false; }
   };
 
+  void require_own_process() const {
+    if (!in_own_process())
+      throw invalid_argument(order().message(
+          "this process was forked from the one that made it and has none of its threads; make the prefetcher after the fork"));
+  }
   /// Gives the oldest batch back.
   void release() {
     std::unique_lock lock(ring_.guard);

@@ -78,6 +78,7 @@ class row_pipeline final : public closable {
       throw invalid_argument(
           "ferry::row_prefetcher: two threads call next() at the same time, but a batch is valid only until the next call; give each thread a prefetcher of its own with rank and ranks");
     const leaving back{in_next_};
+    ring_->throw_finding();
     early_->come_after(*exec_);  // the step of the batch before has been enqueued
     current_.reset();
     if (queue_.empty()) pull(true);

@@ -15,10 +15,12 @@
 #include <ferry/runtime/detail/report_pool.hpp>
 #include <ferry/runtime/detail/side_stream_pool.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
+#include <ferry/runtime/detail/unheard_findings.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -154,6 +156,14 @@ class engine final : public detail::ticket_state_keeper {
     return *static_cast<const Exec*>(own_.get());
   }
 
+  void add_finding(instance_id who, const std::exception_ptr& error) noexcept override {
+    unheard_.add(who, error);
+  }
+  [[nodiscard]] std::exception_ptr take_finding(instance_id who) noexcept override {
+    if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&engine::has_ended);
+    return unheard_.take(who);
+  }
+
   /// Keeps `work` until it has ended. Its end is a point of instance work.who.
   void keep(detail::ticket_state_handle work) noexcept override {
     {
@@ -168,6 +178,7 @@ class engine final : public detail::ticket_state_keeper {
       }
     }
     wait_out(*work);  // no memory to keep it
+    hear(*work);
   }
 
   /// Releases the resources of detached work that has ended; every verb calls it once. Queries at most one
@@ -208,6 +219,10 @@ class engine final : public detail::ticket_state_keeper {
     }
   }
 
+  void hear(detail::ticket_state& ended) noexcept {
+    if (const auto error = ended.finding()) unheard_.add(ended.who, error);
+  }
+
   template <class HasEnded>
   void drop_all(const HasEnded& has_ended) noexcept {
     detail::ticket_state* ended = nullptr;  // destroyed after the lock is released
@@ -216,6 +231,7 @@ class engine final : public detail::ticket_state_keeper {
       for (auto& each : detached_)
         while (each.first != nullptr && has_ended(*each.first)) {
           detail::ticket_state* const work = std::exchange(each.first, each.first->next);
+          hear(*work);  // with the lock: a wait of another thread must not come between
           work->next = std::exchange(ended, work);
         }
       bool kept = false;
@@ -238,6 +254,7 @@ class engine final : public detail::ticket_state_keeper {
   block_cache<pinned_space> pinned_{nodes_, device_number_};
   report_pool<Backend> reports_{nodes_, device_number_};
   side_stream_pool side_streams_{nodes_};
+  unheard_findings unheard_;
   dynamic_array<detached_tickets> detached_;
   std::atomic<bool> keeps_work_{false};  ///< whether detached_ has any, read without the lock
   dynamic_array<std::weak_ptr<detail::kept_instance>> instances_;

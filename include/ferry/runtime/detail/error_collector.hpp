@@ -15,7 +15,7 @@ std::exception_ptr find_error(ticket_state& of) {
   const finding_sources& from = of.sources;
   index_report by_host, by_plan, by_device;
   if (from.host && of.by_host.raised != 0u) by_host = of.by_host.report;
-  if (from.plan != nullptr && from.plan->checked) by_plan = from.plan->read_report();
+  if (from.plan != nullptr) by_plan = from.report_of_plan(*from.plan);
   if (from.device != nullptr) {
     by_device = report_pool<Backend>::read(*from.device);
     report_pool<Backend>::clean(*from.device);  // the verb may run again, as part of a graph
@@ -27,7 +27,7 @@ std::exception_ptr find_error(ticket_state& of) {
   };
   // The most severe error comes first.
   if (by_host.out_of_range != 0) return error_of(by_host, from.signed_indices);
-  if (by_plan.out_of_range != 0) return error_of(by_plan, from.plan->signed_indices);
+  if (by_plan.out_of_range != 0) return error_of(by_plan, from.signed_plan);
   if (by_device.out_of_range != 0) return error_of(by_device, from.signed_indices);
   if (by_host.duplicates != 0) return error_of(by_host, from.signed_indices);
   if (by_device.duplicates != 0) return error_of(by_device, from.signed_indices);

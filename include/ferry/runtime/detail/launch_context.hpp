@@ -157,7 +157,7 @@ class launch_context {
   /// Orders this verb after the making of a plan. The plan's findings become the ticket's error.
   void use(const std::shared_ptr<plan_storage>& store) {
     require_plan_device(verb_, exec_, *store);
-    state_->sources.plan = store;
+    state_->sources.use(*store);
     state_->memory.push_back(store);
     if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
     if (store->base != nullptr && store->base->memory != nullptr)

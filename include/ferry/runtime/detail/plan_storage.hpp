@@ -52,16 +52,16 @@ struct plan_storage {
   std::shared_ptr<void> memory;              ///< lease of all arrays, which records the work that uses them
   std::shared_ptr<access_tracker> accesses;  ///< of the caller's workspace, where that is a tensor
   /// Functions of the backend that made the plan, which read its memory. The first waits until the plan is
-  /// made.
+  /// made, the second comes after that.
   std::int64_t (*unique_count_of)(const plan_storage&) = nullptr;
-  index_report (*report_of)(const plan_storage&) = nullptr;
+  index_report (*report_of)(const report_writer&) = nullptr;
 
   /// The row of the values for each place.
   [[nodiscard]] const std::int64_t* value_rows() const {
     return values.rows != nullptr ? values.rows : order;
   }
   [[nodiscard]] std::int64_t read_unique_count() const { return unique_count_of(*this); }
-  [[nodiscard]] index_report read_report() const { return report_of(*this); }
+  [[nodiscard]] index_report read_report() const { return report_of(*report); }
 };
 
 }  // namespace ferry::detail

@@ -7,6 +7,7 @@
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/owned.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/runtime/detail/report.hpp>
@@ -36,7 +37,7 @@ struct ticket_state_return {
 };
 using ticket_state_handle = owned<ticket_state, ticket_state_return>;
 
-/// Keeps the states of detached tickets until their work has ended.
+/// Keeps the states of detached tickets until their work has ended, and then their findings.
 class ticket_state_keeper {
  public:
   ticket_state_keeper() = default;
@@ -44,6 +45,10 @@ class ticket_state_keeper {
   ticket_state_keeper& operator=(const ticket_state_keeper&) = delete;
   virtual ~ticket_state_keeper() = default;
   virtual void keep(ticket_state_handle work) noexcept = 0;
+  /// Keeps a finding of instance `who`.
+  virtual void add_finding(instance_id who, const std::exception_ptr& error) noexcept = 0;
+  /// The oldest finding of detached work of an instance that has ended; null for none. Each comes once.
+  [[nodiscard]] virtual std::exception_ptr take_finding(instance_id who) noexcept = 0;
 };
 
 /// Callbacks for a verb that wrote nothing.
@@ -59,7 +64,10 @@ struct rollback {
 struct finding_sources {
   std::shared_ptr<report_writer> device;
   bool host = false;  ///< whether the host part writes ticket_state::by_host
-  std::shared_ptr<plan_storage> plan;
+  /// Those of a plan that checked its indices; not the plan, whose memory a detached verb returns at once.
+  std::shared_ptr<report_writer> plan;
+  index_report (*report_of_plan)(const report_writer&) = nullptr;
+  bool signed_plan = false;
   const char* verb = "";
   array_note table;                           ///< the table of the indices
   std::shared_ptr<const table_notes> tables;  ///< instead, of a verb on several tables
@@ -67,6 +75,13 @@ struct finding_sources {
   std::int64_t width = 0;
   std::int64_t positions = 0;
   bool signed_indices = false;
+
+  void use(const plan_storage& from) {
+    if (!from.checked) return;
+    plan = from.report;
+    report_of_plan = from.report_of;
+    signed_plan = from.signed_indices;
+  }
 };
 
 /// The work of one verb in flight: its end, the resources that it needs until then, and the sources of its
@@ -83,8 +98,11 @@ struct ticket_state {
   finding_sources sources;
   host_findings by_host;
   rollback ends;
+  /// Where set, detach() calls it and does nothing else.
+  void (*give_up)(ticket_state& of) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;
+  process_mark process;
   /// For a captured verb: the end of the work enqueued on its instance so far. Throws before the capture has
   /// ended.
   std::function<event_handle()> mark;
@@ -119,8 +137,18 @@ struct ticket_state {
   /// initialized while finalize runs its hooks; then work may still be in flight.
   FERRY_LAZY [[nodiscard]] bool has_outlived_kokkos() const;
 
+  /// The error from the findings, after the end of the work; null for none.
+  [[nodiscard]] std::exception_ptr finding() noexcept {
+    return find_error == nullptr ? nullptr : make_error();
+  }
+  /// After detach(): nothing is taken back or counted as skipped, because later steps may have been counted.
+  FERRY_LAZY void take_nothing_back() noexcept;
+
   /// Resets the object. Lists keep their capacity.
   FERRY_LAZY void clear() noexcept;
+
+ private:
+  FERRY_LAZY std::exception_ptr make_error() noexcept;
 };
 
 /// A pool of states. Thread-safe.
@@ -192,6 +220,20 @@ FERRY_LAZY bool ticket_state::has_outlived_kokkos() const {
   return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
 }
 
+FERRY_LAZY std::exception_ptr ticket_state::make_error() noexcept {
+  try {
+    return find_error(*this);
+  } catch (...) {  // the memory for its message is lacking, or the device failed: an error all the same
+    return std::current_exception();
+  }
+}
+
+FERRY_LAZY void ticket_state::take_nothing_back() noexcept {
+  const bool skips = ends.skip != nullptr;
+  ends = {};
+  if (skips) ends.skip = [](void*, bool) {};
+}
+
 FERRY_LAZY void ticket_state::clear() noexcept {
   done = nullptr;
   resources.clear();
@@ -200,6 +242,7 @@ FERRY_LAZY void ticket_state::clear() noexcept {
   sources = {};
   by_host = {};
   ends = {};
+  give_up = nullptr;
   keeper.reset();
   mark = nullptr;
   touched.clear();
@@ -222,6 +265,7 @@ FERRY_LAZY ticket_state_handle ticket_state_pool::take(const std::shared_ptr<tic
     }
   }
   taken->pool = from;
+  taken->process = process_mark();
   return taken;
 }
 
