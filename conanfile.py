@@ -16,13 +16,21 @@ class Ferry(ConanFile):
     name = "ferry"
     description = "Moves tensor rows between memory spaces: gather, scatter and sparse optimizer steps on Kokkos"
     license = "Apache-2.0"
-    topics = ("kokkos", "cuda", "hpc", "embedding", "header-only")
-    package_type = "header-library"
+    topics = ("kokkos", "cuda", "hpc", "embedding")
+    package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    # What the Kokkos in the graph must have. False asks for nothing; the package is the same for every value.
-    options = {"cuda": [True, False], "openmp": [True, False]}
-    default_options = {"cuda": False, "openmp": True}
-    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "backends/*", "instances/*", "LICENSE"
+    options = {
+        "shared": [True, False],
+        "fPIC": [True, False],
+        # The backends that the Kokkos in the graph must have. False asks for nothing.
+        "cuda": [True, False],
+        "openmp": [True, False],
+        # Of a library with CUDA; from CMAKE_CUDA_ARCHITECTURES in tools.cmake.cmaketoolchain:extra_variables, else Kokkos' own.
+        "cuda_architectures": [None, "ANY"],
+    }
+    default_options = {"shared": False, "fPIC": True, "cuda": False, "openmp": True}
+    implements = ["auto_shared_fpic"]
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "instances/*", "tools/*", "LICENSE"
     test_package_folder = "tests/package"
 
     def set_version(self):
@@ -65,8 +73,17 @@ class Ferry(ConanFile):
             if self.options.get_safe(option) and kokkos.options.get_safe(option, True) in (False, "False"):
                 raise ConanInvalidConfiguration(f"ferry:{option}=True needs kokkos:{option}=True")
 
+    def configure(self):
+        variables = self.conf.get("tools.cmake.cmaketoolchain:extra_variables", default={}, check_type=dict)
+        architectures = variables.get("CMAKE_CUDA_ARCHITECTURES")
+        if not self.options.cuda:
+            self.options.rm_safe("cuda_architectures")
+        elif architectures is not None and self.options.cuda_architectures == None:  # noqa: E711, an option of Conan's
+            self.options.cuda_architectures = architectures["value"] if isinstance(architectures, dict) else str(architectures)
+
     def package_id(self):
-        self.info.clear()
+        # The library holds code for one Kokkos: its version, its backends, its architectures.
+        self.info.requires["kokkos"].full_package_mode()
 
     def generate(self):
         toolchain = CMakeToolchain(self)
@@ -74,11 +91,13 @@ class Ferry(ConanFile):
         toolchain.generate()
         CMakeDeps(self).generate()
 
-    def package(self):
+    def build(self):
         cmake = CMake(self)
-        cmake.configure(variables={"FERRY_BUILD_TESTS": "OFF", "FERRY_BUILD_BENCHMARKS": "OFF", "FERRY_BUILD_EXAMPLES": "OFF",
-                                   "FERRY_BUILD_TOOLS": "OFF"})
-        cmake.install()
+        cmake.configure()
+        cmake.build()
+
+    def package(self):
+        CMake(self).install()
         copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
@@ -87,6 +106,5 @@ class Ferry(ConanFile):
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.set_property("cmake_file_name", "ferry")
         self.cpp_info.set_property("cmake_target_name", "ferry::ferry")
-        self.cpp_info.builddirs = ["share/cmake/ferry"]
-        self.cpp_info.libdirs = []
-        self.cpp_info.bindirs = []
+        self.cpp_info.builddirs = ["lib/cmake/ferry"]
+        self.cpp_info.libdirs = ["lib"]  # of a shared library, for programs that run

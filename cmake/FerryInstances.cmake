@@ -22,7 +22,5 @@ function(ferry_add_instances)
   target_link_libraries(ferry_instances PUBLIC ferry::ferry)
   target_compile_definitions(ferry_instances PUBLIC FERRY_USE_INSTANCES FERRY_DISPATCH_AVX2)
   set_target_properties(ferry_instances PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  # Defines a macro for ferry's headers.
-  set_source_files_properties("${folder}/runtime.cpp" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   ferry_target_language(ferry_instances)
 endfunction()

@@ -1,13 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Helpers for ferry's own programs: tests, benchmarks and examples. Nothing here reaches a consumer.
 
-if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND Kokkos_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
-  endif()
-  enable_language(CUDA)
-endif()
-
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_UNITY_BUILD OFF)
 
@@ -41,25 +34,7 @@ target_compile_options(
     "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>:${ferry_cxx_warnings};-Werror>"
     "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=${ferry_host_warnings_joined},-Werror;-Werror=all-warnings>")
 
-# CUDA 13 changed the signatures of two functions that Kokkos before 4.7.1 calls. Some installations are mended already.
-add_library(ferry_kokkos_workarounds INTERFACE)
 target_link_libraries(ferry_warnings INTERFACE ferry_kokkos_workarounds)
-if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13 AND Kokkos_VERSION VERSION_LESS 4.7.1)
-  include(CheckSourceCompiles)
-  set(CMAKE_REQUIRED_LIBRARIES Kokkos::kokkos)
-  set(CMAKE_REQUIRED_FLAGS -std=c++20)
-  set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-  check_source_compiles(CUDA "#include <Kokkos_Core.hpp>\nint compiles = 1;" FERRY_KOKKOS_KNOWS_CUDA_13)
-  unset(CMAKE_REQUIRED_LIBRARIES)
-  unset(CMAKE_REQUIRED_FLAGS)
-  unset(CMAKE_TRY_COMPILE_TARGET_TYPE)
-  if(NOT FERRY_KOKKOS_KNOWS_CUDA_13)
-    message(STATUS "Kokkos ${Kokkos_VERSION} predates CUDA 13: every CUDA source includes kokkos_before_cuda13.hpp first")
-    target_compile_options(
-      ferry_kokkos_workarounds
-      INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-include ${PROJECT_SOURCE_DIR}/cmake/kokkos_before_cuda13.hpp>")
-  endif()
-endif()
 
 # ferry_add_executable(<name> <source>...): a program over ferry::ferry, in the language that Kokkos asks for.
 function(ferry_add_executable name)

@@ -1,18 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-# The interface target.
+# The library behind ferry::ferry: what is no template, compiled once for the Kokkos that was found.
 include(FerryLanguage)
 include(FerryInstances)
 include(FerryNccl)
 
 file(GLOB_RECURSE ferry_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/ferry/*.hpp")
+file(GLOB_RECURSE ferry_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.cpp" "${PROJECT_SOURCE_DIR}/backends/host/*.cpp")
+if(Kokkos_ENABLE_CUDA)
+  file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/cuda/*.cpp")
+  list(APPEND ferry_sources ${cuda_sources})
+endif()
+# That one is for builds without CMake: it includes the others.
+list(REMOVE_ITEM ferry_sources "${PROJECT_SOURCE_DIR}/src/ferry.cpp")
 
-add_library(ferry INTERFACE)
+if("${Kokkos_COMPILE_LANGUAGE}" STREQUAL "CUDA")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND Kokkos_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES ${Kokkos_CUDA_ARCHITECTURES})
+  endif()
+  enable_language(CUDA)
+endif()
+include(FerryKokkosWorkarounds)
+
+add_library(ferry ${ferry_sources})
 add_library(ferry::ferry ALIAS ferry)
-target_sources(ferry INTERFACE FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ferry_headers})
-target_compile_features(ferry INTERFACE cxx_std_20)
-target_link_libraries(ferry INTERFACE Kokkos::kokkos Boost::headers Threads::Threads)
+target_sources(ferry PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ferry_headers})
+target_compile_features(ferry PUBLIC cxx_std_20)
+target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
+                            PRIVATE $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
 if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
   target_compile_features(ferry INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
+endif()
+
+# A static library may become part of a shared one, whose interface it must not enter: its symbols are hidden, and what a process
+# has once is found by name (memory/detail/process_wide.hpp). The shared library shows the names of namespace ferry alone.
+set_target_properties(
+  ferry
+  PROPERTIES POSITION_INDEPENDENT_CODE ON
+             VERSION "${PROJECT_VERSION}"
+             SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
+             UNITY_BUILD ON
+             UNITY_BUILD_BATCH_SIZE 8)
+get_target_property(ferry_type ferry TYPE)
+if(ferry_type STREQUAL "SHARED_LIBRARY")
+  target_link_options(ferry PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+  set_target_properties(ferry PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+else()
+  set_target_properties(ferry PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endif()

@@ -25,24 +25,24 @@ static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
               "ferry: a block holds all keys that are compared.");
 
 /// Stable sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
-/// counting_sort or grid_sort where one launch does it all. Only who sorts compiles the kernels.
+/// counting_sort or grid_sort where one launch does it all.
 struct sort_functions {
   /// Scratch bytes of sort_pairs, in addition to its arrays. For the current device, as for the functions
   /// below.
-  FERRY_LAZY static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits);
+  static std::size_t sort_bytes(std::int64_t count, int first_bit, int bits);
 
   /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
   /// sorted arrays, each one of the two that were passed.
-  FERRY_LAZY static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+  static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                     std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
                                     int first_bit, int bits, void* workspace, std::size_t workspace_bytes);
 
   /// Scratch bytes of sort_keys. Counts of the functions below are less than 2^32, so CUB uses 32-bit
   /// offsets.
-  FERRY_LAZY static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits);
+  static std::size_t sort_keys_bytes(std::int64_t count, int first_bit, int bits);
   /// As sort_pairs, for keys without values and without set bits from `bits` on. The workspace is aligned to
   /// 16 bytes.
-  FERRY_LAZY static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+  static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
                                    std::int64_t count, int first_bit, int bits, void* workspace,
                                    std::size_t workspace_bytes);
 
@@ -106,8 +106,7 @@ struct sort_functions {
   /// Whether sort_and_place compares `count` keys with one another, on any device.
   static bool sorts_without_scratch(std::int64_t count) { return count <= tuning_numbers::keys_compared; }
 
-  /// Scratch bytes of inclusive_sum, for a functor of type Term. instances/runtime.cpp instantiates both for
-  /// each Term.
+  /// Scratch bytes of inclusive_sum, for a functor of type Term. sort.cpp instantiates both for each Term.
   template <class Term>
   static std::size_t sum_bytes(std::int64_t count);
   /// sums[k] = term(0) + ... + term(k) for k in [0, count).
@@ -128,7 +127,3 @@ struct sort_functions {
 };
 
 }  // namespace ferry::cuda
-
-#ifdef FERRY_RUNTIME_BODIES
-#include "detail/cub_sorts.hpp"
-#endif

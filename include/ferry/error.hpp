@@ -26,25 +26,19 @@
 #define FERRY_SHARED
 #endif
 
-/// Functions that need be no templates. They are inline where ferry is used as headers alone; FERRY_LAZY
-/// makes them templates there, so that a source pays only for those that it calls. A source with
-/// FERRY_USE_INSTANCES only declares them; one source of ferry::instances defines them.
-#if defined(FERRY_USE_INSTANCES)
-#define FERRY_INLINE
-#define FERRY_LAZY
-#if defined(FERRY_DEFINES_RUNTIME)
-#define FERRY_RUNTIME_BODIES
-#endif
-#else
-#define FERRY_INLINE inline
-#define FERRY_LAZY template <class...>
-#define FERRY_RUNTIME_BODIES
-#endif
-
 /// The library's namespace. Errors that ferry finds derive from ferry::error; those of the standard library
 /// (std::bad_alloc) and of the caller's functions pass through. A verb checks what the host can see and
 /// throws before it launches anything. ticket::wait() throws what only the kernels can find.
 namespace ferry {
+
+namespace detail {
+
+/// A program that includes ferry and lacks its library fails to link: for want of the object of this name.
+extern const char the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp;
+[[gnu::used]] inline const char* const library =
+    &the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp;
+
+}  // namespace detail
 
 /// Base of all exceptions of ferry. what() names the verb, the arrays' labels and extents, and the offending
 /// values.

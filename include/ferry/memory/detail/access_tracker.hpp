@@ -33,49 +33,49 @@ class access_tracker {
   [[nodiscard]] int device() const noexcept { return device_; }
 
   /// Records that work of instance `who` reads the tensor until `done`.
-  FERRY_LAZY void add_read(event_handle done, instance_id who);
+  void add_read(event_handle done, instance_id who);
   /// Records that work of instance `who` writes the tensor until `done`.
-  FERRY_LAZY void add_write(event_handle done, instance_id who);
+  void add_write(event_handle done, instance_id who);
 
   /// Records work in two steps: promise() before it is enqueued, then note(), which can't fail, or
   /// withdraw().
-  FERRY_LAZY void promise(bool writes);
-  FERRY_LAZY void note(bool writes, event_handle done, instance_id who) noexcept;
-  FERRY_LAZY void withdraw(bool writes) noexcept;
+  void promise(bool writes);
+  void note(bool writes, event_handle done, instance_id who) noexcept;
+  void withdraw(bool writes) noexcept;
 
   /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in
   /// order.
-  FERRY_LAZY void before_read(instance_id who, dynamic_array<event_handle>& to) const;
+  void before_read(instance_id who, dynamic_array<event_handle>& to) const;
   /// Appends the events that a write by instance `who` must come after.
-  FERRY_LAZY void before_write(instance_id who, dynamic_array<event_handle>& to) const;
+  void before_write(instance_id who, dynamic_array<event_handle>& to) const;
 
-  FERRY_LAZY [[nodiscard]] dynamic_array<event_handle> before_read(instance_id who) const;
-  FERRY_LAZY [[nodiscard]] dynamic_array<event_handle> before_write(instance_id who) const;
+  [[nodiscard]] dynamic_array<event_handle> before_read(instance_id who) const;
+  [[nodiscard]] dynamic_array<event_handle> before_write(instance_id who) const;
 
   /// Blocks until all writes recorded so far have ended, so that the host may read the tensor. They stay
   /// recorded until then, so several threads can wait.
-  FERRY_LAZY void wait_for_writes();
+  void wait_for_writes();
   /// Blocks until all reads and writes recorded so far have ended, so that the host may write the tensor.
-  FERRY_LAZY void wait_for_all();
+  void wait_for_all();
 
   /// Verbs mark the rows that they write in `marks`, until its last owner drops it.
-  FERRY_LAZY void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
+  void keep_changes_in(const std::shared_ptr<changed_rows>& marks);
   /// Whether anyone has asked for changed rows.
   [[nodiscard]] bool is_marked() const noexcept { return marked_.load(std::memory_order_relaxed); }
   /// A graph writes to the tensor with every launch, and marks only for those who have asked so far.
   void note_captured_write() noexcept { captured_ = true; }
   [[nodiscard]] bool has_captured_writes() const noexcept { return captured_; }
   /// Those who have.
-  FERRY_LAZY [[nodiscard]] dynamic_array<std::shared_ptr<changed_rows>> marks() const;
+  [[nodiscard]] dynamic_array<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
-  FERRY_LAZY [[nodiscard]] bool attach_cache(const std::string& label);
+  [[nodiscard]] bool attach_cache(const std::string& label);
   /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
   /// before_write() and wait_for_all() unless under row_hold::none.
-  FERRY_LAZY void hold(row_hold how) noexcept;
+  void hold(row_hold how) noexcept;
   /// Lifts the hold for the calling thread, which enqueues a verb of the cached_table, up to the next hold().
-  FERRY_LAZY void open() noexcept;
+  void open() noexcept;
   /// The cached_table has ended.
-  FERRY_LAZY void detach_cache() noexcept;
+  void detach_cache() noexcept;
 
  private:
   void require_read() const {
@@ -84,7 +84,7 @@ class access_tracker {
   void require_write() const {
     if (hold_ != row_hold::none && !opener_.is_of_caller()) refuse(true);
   }
-  FERRY_LAZY [[noreturn]] void refuse(bool write) const;
+  [[noreturn]] void refuse(bool write) const;
 
   const int device_;
   row_hold hold_ = row_hold::none;
@@ -97,137 +97,5 @@ class access_tracker {
   work_in_flight reads_;
   work_in_flight writes_;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void access_tracker::add_read(event_handle done, instance_id who) {
-  const std::lock_guard lock(guard_);
-  reads_.add(std::move(done), who);
-}
-
-FERRY_LAZY void access_tracker::add_write(event_handle done, instance_id who) {
-  const std::lock_guard lock(guard_);
-  writes_.add(std::move(done), who);
-}
-
-FERRY_LAZY void access_tracker::promise(bool writes) {
-  const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).promise();
-}
-
-FERRY_LAZY void access_tracker::note(bool writes, event_handle done, instance_id who) noexcept {
-  const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).add_promised(std::move(done), who);
-}
-
-FERRY_LAZY void access_tracker::withdraw(bool writes) noexcept {
-  const std::lock_guard lock(guard_);
-  (writes ? writes_ : reads_).withdraw();
-}
-
-FERRY_LAZY void access_tracker::before_read(instance_id who, dynamic_array<event_handle>& to) const {
-  const std::lock_guard lock(guard_);
-  require_read();
-  writes_.others(who, to);
-}
-
-FERRY_LAZY dynamic_array<event_handle> access_tracker::before_read(instance_id who) const {
-  dynamic_array<event_handle> found;
-  before_read(who, found);
-  return found;
-}
-
-FERRY_LAZY void access_tracker::before_write(instance_id who, dynamic_array<event_handle>& to) const {
-  const std::lock_guard lock(guard_);
-  require_write();
-  writes_.others(who, to);
-  reads_.others(who, to);
-}
-
-FERRY_LAZY dynamic_array<event_handle> access_tracker::before_write(instance_id who) const {
-  dynamic_array<event_handle> found;
-  before_write(who, found);
-  return found;
-}
-
-FERRY_LAZY void access_tracker::wait_for_writes() {
-  dynamic_array<event_handle> found;
-  {
-    const std::lock_guard lock(guard_);
-    require_read();
-    writes_.all(found);
-  }
-  if (found.empty()) return;
-  for (const auto& each : found) each->wait();
-  const std::lock_guard lock(guard_);
-  writes_.drop(found);
-}
-
-FERRY_LAZY void access_tracker::wait_for_all() {
-  dynamic_array<event_handle> found;
-  {
-    const std::lock_guard lock(guard_);
-    require_write();
-    writes_.all(found);
-    reads_.all(found);
-  }
-  if (found.empty()) return;
-  for (const auto& each : found) each->wait();
-  const std::lock_guard lock(guard_);
-  writes_.drop(found);
-  reads_.drop(found);
-}
-
-FERRY_LAZY void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
-  const std::lock_guard lock(guard_);
-  marks_.erase_if([](const auto& each) { return each.expired(); });
-  marks_.push_back(marks);
-  marked_ = true;
-}
-
-FERRY_LAZY dynamic_array<std::shared_ptr<changed_rows>> access_tracker::marks() const {
-  const std::lock_guard lock(guard_);
-  dynamic_array<std::shared_ptr<changed_rows>> found;
-  for (const auto& each : marks_)
-    if (auto alive = each.lock()) found.push_back(std::move(alive));
-  return found;
-}
-
-FERRY_LAZY bool access_tracker::attach_cache(const std::string& label) {
-  std::string name = "'" + label + "'";
-  const std::lock_guard lock(guard_);
-  if (!cached_as_.empty()) return false;
-  cached_as_.swap(name);
-  return true;
-}
-
-FERRY_LAZY void access_tracker::hold(row_hold how) noexcept {
-  const std::lock_guard lock(guard_);
-  hold_ = how;
-  opener_.clear();
-}
-
-FERRY_LAZY void access_tracker::open() noexcept {
-  const std::lock_guard lock(guard_);
-  opener_.set();
-}
-
-FERRY_LAZY void access_tracker::detach_cache() noexcept {
-  const std::lock_guard lock(guard_);
-  hold_ = row_hold::none;
-  opener_.clear();
-  cached_as_.clear();
-}
-
-FERRY_LAZY void access_tracker::refuse(bool write) const {
-  if (write)
-    throw invalid_argument("ferry: a cached_table has rows of " + cached_as_ +
-                           " in device memory and would not see this write; write through the cached_table, "
-                           "or destroy it first");
-  throw invalid_argument("ferry: a cached_table has newer rows of " + cached_as_ +
-                         " in device memory; use the cached_table, or call its flush() first");
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -29,12 +29,12 @@ class block_loan {
 
   /// Reserves memory for a use before its work is enqueued, so that used_as_promised() can't fail. withdraw()
   /// cancels the reservation.
-  FERRY_LAZY void promise();
-  FERRY_LAZY void withdraw() noexcept;
+  void promise();
+  void withdraw() noexcept;
   /// Records `done`, an event of instance `who` after all of its uses so far; null where they have ended. An
   /// event of the taker also comes after the inherited uses, because the taker was ordered after them.
-  FERRY_LAZY void used_as_promised(event_handle done, instance_id who) noexcept;
-  FERRY_LAZY void used_until(event_handle done, instance_id who);
+  void used_as_promised(event_handle done, instance_id who) noexcept;
+  void used_until(event_handle done, instance_id who);
 
  protected:
   dynamic_array<block_use> inherited;  ///< of earlier loans
@@ -44,8 +44,8 @@ class block_loan {
 
  private:
   // At its end, the loan appends the uses to the inherited ones, which must not fail.
-  FERRY_LAZY void make_room();
-  FERRY_LAZY void note(event_handle done, instance_id who) noexcept;
+  void make_room();
+  void note(event_handle done, instance_id who) noexcept;
 
   std::mutex guard_;
   std::size_t promised_ = 0;
@@ -82,43 +82,5 @@ inline bool release_behind(std::shared_ptr<void>& resource, event_handle done, i
   resource.reset();
   return true;
 }
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void block_loan::promise() {
-  const std::lock_guard lock(guard_);
-  make_room();
-  ++promised_;
-}
-
-FERRY_LAZY void block_loan::withdraw() noexcept {
-  const std::lock_guard lock(guard_);
-  --promised_;
-}
-
-FERRY_LAZY void block_loan::used_as_promised(event_handle done, instance_id who) noexcept {
-  const std::lock_guard lock(guard_);
-  --promised_;
-  note(std::move(done), who);
-}
-
-FERRY_LAZY void block_loan::used_until(event_handle done, instance_id who) {
-  const std::lock_guard lock(guard_);
-  make_room();
-  note(std::move(done), who);
-}
-
-FERRY_LAZY void block_loan::make_room() {
-  uses.reserve(uses.size() + promised_ + 1);
-  inherited.reserve(inherited.size() + uses.size() + promised_ + 1);
-}
-
-FERRY_LAZY void block_loan::note(event_handle done, instance_id who) noexcept {
-  if (ordered && taker == who) inherited.clear();
-  uses.erase_if([who](const block_use& use) { return use.who == who; });
-  if (done != nullptr) uses.push_reserved({std::move(done), who});
-}
-
-#endif
 
 }  // namespace ferry::detail

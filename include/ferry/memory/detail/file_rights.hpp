@@ -12,23 +12,6 @@ namespace ferry::detail {
 /// Gives a new file the owner, group and mode of the one that it will replace, as far as this process may. It
 /// is open to nobody who could not open the old one: the mode of a group that can't be kept becomes that of
 /// all others, and a program does not run as another user.
-FERRY_LAZY void take_rights(int descriptor, const struct stat& old) noexcept;
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void take_rights(int descriptor, const struct stat& old) noexcept {
-  constexpr auto nobody = static_cast<uid_t>(-1);
-  struct stat now {};
-  if (::fstat(descriptor, &now) != 0) return;
-  const bool owner = now.st_uid == old.st_uid || ::fchown(descriptor, old.st_uid, old.st_gid) == 0;
-  const bool group = ::fstat(descriptor, &now) == 0 &&
-                     (now.st_gid == old.st_gid || ::fchown(descriptor, nobody, old.st_gid) == 0);
-  mode_t mode = old.st_mode & 07777u;
-  if (!owner) mode &= ~mode_t{S_ISUID};
-  if (!group) mode = (mode & ~mode_t{S_ISGID | S_IRWXG}) | ((mode & S_IRWXO) << 3u);
-  static_cast<void>(::fchmod(descriptor, mode));  // file systems without modes have none to lose
-}
-
-#endif
+void take_rights(int descriptor, const struct stat& old) noexcept;
 
 }  // namespace ferry::detail

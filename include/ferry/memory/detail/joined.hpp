@@ -22,7 +22,7 @@ class text_piece {
       : number_(static_cast<unsigned long long>(number)), is_number_(true), is_negative_(number < 0) {}
 
   /// Appends the piece.
-  FERRY_LAZY [[gnu::cold]] void append_to(std::string& text) const;
+  [[gnu::cold]] void append_to(std::string& text) const;
 
  private:
   std::string_view text_;
@@ -33,32 +33,6 @@ class text_piece {
 
 /// The pieces of a message, one after the other. A chain of additions of strings does the same, with several
 /// times the code.
-FERRY_LAZY [[gnu::cold]] std::string joined(std::initializer_list<text_piece> pieces);
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void text_piece::append_to(std::string& text) const {
-  if (!is_number_) {
-    text.append(text_.data(), text_.size());
-    return;
-  }
-  char digits[24];
-  char* first = digits + sizeof digits;
-  unsigned long long left = is_negative_ ? 0 - number_ : number_;
-  do {
-    *--first = static_cast<char>('0' + left % 10);
-    left /= 10;
-  } while (left != 0);
-  if (is_negative_) *--first = '-';
-  text.append(first, static_cast<std::size_t>(digits + sizeof digits - first));
-}
-
-FERRY_LAZY std::string joined(std::initializer_list<text_piece> pieces) {
-  std::string text;
-  for (const text_piece& each : pieces) each.append_to(text);
-  return text;
-}
-
-#endif
+[[gnu::cold]] std::string joined(std::initializer_list<text_piece> pieces);
 
 }  // namespace ferry::detail

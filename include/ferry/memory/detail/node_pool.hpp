@@ -20,9 +20,9 @@ class node_pool {
   node_pool& operator=(const node_pool&) = delete;
   ~node_pool();
 
-  FERRY_LAZY [[nodiscard]] void* take(std::size_t bytes);
+  [[nodiscard]] void* take(std::size_t bytes);
 
-  FERRY_LAZY void give_back(void* node, std::size_t bytes) noexcept;
+  void give_back(void* node, std::size_t bytes) noexcept;
 
  private:
   struct free_node {
@@ -62,31 +62,5 @@ class node_allocator {
  private:
   std::shared_ptr<node_pool> pool_;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_INLINE node_pool::~node_pool() {
-  for (free_node* first : free_)
-    while (first != nullptr) ::operator delete(std::exchange(first, first->next));
-}
-
-FERRY_LAZY void* node_pool::take(std::size_t bytes) {
-  if (bytes > largest) return ::operator new(bytes);
-  {
-    const std::lock_guard lock(guard_);
-    free_node*& first = free_[size_class(bytes)];
-    if (first != nullptr) return std::exchange(first, first->next);
-  }
-  return ::operator new((size_class(bytes) + 1) * granule);
-}
-
-FERRY_LAZY void node_pool::give_back(void* node, std::size_t bytes) noexcept {
-  if (bytes > largest) return ::operator delete(node);
-  const std::lock_guard lock(guard_);
-  free_node*& first = free_[size_class(bytes)];
-  first = ::new (node) free_node{first};
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -29,13 +29,13 @@ class memory_registry {
   ~memory_registry() {
     for (const ledger* books : ledgers_) delete books;
   }
-  FERRY_LAZY static std::shared_ptr<memory_registry> get();
+  static std::shared_ptr<memory_registry> get();
 
   template <MemorySpace Space>
   ledger& of() {
     return of(Space::name);
   }
-  FERRY_LAZY [[gnu::cold]] ledger& of(std::string_view space);
+  [[gnu::cold]] ledger& of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
   [[nodiscard]] dynamic_array<ledger*> spaces() {
     const std::lock_guard lock(guard_);
@@ -44,7 +44,7 @@ class memory_registry {
   [[nodiscard]] page_ranges& pages() noexcept { return pages_; }
 
   /// Frees idle blocks of all spaces, or of one on all devices.
-  FERRY_LAZY [[gnu::cold]] std::size_t trim(in_flight effort, std::string_view space = {});
+  [[gnu::cold]] std::size_t trim(in_flight effort, std::string_view space = {});
 
  private:
   std::mutex guard_;
@@ -72,12 +72,12 @@ class memory_charge {
   ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
-  FERRY_LAZY [[gnu::cold]] void confirm() noexcept;
+  [[gnu::cold]] void confirm() noexcept;
   /// The accounts of the space.
   [[nodiscard]] ledger& books() const noexcept { return *ledger_; }
 
  private:
-  FERRY_LAZY [[gnu::cold]] void end() noexcept;
+  [[gnu::cold]] void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
   ledger* ledger_ = nullptr;
@@ -106,81 +106,10 @@ class page_lock_note {
   ~page_lock_note() { end(); }
 
  private:
-  FERRY_LAZY [[gnu::cold]] void end() noexcept;
+  [[gnu::cold]] void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
   page_ranges::entry at_ = nullptr;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY std::shared_ptr<memory_registry> memory_registry::get() {
-  return until_finalize<memory_registry>();
-}
-
-FERRY_LAZY ledger& memory_registry::of(std::string_view space) {
-  const std::lock_guard lock(guard_);
-  std::size_t place = 0;
-  while (place < ledgers_.size() && ledgers_[place]->space() < space) ++place;
-  if (place < ledgers_.size() && ledgers_[place]->space() == space) return *ledgers_[place];
-  ledgers_.reserve(ledgers_.size() + 1);
-  ledgers_.push_back(new ledger(space));
-  for (std::size_t at = ledgers_.size() - 1; at > place; --at) std::swap(ledgers_[at], ledgers_[at - 1]);
-  return *ledgers_[place];
-}
-
-FERRY_LAZY std::size_t memory_registry::trim(in_flight effort, std::string_view space) {
-  const std::string on_devices = std::string(space).append(" of device ");
-  std::size_t freed = 0;
-  for (ledger* books : spaces())
-    if (space.empty() || books->space() == space || books->space().starts_with(on_devices))
-      freed += books->trim(~std::size_t{0}, effort);
-  return freed;
-}
-
-FERRY_INLINE memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
-    : registry_(memory_registry::get()),
-      ledger_(&registry_->of(space)),
-      account_(&ledger_->claim(require_kokkos(label), bytes)),
-      bytes_(bytes) {}
-
-FERRY_INLINE memory_charge::memory_charge(memory_charge&& other) noexcept
-    : registry_(std::move(other.registry_)),
-      ledger_(other.ledger_),
-      account_(std::exchange(other.account_, nullptr)),
-      bytes_(other.bytes_),
-      confirmed_(other.confirmed_) {}
-
-FERRY_LAZY void memory_charge::confirm() noexcept {
-  ledger_->confirm(*account_, bytes_);
-  confirmed_ = true;
-}
-
-FERRY_LAZY void memory_charge::end() noexcept {
-  if (account_ == nullptr) return;
-  if (confirmed_)
-    ledger_->close(*account_, bytes_);
-  else
-    ledger_->cancel(*account_, bytes_);
-  account_ = nullptr;
-}
-
-FERRY_INLINE page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
-
-FERRY_INLINE page_lock_note::page_lock_note(adopted, const std::string& label, const void* data,
-                                            std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
-
-FERRY_INLINE page_lock_note::page_lock_note(page_lock_note&& other) noexcept
-    : registry_(std::move(other.registry_)), at_(other.at_) {}
-
-FERRY_LAZY void page_lock_note::end() noexcept {
-  if (registry_ == nullptr) return;
-  registry_->pages().remove(at_);
-  registry_ = nullptr;
-}
-
-#endif
 
 }  // namespace ferry::detail

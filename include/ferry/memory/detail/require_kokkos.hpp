@@ -10,7 +10,7 @@
 
 namespace ferry::detail {
 
-FERRY_LAZY [[noreturn, gnu::cold]] void refuse_without_kokkos(std::string_view what);
+[[noreturn, gnu::cold]] void refuse_without_kokkos(std::string_view what);
 
 /// Throws invalid_argument before Kokkos::initialize and after Kokkos::finalize. A host execution space would
 /// run kernels then, and memory and threads would outlive what releases them. `what` starts the sentence: a
@@ -20,16 +20,5 @@ const Text& require_kokkos(const Text& what) {
   if (!Kokkos::is_initialized()) detail::refuse_without_kokkos(what);
   return what;
 }
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void refuse_without_kokkos(std::string_view what) {
-  throw invalid_argument(
-      std::string(what.starts_with("ferry") ? "" : "ferry::")
-          .append(what)
-          .append(Kokkos::is_finalized() ? ": Kokkos has been finalized" : ": Kokkos is not initialized"));
-}
-
-#endif
 
 }  // namespace ferry::detail

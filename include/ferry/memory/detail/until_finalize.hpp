@@ -18,13 +18,13 @@ namespace ferry::detail {
 /// lock its list of hooks, so ferry pushes no other. Thread-safe.
 class finalize_list {
  public:
-  FERRY_LAZY [[gnu::cold]] static finalize_list& get();
+  [[gnu::cold]] static finalize_list& get();
 
   /// Calls leave() at Kokkos::finalize. Only while Kokkos is initialized.
-  FERRY_LAZY [[gnu::cold]] void add(void (*leave)());
+  [[gnu::cold]] void add(void (*leave)());
 
  private:
-  FERRY_LAZY [[gnu::cold]] void run();
+  [[gnu::cold]] void run();
 
   std::mutex guard_;
   dynamic_array<void (*)()> leaving_;
@@ -67,41 +67,5 @@ std::shared_ptr<T> until_finalize() {
   }
   return home.instance;
 }
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY finalize_list& finalize_list::get() {
-  static finalize_list& one = process_wide<finalize_list>();
-  return one;
-}
-
-FERRY_LAZY void finalize_list::add(void (*leave)()) {
-  const std::lock_guard lock(guard_);
-  // Another hook uses ferry after this one has run. Kokkos takes no more hooks then, so new objects stay.
-  if (has_run_) return;
-  if (!hooked_) {
-    Kokkos::push_finalize_hook([] { get().run(); });
-    hooked_ = true;
-  }
-  leaving_.push_back(leave);
-}
-
-FERRY_LAZY void finalize_list::run() {
-  for (;;) {
-    void (*leave)() = nullptr;
-    {
-      const std::lock_guard lock(guard_);
-      if (leaving_.empty()) {
-        has_run_ = true;
-        return;
-      }
-      leave = leaving_.back();
-      leaving_.pop_back();
-    }
-    leave();
-  }
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -56,14 +56,14 @@ class coefficient_table {
   }
 
   /// Keeps the first `count` entries.
-  FERRY_LAZY void truncate(std::int64_t count);
+  void truncate(std::int64_t count);
 
   /// Frees the memory, except a small device allocation, since allocating it again would make the device
   /// wait. Returns the rest of the device's memory, which the caller must release without holding its lock: a
   /// user's allocation callback may need that lock.
-  FERRY_LAZY [[nodiscard]] std::shared_ptr<void> clear();
+  [[nodiscard]] std::shared_ptr<void> clear();
 
-  FERRY_LAZY [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
+  [[nodiscard]] table_view view(std::int64_t first, std::int64_t count);
 
  private:
   static constexpr std::size_t kept_on_device = 65536;
@@ -71,8 +71,8 @@ class coefficient_table {
   [[nodiscard]] std::size_t bytes_of(std::int64_t count) const {
     return static_cast<std::size_t>(count) * entry_bytes_;
   }
-  FERRY_LAZY [[nodiscard]] bool is_viewed() const;
-  FERRY_LAZY void grow(std::size_t used, std::size_t entry);
+  [[nodiscard]] bool is_viewed() const;
+  void grow(std::size_t used, std::size_t entry);
 
   std::shared_ptr<std::byte[]> entries_;
   std::size_t capacity_ = 0;
@@ -81,49 +81,5 @@ class coefficient_table {
   bool cut_ = false;  ///< whether views may reach beyond the end
   std::shared_ptr<device_copy> on_device_;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void coefficient_table::truncate(std::int64_t count) {
-  count = std::max<std::int64_t>(0, count);
-  if (size_ <= count) return;
-  size_ = count;
-  cut_ = true;
-  if (on_device_ == nullptr) return;
-  const std::lock_guard lock(on_device_->guard);
-  on_device_->sent = std::min(on_device_->sent, bytes_of(count));
-}
-
-FERRY_LAZY std::shared_ptr<void> coefficient_table::clear() {
-  truncate(0);
-  entries_ = nullptr;
-  capacity_ = 0;
-  if (on_device_ == nullptr) return nullptr;
-  const std::lock_guard lock(on_device_->guard);
-  if (on_device_->memory == nullptr || on_device_->memory->size() <= kept_on_device) return nullptr;
-  return std::exchange(on_device_->memory, nullptr);
-}
-
-FERRY_LAZY table_view coefficient_table::view(std::int64_t first, std::int64_t count) {
-  if (on_device_ == nullptr) on_device_ = std::make_shared<device_copy>();
-  return {entries_, on_device_, bytes_of(count), first, count};
-}
-
-FERRY_LAZY bool coefficient_table::is_viewed() const {
-  if (entries_.use_count() > 1) return true;
-  std::atomic_thread_fence(std::memory_order_acquire);  // the last view's owner has finished its reads
-  return false;
-}
-
-FERRY_LAZY void coefficient_table::grow(std::size_t used, std::size_t entry) {
-  const std::size_t capacity = std::max(used + used / 2, 16 * entry);
-  std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
-  if (used != 0) std::memcpy(longer.get(), entries_.get(), used);
-  entries_ = std::move(longer);
-  capacity_ = capacity;
-  cut_ = false;
-}
-
-#endif
 
 }  // namespace ferry::optim::detail

@@ -35,7 +35,7 @@ inline const char* float_underflow(double value) {
 /// @}
 
 /// Throws for an option whose number is `effect` in float; null is none.
-FERRY_LAZY void require_float(std::string_view rule, const option_value& option, const char* effect);
+void require_float(std::string_view rule, const option_value& option, const char* effect);
 
 /// For a rule's or a transform's check_in_float(): throws invalid_argument with its name, the option and the
 /// value for one that is 0 or infinite in float, but not in double.
@@ -65,17 +65,6 @@ void require_adam_in_float(const Rule& rule) {
   if constexpr (requires { rule.weight_decay; })
     require_in_float(Rule::name, {{"weight_decay", rule.weight_decay}});
 }
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void require_float(std::string_view rule, const option_value& option, const char* effect) {
-  if (effect == nullptr) return;
-  const std::string range =
-      std::string("another number: it is ") + effect + " in float, in which the step is computed";
-  require_option(rule, option.name, option.value, false, range.c_str());
-}
-
-#endif
 
 }  // namespace ferry::optim
 

@@ -73,19 +73,4 @@ class side_stream_pool {
   std::shared_ptr<shelf> shelf_;
 };
 
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_INLINE side_stream_pool::side_stream_pool(std::shared_ptr<detail::node_pool> nodes)
-    : nodes_(std::move(nodes)), shelf_(share<shelf>()) {}
-
-FERRY_INLINE side_stream_pool::~side_stream_pool() {
-  dynamic_array<std::shared_ptr<void>> dying;
-  const std::lock_guard lock(shelf_->guard);
-  shelf_->closed = true;
-  shelf_->idle.clear();
-  dying.swap(shelf_->all);
-}
-
-#endif
-
 }  // namespace ferry::detail

@@ -121,165 +121,47 @@ struct ticket_state {
   std::shared_ptr<ticket_state_pool> pool;
 
   /// Joins the non-empty parts with "::". The text lives until clear().
-  FERRY_LAZY const std::string& label(std::initializer_list<std::string_view> parts);
+  const std::string& label(std::initializer_list<std::string_view> parts);
 
   /// The events that work of instance `by` must come after; valid until the next call.
-  FERRY_LAZY const dynamic_array<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
+  const dynamic_array<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
                                                              instance_id by);
   /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
-  FERRY_LAZY void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
+  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
   /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
-  FERRY_LAZY void keep_block(const std::shared_ptr<void>& lease, bool noted);
-  FERRY_LAZY void note_end(const event_handle& end, instance_id by) noexcept;
-  FERRY_LAZY void withdraw() noexcept;
+  void keep_block(const std::shared_ptr<void>& lease, bool noted);
+  void note_end(const event_handle& end, instance_id by) noexcept;
+  void withdraw() noexcept;
 
   /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as
   /// initialized while finalize runs its hooks; then work may still be in flight.
-  FERRY_LAZY [[nodiscard]] bool has_outlived_kokkos() const;
+  [[nodiscard]] bool has_outlived_kokkos() const;
 
   /// The error from the findings, after the end of the work; null for none.
   [[nodiscard]] std::exception_ptr finding() noexcept {
     return find_error == nullptr ? nullptr : make_error();
   }
   /// After detach(): nothing is taken back or counted as skipped, because later steps may have been counted.
-  FERRY_LAZY void take_nothing_back() noexcept;
+  void take_nothing_back() noexcept;
 
   /// Resets the object. Lists keep their capacity.
-  FERRY_LAZY void clear() noexcept;
+  void clear() noexcept;
 
  private:
-  FERRY_LAZY std::exception_ptr make_error() noexcept;
+  std::exception_ptr make_error() noexcept;
 };
 
 /// A pool of states. Thread-safe.
 class ticket_state_pool {
  public:
   /// A state of the pool, which lives as long as its states are in use.
-  FERRY_LAZY [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
-  FERRY_LAZY void put(owned<ticket_state> ended) noexcept;
+  [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
+  void put(owned<ticket_state> ended) noexcept;
 
  private:
   std::mutex guard_;
   dynamic_array<owned<ticket_state>> free_;  // has capacity for all that were made
   std::size_t made_ = 0;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
-  if (labels_used == labels.size()) labels.push_back(make_owned<std::string>());
-  std::string& made = *labels[labels_used];
-  made.clear();
-  for (const std::string_view part : parts) {
-    if (part.empty()) continue;
-    if (!made.empty()) made.append("::");
-    made.append(part);
-  }
-  ++labels_used;
-  return made;
-}
-
-FERRY_LAZY const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
-                                                                         bool writes, instance_id by) {
-  earlier.clear();
-  if (writes)
-    accesses.before_write(by, earlier);
-  else
-    accesses.before_read(by, earlier);
-  return earlier;
-}
-
-FERRY_LAZY void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-  touched.push_back({nullptr, writes});
-  accesses->promise(writes);
-  touched.back().accesses = accesses;
-}
-
-FERRY_LAZY void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
-  memory.push_back(nullptr);
-  if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
-  memory.back() = lease;
-}
-
-FERRY_LAZY void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
-  for (const auto& each : touched) each.accesses->note(each.writes, end, by);
-  touched.clear();
-  earlier.clear();
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
-}
-
-FERRY_LAZY void ticket_state::withdraw() noexcept {
-  for (const auto& each : touched)
-    if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->withdraw();
-}
-
-FERRY_LAZY bool ticket_state::has_outlived_kokkos() const {
-  return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
-}
-
-FERRY_LAZY std::exception_ptr ticket_state::make_error() noexcept {
-  try {
-    return find_error(*this);
-  } catch (...) {  // the memory for its message is lacking, or the device failed: an error all the same
-    return std::current_exception();
-  }
-}
-
-FERRY_LAZY void ticket_state::take_nothing_back() noexcept {
-  const bool skips = ends.skip != nullptr;
-  ends = {};
-  if (skips) ends.skip = [](void*, bool) {};
-}
-
-FERRY_LAZY void ticket_state::clear() noexcept {
-  done = nullptr;
-  resources.clear();
-  memory.clear();
-  find_error = nullptr;
-  sources = {};
-  by_host = {};
-  ends = {};
-  give_up = nullptr;
-  keeper.reset();
-  mark = nullptr;
-  touched.clear();
-  earlier.clear();
-  labels_used = 0;
-  next = nullptr;
-}
-
-FERRY_LAZY ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_pool>& from) {
-  ticket_state_handle taken;
-  {
-    const std::lock_guard lock(from->guard_);
-    auto& free = from->free_;
-    if (free.empty()) {
-      free.reserve(++from->made_);
-      taken.reset(new ticket_state);
-    } else {
-      taken.reset(free.back().release());
-      free.pop_back();
-    }
-  }
-  taken->pool = from;
-  taken->process = process_mark();
-  return taken;
-}
-
-FERRY_LAZY void ticket_state_pool::put(owned<ticket_state> ended) noexcept {
-  const std::lock_guard lock(guard_);
-  free_.push_reserved(std::move(ended));
-}
-
-FERRY_INLINE void ticket_state_return::operator()(ticket_state* ended) const noexcept {
-  owned<ticket_state> back(ended);
-  back->clear();
-  if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -15,7 +15,7 @@
 namespace ferry::detail {
 
 /// Prints an error that can't be thrown.
-FERRY_LAZY [[gnu::cold]] void print_unheard(const std::exception_ptr& lost) noexcept;
+[[gnu::cold]] void print_unheard(const std::exception_ptr& lost) noexcept;
 
 /// The findings of detached work that has ended, until a wait on the same instance throws them: each once,
 /// the oldest first. Those that nobody throws are printed. Thread-safe.
@@ -29,7 +29,7 @@ class unheard_findings {
   }
 
   /// Prints the finding at once where the list is full: in a loop that never waits it would grow for ever.
-  FERRY_LAZY [[gnu::cold]] void add(instance_id who, const std::exception_ptr& error) noexcept;
+  [[gnu::cold]] void add(instance_id who, const std::exception_ptr& error) noexcept;
   /// The oldest finding of an instance, null for none.
   [[nodiscard]] std::exception_ptr take(instance_id who) noexcept {
     return filled_.load(std::memory_order_acquire) ? take_one(who) : nullptr;
@@ -42,50 +42,11 @@ class unheard_findings {
     std::exception_ptr error;
   };
 
-  FERRY_LAZY [[gnu::cold]] std::exception_ptr take_one(instance_id who) noexcept;
+  [[gnu::cold]] std::exception_ptr take_one(instance_id who) noexcept;
 
   std::mutex guard_;
   dynamic_array<entry> list_;
   std::atomic<bool> filled_{false};  ///< whether the list has any, read without the lock
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY void print_unheard(const std::exception_ptr& lost) noexcept {
-  try {
-    std::rethrow_exception(lost);
-  } catch (const std::exception& said) {
-    std::fprintf(stderr, "ferry: nobody waited for this error: %s\n", said.what());
-  } catch (...) {
-    std::fprintf(stderr, "ferry: nobody waited for an error that is no std::exception\n");
-  }
-}
-
-FERRY_LAZY void unheard_findings::add(instance_id who, const std::exception_ptr& error) noexcept {
-  try {
-    const std::lock_guard lock(guard_);
-    if (list_.size() < most) {
-      list_.push_back({who, error});
-      filled_.store(true, std::memory_order_release);
-      return;
-    }
-  } catch (...) {  // no memory for the list
-  }
-  print_unheard(error);
-}
-
-FERRY_LAZY std::exception_ptr unheard_findings::take_one(instance_id who) noexcept {
-  std::exception_ptr found;
-  const std::lock_guard lock(guard_);
-  list_.erase_if([&](entry& each) {
-    if (found != nullptr || each.who != who) return false;
-    found = std::move(each.error);
-    return true;
-  });
-  filled_.store(!list_.empty(), std::memory_order_release);
-  return found;
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -26,7 +26,7 @@ namespace ferry::detail {
 /// alone.
 class worker_pool {
  public:
-  FERRY_LAZY static std::shared_ptr<worker_pool> get();
+  static std::shared_ptr<worker_pool> get();
 
   worker_pool() = default;
   worker_pool(const worker_pool&) = delete;
@@ -39,16 +39,16 @@ class worker_pool {
 
   /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
-  FERRY_LAZY [[nodiscard]] worker_thread* hire(int wanted, int most);
-  FERRY_LAZY void give_back(worker_thread* hired);
+  [[nodiscard]] worker_thread* hire(int wanted, int most);
+  void give_back(worker_thread* hired);
 
   /// Number of threads made so far.
-  FERRY_LAZY [[nodiscard]] std::size_t size() const;
+  [[nodiscard]] std::size_t size() const;
   /// False in a child process.
   [[nodiscard]] bool has_threads() const noexcept { return process_.is_here(); }
 
  private:
-  FERRY_LAZY worker_thread* make();
+  worker_thread* make();
 
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
@@ -56,57 +56,5 @@ class worker_pool {
   dynamic_array<owned<worker_thread>> all_;
   process_mark process_;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY std::shared_ptr<worker_pool> worker_pool::get() { return until_finalize<worker_pool>(); }
-
-FERRY_LAZY worker_thread* worker_pool::hire(int wanted, int most) {
-  worker_thread* hired = nullptr;
-  {
-    const std::lock_guard lock(guard_);
-    for (int count = 0; count < wanted; ++count) {
-      worker_thread* one = idle_;
-      if (one != nullptr)
-        idle_ = one->next;
-      else if (count == 0 || all_.size() < static_cast<std::size_t>(most))
-        one = make();
-      if (one == nullptr) break;
-      one->next = hired;
-      hired = one;
-    }
-  }
-  for (worker_thread* each = hired; each != nullptr; each = each->next) each->call();
-  return hired;
-}
-
-FERRY_LAZY void worker_pool::give_back(worker_thread* hired) {
-  const std::lock_guard lock(guard_);
-  while (hired != nullptr) {
-    worker_thread* const one = hired;
-    hired = one->next;
-    one->next = idle_;
-    idle_ = one;
-  }
-}
-
-FERRY_LAZY std::size_t worker_pool::size() const {
-  const std::lock_guard lock(guard_);
-  return all_.size();
-}
-
-FERRY_LAZY worker_thread* worker_pool::make() {
-  try {
-    if (all_.empty()) where_ = processor_set::of_process();
-    all_.reserve(all_.size() + 1);
-    all_.push_back(make_owned<worker_thread>(where_));
-    return all_.back().get();
-  } catch (const std::system_error&) {
-  } catch (const std::bad_alloc&) {
-  }
-  return nullptr;
-}
-
-#endif
 
 }  // namespace ferry::detail

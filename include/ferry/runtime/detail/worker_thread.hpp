@@ -48,11 +48,11 @@ class worker_thread {
   ~worker_thread();
 
   /// Wakes the thread for work that comes soon.
-  FERRY_LAZY void call();
+  void call();
   /// Starts work(context, worker).
-  FERRY_LAZY void begin(work what, void* context, int worker);
+  void begin(work what, void* context, int worker);
   /// Waits until the work has ended.
-  FERRY_LAZY void wait();
+  void wait();
 
   worker_thread* next = nullptr;  ///< in the list of its owner
 
@@ -65,12 +65,12 @@ class worker_thread {
 
   [[nodiscard]] bool is_busy() const { return state_.load(std::memory_order_acquire) == state::busy; }
 
-  FERRY_LAZY void become(state next_state);
+  void become(state next_state);
 
-  FERRY_LAZY void run();
+  void run();
 
   /// Waits for the next piece of work. Returns true where the thread is to end.
-  FERRY_LAZY bool next_is_to_leave();
+  bool next_is_to_leave();
 
   const processor_set& where_;
   std::mutex guard_;
@@ -85,84 +85,5 @@ class worker_thread {
   int worker_ = 0;
   joined_thread thread_;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_INLINE worker_thread::worker_thread(const processor_set& where) : where_(where) {
-  const signals_elsewhere blocked;
-  thread_.start(
-      [](void* self) -> void* {
-        static_cast<worker_thread*>(self)->run();
-        return nullptr;
-      },
-      this);
-}
-
-FERRY_INLINE worker_thread::~worker_thread() {
-  become(state::leaving);
-  thread_.join();
-}
-
-FERRY_LAZY void worker_thread::call() {
-  const std::lock_guard lock(guard_);
-  ++calls_;
-  if (asleep_) wake_.notify_one();
-}
-
-FERRY_LAZY void worker_thread::begin(work what, void* context, int worker) {
-  work_ = what;
-  context_ = context;
-  worker_ = worker;
-  become(state::busy);
-}
-
-FERRY_LAZY void worker_thread::wait() {
-  for (int looks = 0; looks < patience; ++looks) {
-    if (!is_busy()) return;
-    if (looks % spins == 0) yield_thread();
-  }
-  std::unique_lock lock(guard_);
-  awaited_ = true;
-  ended_.wait(lock, [&] { return !is_busy(); });
-  awaited_ = false;
-}
-
-FERRY_LAZY void worker_thread::become(state next_state) {
-  const std::lock_guard lock(guard_);
-  state_.store(next_state, std::memory_order_release);
-  if (next_state == state::busy) heard_ = calls_;
-  if (next_state == state::idle) {
-    if (awaited_) ended_.notify_one();
-  } else if (asleep_) {
-    wake_.notify_one();
-  }
-}
-
-FERRY_LAZY void worker_thread::run() {
-  where_.take();
-  while (!next_is_to_leave()) {
-    work_(context_, worker_);
-    become(state::idle);
-  }
-}
-
-FERRY_LAZY bool worker_thread::next_is_to_leave() {
-  while (true) {
-    const auto until = clock::now() + awake;
-    for (int looks = 1; looks % spins != 0 || clock::now() < until; ++looks) {
-      const state now = state_.load(std::memory_order_acquire);
-      if (now != state::idle) return now == state::leaving;
-      if (looks % spins == 0) yield_thread();
-    }
-    std::unique_lock lock(guard_);
-    asleep_ = true;
-    wake_.wait(lock,
-               [&] { return state_.load(std::memory_order_relaxed) != state::idle || calls_ != heard_; });
-    asleep_ = false;
-    heard_ = calls_;
-  }
-}
-
-#endif
 
 }  // namespace ferry::detail

@@ -47,17 +47,4 @@ class array_label {
   unsigned char length_ = 0;
 };
 
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_INLINE array_label::array_label(std::string_view text) {
-  if (text.size() > short_.size()) {
-    shared_ = share<const std::string>(text);
-  } else {
-    std::copy(text.begin(), text.end(), short_.begin());
-    length_ = static_cast<unsigned char>(text.size());
-  }
-}
-
-#endif
-
 }  // namespace ferry::detail

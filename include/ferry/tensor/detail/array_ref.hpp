@@ -25,28 +25,10 @@ struct array_note {
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> extents{};
 
-  FERRY_LAZY [[gnu::cold]] [[nodiscard]] std::string shape_text() const;
+  [[gnu::cold]] [[nodiscard]] std::string shape_text() const;
   /// "'weights' [1000 x 128] in mapped_space"
-  FERRY_LAZY [[gnu::cold]] [[nodiscard]] std::string describe() const;
+  [[gnu::cold]] [[nodiscard]] std::string describe() const;
 };
-
-#ifdef FERRY_RUNTIME_BODIES
-
-FERRY_LAZY std::string array_note::shape_text() const {
-  std::string text(1, '[');
-  for (std::size_t i = 0; i < rank; ++i) {
-    text_piece(i == 0 ? "" : " x ").append_to(text);
-    text_piece(extents[i]).append_to(text);
-  }
-  text.push_back(']');
-  return text;
-}
-
-FERRY_LAZY std::string array_note::describe() const {
-  return joined({"'", label.view(), "' ", shape_text(), " in ", space});
-}
-
-#endif
 
 /// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a
 /// verb is compiled once per element type and memory space.

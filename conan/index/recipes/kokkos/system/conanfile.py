@@ -23,7 +23,8 @@ class SystemKokkos(ConanFile):
     topics = ("hpc", "parallel", "openmp", "cuda")
     package_type = "unknown"
     settings = "os", "arch"
-    options = {"openmp": [True, False], "cuda": [True, False]}
+    # installation: what distinguishes one installed Kokkos from another, for the ids of packages that are built with it.
+    options = {"openmp": [True, False], "cuda": [True, False], "installation": [None, "ANY"]}
     default_options = {"openmp": True, "cuda": False}
 
     def _root(self):
@@ -36,6 +37,17 @@ class SystemKokkos(ConanFile):
         patterns = ("lib*/cmake/Kokkos", "lib/*/cmake/Kokkos", "share/cmake/Kokkos", "cmake/Kokkos")
         folders = [root] + [folder for pattern in patterns for folder in sorted(root.glob(pattern))]
         return next((folder for folder in folders if (folder / "KokkosConfig.cmake").exists()), None)
+
+    def configure(self):
+        folder = self._config_folder()
+        if folder is None:
+            return
+        common = (folder / "KokkosConfigCommon.cmake").read_text(encoding="utf-8")
+        version = (folder / "KokkosConfigVersion.cmake").read_text(encoding="utf-8")
+        facts = re.findall(r'set\(PACKAGE_VERSION "([^"]*)"\)', version)[:1]
+        for name in ("DEVICES", "OPTIONS", "ARCH", "CXX_COMPILER_ID", "CXX_COMPILER_VERSION"):
+            facts += re.findall(rf"set\(Kokkos_{name} ([^)]*)\)", common)[:1]
+        self.options.installation = " ".join(fact.strip().strip('"') for fact in facts)
 
     def validate(self):
         folder = self._config_folder()

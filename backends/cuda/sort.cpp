@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include "sort.hpp"
 
-#include "../sort.hpp"
+#include <ferry/distributed/detail/route_kernels.hpp>
+#include <ferry/plan/detail/index_kernels.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -21,7 +22,7 @@
 /// headers, and without the empty kernel that these put into every source.
 namespace ferry::cuda {
 
-FERRY_LAZY std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bits) {
+std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bits) {
   std::size_t bytes = 0;
   cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
   cub::DoubleBuffer<std::int64_t> values(nullptr, nullptr);
@@ -30,7 +31,7 @@ FERRY_LAZY std::size_t sort_functions::sort_bytes(std::int64_t count, int first_
   return bytes;
 }
 
-FERRY_LAZY void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys,
+void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys,
                                            std::uint64_t* other_keys, std::int64_t*& values,
                                            std::int64_t* other_values, std::int64_t count, int first_bit,
                                            int bits, void* workspace, std::size_t workspace_bytes) {
@@ -44,7 +45,7 @@ FERRY_LAZY void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64
   values = value_buffers.Current();
 }
 
-FERRY_LAZY std::size_t sort_functions::sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
+std::size_t sort_functions::sort_keys_bytes(std::int64_t count, int first_bit, int bits) {
   std::size_t bytes = 0;
   cub::DoubleBuffer<std::uint64_t> keys(nullptr, nullptr);
   check(cub::DeviceRadixSort::SortKeys(nullptr, bytes, keys, static_cast<std::uint32_t>(count), first_bit,
@@ -53,7 +54,7 @@ FERRY_LAZY std::size_t sort_functions::sort_keys_bytes(std::int64_t count, int f
   return std::max(bytes, grid_sort::bytes(count));
 }
 
-FERRY_LAZY void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys,
+void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys,
                                           std::uint64_t* other_keys, std::int64_t count, int first_bit,
                                           int bits, void* workspace, std::size_t workspace_bytes) {
   const device_guard on(exec);
@@ -87,5 +88,12 @@ void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Term& term, s
                                       static_cast<std::uint32_t>(count), exec.cuda_stream()),
         "cub::DeviceScan");
 }
+
+template std::size_t sort_functions::sum_bytes<kernels::sorted_keys>(std::int64_t);
+template std::size_t sort_functions::sum_bytes<kernels::owned_counts>(std::int64_t);
+template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::sorted_keys&, std::uint64_t*,
+                                            std::int64_t, void*, std::size_t);
+template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::owned_counts&, std::uint64_t*,
+                                            std::int64_t, void*, std::size_t);
 
 }  // namespace ferry::cuda

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/error.hpp>
+
+namespace ferry::detail {
+
+const char the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp = 1;
+
+}  // namespace ferry::detail

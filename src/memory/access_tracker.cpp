@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/memory/detail/access_tracker.hpp>
+
+namespace ferry::detail {
+
+void access_tracker::add_read(event_handle done, instance_id who) {
+  const std::lock_guard lock(guard_);
+  reads_.add(std::move(done), who);
+}
+
+void access_tracker::add_write(event_handle done, instance_id who) {
+  const std::lock_guard lock(guard_);
+  writes_.add(std::move(done), who);
+}
+
+void access_tracker::promise(bool writes) {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).promise();
+}
+
+void access_tracker::note(bool writes, event_handle done, instance_id who) noexcept {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).add_promised(std::move(done), who);
+}
+
+void access_tracker::withdraw(bool writes) noexcept {
+  const std::lock_guard lock(guard_);
+  (writes ? writes_ : reads_).withdraw();
+}
+
+void access_tracker::before_read(instance_id who, dynamic_array<event_handle>& to) const {
+  const std::lock_guard lock(guard_);
+  require_read();
+  writes_.others(who, to);
+}
+
+dynamic_array<event_handle> access_tracker::before_read(instance_id who) const {
+  dynamic_array<event_handle> found;
+  before_read(who, found);
+  return found;
+}
+
+void access_tracker::before_write(instance_id who, dynamic_array<event_handle>& to) const {
+  const std::lock_guard lock(guard_);
+  require_write();
+  writes_.others(who, to);
+  reads_.others(who, to);
+}
+
+dynamic_array<event_handle> access_tracker::before_write(instance_id who) const {
+  dynamic_array<event_handle> found;
+  before_write(who, found);
+  return found;
+}
+
+void access_tracker::wait_for_writes() {
+  dynamic_array<event_handle> found;
+  {
+    const std::lock_guard lock(guard_);
+    require_read();
+    writes_.all(found);
+  }
+  if (found.empty()) return;
+  for (const auto& each : found) each->wait();
+  const std::lock_guard lock(guard_);
+  writes_.drop(found);
+}
+
+void access_tracker::wait_for_all() {
+  dynamic_array<event_handle> found;
+  {
+    const std::lock_guard lock(guard_);
+    require_write();
+    writes_.all(found);
+    reads_.all(found);
+  }
+  if (found.empty()) return;
+  for (const auto& each : found) each->wait();
+  const std::lock_guard lock(guard_);
+  writes_.drop(found);
+  reads_.drop(found);
+}
+
+void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
+  const std::lock_guard lock(guard_);
+  marks_.erase_if([](const auto& each) { return each.expired(); });
+  marks_.push_back(marks);
+  marked_ = true;
+}
+
+dynamic_array<std::shared_ptr<changed_rows>> access_tracker::marks() const {
+  const std::lock_guard lock(guard_);
+  dynamic_array<std::shared_ptr<changed_rows>> found;
+  for (const auto& each : marks_)
+    if (auto alive = each.lock()) found.push_back(std::move(alive));
+  return found;
+}
+
+bool access_tracker::attach_cache(const std::string& label) {
+  std::string name = "'" + label + "'";
+  const std::lock_guard lock(guard_);
+  if (!cached_as_.empty()) return false;
+  cached_as_.swap(name);
+  return true;
+}
+
+void access_tracker::hold(row_hold how) noexcept {
+  const std::lock_guard lock(guard_);
+  hold_ = how;
+  opener_.clear();
+}
+
+void access_tracker::open() noexcept {
+  const std::lock_guard lock(guard_);
+  opener_.set();
+}
+
+void access_tracker::detach_cache() noexcept {
+  const std::lock_guard lock(guard_);
+  hold_ = row_hold::none;
+  opener_.clear();
+  cached_as_.clear();
+}
+
+void access_tracker::refuse(bool write) const {
+  if (write)
+    throw invalid_argument("ferry: a cached_table has rows of " + cached_as_ +
+                           " in device memory and would not see this write; write through the cached_table, "
+                           "or destroy it first");
+  throw invalid_argument("ferry: a cached_table has newer rows of " + cached_as_ +
+                         " in device memory; use the cached_table, or call its flush() first");
+}
+
+}  // namespace ferry::detail

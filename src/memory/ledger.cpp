@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/memory/detail/ledger.hpp>
+
+namespace ferry::detail {
+
+ledger::~ledger() {
+  for (const auto& each : accounts_) delete static_cast<const account*>(each.second);
+}
+
+ledger::account& ledger::account_of_label(const std::string& label) {
+  const auto found = accounts_.find(label);
+  if (found != accounts_.end()) return *static_cast<account*>(found->second);
+  owned<account> made(new account{label, {}});
+  accounts_[label] = made.get();
+  return *made.release();
+}
+
+ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
+  for (;;) {
+    std::size_t missing = 0;
+    {
+      const std::lock_guard lock(guard_);
+      const std::size_t used = all_.current + claimed_;
+      if (budget_ == 0 || (used <= budget_ && bytes <= budget_ - used)) {
+        account& of = account_of_label(label);
+        if (of.counts.is_idle() && of.counts.total_count != 0) --idle_accounts_;
+        ++of.counts.claims;
+        claimed_ += bytes;
+        return of;
+      }
+      if (bytes <= budget_) missing = bytes + used - budget_;
+    }
+    if (missing == 0 || !make_room(missing)) refuse(label, bytes);
+  }
+}
+
+void ledger::confirm(account& of, std::size_t bytes) noexcept {
+  const std::lock_guard lock(guard_);
+  claimed_ -= bytes;
+  --of.counts.claims;
+  of.counts.add(bytes);
+  all_.add(bytes);
+}
+
+void ledger::cancel(account& of, std::size_t bytes) noexcept {
+  const std::lock_guard lock(guard_);
+  claimed_ -= bytes;
+  --of.counts.claims;
+  rest(of);
+}
+
+void ledger::close(account& of, std::size_t bytes) noexcept {
+  const std::lock_guard lock(guard_);
+  of.counts.remove(bytes);
+  all_.remove(bytes);
+  rest(of);
+}
+
+void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
+  const std::lock_guard lock(guard_);
+  pools_.erase_if([](const auto& gone) { return gone.expired(); });
+  pools_.push_back(std::move(pool));
+}
+
+std::size_t ledger::idle_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& pool : pools()) sum += pool->idle_bytes();
+  return sum;
+}
+
+std::size_t ledger::trim(std::size_t enough, in_flight effort) {
+  std::size_t freed = 0;
+  for (const auto& pool : pools())
+    if (freed < enough) freed += pool->trim(enough - freed, effort);
+  return freed;
+}
+
+bool ledger::make_room(std::size_t bytes) {
+  return trim(bytes, in_flight::skip) != 0 || trim(bytes, in_flight::wait) != 0;
+}
+
+void ledger::set_budget(std::size_t bytes) {
+  const std::lock_guard lock(guard_);
+  budget_ = bytes;
+}
+
+std::size_t ledger::budget() const {
+  const std::lock_guard lock(guard_);
+  return budget_;
+}
+
+memory_counts ledger::counts() const {
+  const std::lock_guard lock(guard_);
+  return all_;
+}
+
+dynamic_array<ledger::account> ledger::accounts() const {
+  dynamic_array<account> all;
+  const std::lock_guard lock(guard_);
+  all.reserve(accounts_.size());
+  for (const auto& each : accounts_) all.push_back(*static_cast<const account*>(each.second));
+  return all;
+}
+
+void ledger::reset_peak() {
+  const std::lock_guard lock(guard_);
+  forget_idle();
+  all_.peak = all_.current;
+  for (const auto& each : accounts_) {
+    memory_counts& counts = static_cast<account*>(each.second)->counts;
+    counts.peak = counts.current;
+  }
+}
+
+std::string ledger::holdings() const {
+  return joined(
+      {counts().current, " bytes of ", space_, " are held, ", idle_bytes(), " of them idle in pools"});
+}
+
+void ledger::refuse(const std::string& label, std::size_t bytes) const {
+  throw budget_exceeded(joined({"ferry: ", bytes, " bytes in ", space_, " for '", label,
+                                "' would pass the budget of ", budget(), " bytes: ", holdings()}));
+}
+
+dynamic_array<std::shared_ptr<idle_memory>> ledger::pools() const {
+  dynamic_array<std::shared_ptr<idle_memory>> alive;
+  const std::lock_guard lock(guard_);
+  for (const auto& pool : pools_)
+    if (auto found = pool.lock()) alive.push_back(std::move(found));
+  return alive;
+}
+
+void ledger::rest(account& of) noexcept {
+  if (!of.counts.is_idle()) return;
+  if (of.counts.total_count == 0) {  // a claim without an allocation
+    accounts_.erase(accounts_.find(of.label));
+    delete &of;
+  } else if (++idle_accounts_ > idle_labels) {
+    forget_idle();
+  }
+}
+
+void ledger::forget_idle() noexcept {
+  for (auto at = accounts_.begin(); at != accounts_.end();) {
+    const account* const of = static_cast<const account*>(at->second);
+    if (of->counts.is_idle()) {
+      at = accounts_.erase(at);
+      delete of;
+    } else {
+      ++at;
+    }
+  }
+  idle_accounts_ = 0;
+}
+
+}  // namespace ferry::detail

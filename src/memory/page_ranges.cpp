@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/memory/detail/page_ranges.hpp>
+
+namespace ferry::detail {
+
+page_ranges::entry page_ranges::add(const std::string& label, const void* data,
+                                               std::size_t bytes) {
+  const std::lock_guard lock(guard_);
+  return insert(label, data, bytes);
+}
+
+page_ranges::entry page_ranges::add_adopted(const std::string& label, const void* data,
+                                                       std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  const std::lock_guard lock(guard_);
+  // All ranges are compared: there are few, and they may overlap each other.
+  for (const range* other = first_; other != nullptr; other = other->next)
+    if (begin < other->end && other->begin < begin + bytes)
+      throw invalid_argument(
+          joined({"ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
+                  text(other->label, other->begin, other->end), ", which are page-locked already"}));
+  return insert(label, data, bytes);
+}
+
+void page_ranges::remove(entry which) noexcept {
+  const std::lock_guard lock(guard_);
+  (which->before == nullptr ? first_ : which->before->next) = which->next;
+  if (which->next != nullptr) which->next->before = which->before;
+  delete which;
+}
+
+page_ranges::entry page_ranges::insert(const std::string& label, const void* data,
+                                                  std::size_t bytes) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(data);
+  auto* const made = new range{begin, begin + bytes, label, nullptr, first_};
+  while (made->next != nullptr && made->next->begin <= begin) {
+    made->before = made->next;
+    made->next = made->next->next;
+  }
+  (made->before == nullptr ? first_ : made->before->next) = made;
+  if (made->next != nullptr) made->next->before = made;
+  return made;
+}
+
+std::string page_ranges::text(const std::string& label, std::uintptr_t begin, std::uintptr_t end) {
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(begin));
+  return joined({"the ", end - begin, " bytes of '", label, "' at ", address});
+}
+
+}  // namespace ferry::detail

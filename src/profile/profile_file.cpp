@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/profile/detail/profile_file.hpp>
+
+namespace ferry::detail {
+
+std::string to_text(const machine_profile& profile, const machine_identity& of) {
+  std::string made;
+  add_line(made, "ferry", of.ferry);
+  add_line(made, "device", of.device);
+  add_line(made, "driver", of.driver);
+  add_line(made, "threads", of.threads);
+  std::string measured;
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if ((profile.measured >> i & 1u) != 0u)
+      measured.append(measured.empty() ? "" : " ").append(reading_names[i]);
+  add_line(made, "measured", measured);
+  for (const auto& field : profile_fields) add_line(made, field.name, number_text(profile.*field.member));
+  return made;
+}
+
+std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
+                                 bool& malformed) {
+  malformed = true;
+  std::string why;
+  const std::vector<profile_line> lines = read_lines(text, why);
+  if (!why.empty()) return why;
+  const auto find = [&lines](std::string_view key) -> const profile_line* {
+    for (const auto& line : lines)
+      if (line.key == key) return &line;
+    return nullptr;
+  };
+  const std::pair<std::string_view, const std::string*> names[] = {
+      {"ferry", &of.ferry}, {"device", &of.device}, {"driver", &of.driver}, {"threads", &of.threads}};
+  for (const auto& [key, value] : names) {
+    const profile_line* line = find(key);
+    if (line == nullptr) return "lacks a line " + in_quotes(key);
+    if (line->value == *value) continue;
+    malformed = false;
+    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value);
+  }
+  machine_profile read;
+  for (const auto& field : profile_fields) {
+    const profile_line* line = find(field.name);
+    if (line == nullptr) return "lacks a line " + in_quotes(field.name);
+    const auto number = number_of(line->value);
+    if (!number || !is_usable(field, *number))
+      return "has " + in_quotes(line->value) + " for " + in_quotes(field.name);
+    read.*field.member = *number;
+  }
+  const profile_line* measured = find("measured");
+  if (measured == nullptr) return "lacks a line \"measured\"";
+  const std::string list = " " + std::string(measured->value) + " ";
+  for (std::size_t i = 0; i < reading_names.size(); ++i)
+    if (list.find(" " + std::string(reading_names[i]) + " ") != std::string::npos) read.measured |= 1u << i;
+  malformed = false;
+  into = read;
+  return {};
+}
+
+std::string profile_path(std::string_view backend) {
+  if (const char* named = named_profile()) return named;
+  std::string folder;
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (cache != nullptr && *cache == '/')  // the XDG specification ignores relative paths
+    folder = cache;
+  else if (home != nullptr && *home != '\0')
+    folder = std::string(home) + "/.cache";
+  else
+    return {};
+  return folder.append("/ferry/profile-").append(backend).append(".txt");
+}
+
+std::string read_text(const std::string& path, std::string& why, bool& missing) {
+  constexpr std::size_t most = std::size_t{1} << 16;
+  std::string text;
+  missing = false;
+  const auto unreadable = [&why](const char* reason) { why = std::string("can't be read: ") + reason; };
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) {
+    missing = errno == ENOENT;
+    unreadable(std::strerror(errno));
+    return text;
+  }
+  if (!S_ISREG(found.st_mode)) {  // opening a pipe would wait for a writer
+    unreadable(S_ISDIR(found.st_mode) ? "it is a folder" : "it is no ordinary file");
+    return text;
+  }
+  const file_stream stream(std::fopen(path.c_str(), "rbe"));
+  if (stream == nullptr) {
+    unreadable(std::strerror(errno));
+    return text;
+  }
+  text.resize(most + 1);
+  text.resize(std::fread(text.data(), 1, text.size(), stream.get()));
+  if (std::ferror(stream.get()) != 0)
+    unreadable(std::strerror(errno));
+  else if (text.empty())
+    why = "is empty";
+  else if (text.size() > most)
+    why = "is too long for a profile";
+  return text;
+}
+
+void require_replaceable(const std::string& path) {
+  struct stat found {};
+  if (::lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode)) return;
+  const char* what = S_ISDIR(found.st_mode)   ? "a folder"
+                     : S_ISLNK(found.st_mode) ? "a symbolic link"
+                                              : "no ordinary file";
+  throw io_error("ferry: " + path + ": can't be written: it is " + what);
+}
+
+std::FILE* open_new(const std::string& path, std::string& name) {
+  int descriptor = -1;
+  for (int number = 0; number < 1000; ++number) {
+    name = path + "." + std::to_string(::getpid()) + "-" + std::to_string(number) + ".part";
+    descriptor = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (descriptor >= 0 || errno != EEXIST) break;
+  }
+  if (descriptor < 0) return nullptr;
+  std::FILE* made = ::fdopen(descriptor, "wb");
+  if (made == nullptr) {
+    const int reason = errno;
+    ::close(descriptor);
+    std::remove(name.c_str());
+    errno = reason;
+  }
+  return made;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  const auto fail = [&path](const char* what) {
+    throw io_error("ferry: " + path + ": " + what + ": " + std::strerror(errno));
+  };
+  require_replaceable(path);
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    ::mkdir(path.substr(0, at).c_str(), 0777);  // on failure, opening the file reports the reason
+  std::string fresh;
+  std::FILE* stream = open_new(path, fresh);
+  if (stream == nullptr) fail("can't be written");
+  struct stat old {};
+  if (::stat(path.c_str(), &old) == 0) take_rights(::fileno(stream), old);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  const bool closed = std::fclose(stream) == 0;
+  if (written && closed && std::rename(fresh.c_str(), path.c_str()) == 0) return;
+  const int reason = errno;
+  std::remove(fresh.c_str());
+  errno = reason;
+  fail("can't be written");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/profile/detail/profile_lines.hpp>
+
+namespace ferry::detail {
+
+std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
+  std::vector<profile_line> found;
+  if (text.substr(0, text.find_first_not_of(" \t\r\n") + 1).ends_with('{')) {
+    why = "is a JSON object, as earlier versions of ferry wrote; ferry::calibrate writes a new file";
+    return found;
+  }
+  if (!text.ends_with('\n')) {
+    why = "does not end with a line feed, so it was cut off";
+    return found;
+  }
+  for (std::size_t number = 1; !text.empty(); ++number) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(line.size() + 1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.empty() || line.front() == '#') continue;
+    const std::size_t blank = line.find(' ');
+    if (blank == 0 || blank == std::string_view::npos) {
+      why = "has no key and value in line " + std::to_string(number);
+      return found;
+    }
+    const profile_line made{line.substr(0, blank), line.substr(blank + 1)};
+    for (const profile_line& earlier : found)
+      if (earlier.key == made.key) {
+        why = "has " + in_quotes(made.key) + " a second time in line " + std::to_string(number);
+        return found;
+      }
+    found.push_back(made);
+  }
+  return found;
+}
+
+void add_line(std::string& to, std::string_view key, std::string_view value) {
+  to.append(key).push_back(' ');
+  for (const char c : value) to.push_back(static_cast<unsigned char>(c) < 0x20 ? ' ' : c);
+  to.push_back('\n');
+}
+
+std::optional<double> number_of(std::string_view text) {
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stopped != end || !is_finite(number)) return std::nullopt;
+  return number;
+}
+
+std::string number_text(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  return {text, end};
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/processors.hpp>
+
+namespace ferry::detail {
+
+processor_set processor_set::of_process() {
+  struct closer {
+    void operator()(DIR* open) const { closedir(open); }
+  };
+  processor_set all;
+  const owned<DIR, closer> tasks(opendir("/proc/self/task"));
+  if (tasks == nullptr) return all;
+  while (const dirent* task = readdir(tasks.get())) {
+    const auto id = static_cast<pid_t>(std::strtol(task->d_name, nullptr, 10));
+    if (id > 0) all.add(of_thread(id));
+  }
+  return all;
+}
+
+processor_set processor_set::of_thread(pid_t id) {
+  processor_set own;
+  if (sched_getaffinity(id, sizeof own.bits_, reinterpret_cast<cpu_set_t*>(own.bits_.data())) != 0)
+    own.bits_ = {};  // the thread has just ended
+  return own;
+}
+
+void processor_set::take() const {
+  if (*this != processor_set())
+    static_cast<void>(sched_setaffinity(0, sizeof bits_, reinterpret_cast<const cpu_set_t*>(bits_.data())));
+}
+
+void processor_set::add(const processor_set& others) {
+  for (std::size_t i = 0; i < bits_.size(); ++i) bits_[i] |= others.bits_[i];
+}
+
+}  // namespace ferry::detail

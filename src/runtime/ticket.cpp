@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/ticket.hpp>
+
+namespace ferry {
+
+void ticket::wait() {
+  if (state_ == nullptr) return;
+  const auto home = state_->keeper.lock();
+  const auto who = state_->who;
+  join();
+  if (home == nullptr) return;
+  if (const auto earlier = home->take_finding(who)) std::rethrow_exception(earlier);
+}
+
+void ticket::join() {
+  if (state_ == nullptr) return;
+  const detail::trace_span waiting("ferry::wait", {}, "wait");
+  if (state_->mark) {
+    if (const auto now = state_->mark()) now->wait();
+    if (state_->find_error == nullptr) return;
+    if (const auto found = state_->find_error(*state_)) std::rethrow_exception(found);
+    return;
+  }
+  const auto state = std::move(state_);
+  if (state->done != nullptr) state->done->wait();
+  if (const auto found = state->finding()) {
+    if (state->ends.undo != nullptr) state->ends.undo(state->ends.owner.get());
+    std::rethrow_exception(found);
+  }
+}
+
+void ticket::hear() const {
+  if (state_ == nullptr || state_->mark) return;
+  if (state_->done != nullptr) state_->done->wait();
+  if (const auto home = state_->keeper.lock())
+    if (const auto earlier = home->take_finding(state_->who)) std::rethrow_exception(earlier);
+}
+
+bool ticket::ready() const {
+  if (state_ == nullptr) return true;
+  const detail::event_handle done = point();
+  return done == nullptr || done->ready();
+}
+
+void ticket::detach() {
+  if (state_ == nullptr) return;
+  auto state = std::move(state_);
+  if (state->give_up != nullptr)
+    state->give_up(*state);
+  else if (!state->mark)
+    leave(std::move(state));
+}
+
+void ticket::drop() {
+  if (state_ == nullptr) return;
+  auto state = std::move(state_);
+  if (state->mark) return;
+  state->find_error = nullptr;
+  leave(std::move(state));
+}
+
+void ticket::leave(detail::ticket_state_handle state) {
+  if (!state->process.is_here()) {
+    detail::process_identity::get().abandon(state.release());  // its event and its pool are the parent's
+    return;
+  }
+  const bool checks = state->find_error != nullptr;
+  const bool has_ended = state->done == nullptr || detail::has_ended(*state->done);
+  if (!checks && (has_ended || state->resources.empty())) return;
+  // Memory with a record of its uses is returned at once, also a plan's.
+  state->memory.clear();
+  state->earlier.clear();
+  state->take_nothing_back();
+  if (!checks) state->sources = {};
+  const auto keeper = state->keeper.lock();
+  if (!has_ended && keeper != nullptr) return keeper->keep(std::move(state));
+  // In a finalize hook, after the engine was destroyed: waits.
+  if (!has_ended && !state->has_outlived_kokkos()) state->done->wait();
+  const auto found = state->finding();
+  if (found == nullptr) return;
+  if (keeper != nullptr)
+    keeper->add_finding(state->who, found);
+  else
+    detail::print_unheard(found);
+}
+
+detail::event_handle ticket::point() const {
+  return state_->mark ? state_->mark() : state_->done;
+}
+
+void ticket::end() noexcept {
+  if (state_ == nullptr) return;
+  if (!state_->process.is_here()) {
+    detail::process_identity::get().abandon(state_.release());
+    return;
+  }
+  if (state_->mark || state_->has_outlived_kokkos()) state_ = nullptr;
+  try {
+    join();
+  } catch (...) {
+    detail::print_unheard(std::current_exception());
+  }
+}
+
+}  // namespace ferry

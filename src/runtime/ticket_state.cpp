@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/ticket_state.hpp>
+
+namespace ferry::detail {
+
+const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
+  if (labels_used == labels.size()) labels.push_back(make_owned<std::string>());
+  std::string& made = *labels[labels_used];
+  made.clear();
+  for (const std::string_view part : parts) {
+    if (part.empty()) continue;
+    if (!made.empty()) made.append("::");
+    made.append(part);
+  }
+  ++labels_used;
+  return made;
+}
+
+const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
+                                                                         bool writes, instance_id by) {
+  earlier.clear();
+  if (writes)
+    accesses.before_write(by, earlier);
+  else
+    accesses.before_read(by, earlier);
+  return earlier;
+}
+
+void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+  touched.push_back({nullptr, writes});
+  accesses->promise(writes);
+  touched.back().accesses = accesses;
+}
+
+void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
+  memory.push_back(nullptr);
+  if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
+  memory.back() = lease;
+}
+
+void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
+  for (const auto& each : touched) each.accesses->note(each.writes, end, by);
+  touched.clear();
+  earlier.clear();
+  for (const auto& each : memory)
+    if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
+}
+
+void ticket_state::withdraw() noexcept {
+  for (const auto& each : touched)
+    if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
+  for (const auto& each : memory)
+    if (block_loan* const loan = loan_of(each)) loan->withdraw();
+}
+
+bool ticket_state::has_outlived_kokkos() const {
+  return pool != nullptr && keeper.expired() && !Kokkos::is_initialized();
+}
+
+std::exception_ptr ticket_state::make_error() noexcept {
+  try {
+    return find_error(*this);
+  } catch (...) {  // the memory for its message is lacking, or the device failed: an error all the same
+    return std::current_exception();
+  }
+}
+
+void ticket_state::take_nothing_back() noexcept {
+  const bool skips = ends.skip != nullptr;
+  ends = {};
+  if (skips) ends.skip = [](void*, bool) {};
+}
+
+void ticket_state::clear() noexcept {
+  done = nullptr;
+  resources.clear();
+  memory.clear();
+  find_error = nullptr;
+  sources = {};
+  by_host = {};
+  ends = {};
+  give_up = nullptr;
+  keeper.reset();
+  mark = nullptr;
+  touched.clear();
+  earlier.clear();
+  labels_used = 0;
+  next = nullptr;
+}
+
+ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_pool>& from) {
+  ticket_state_handle taken;
+  {
+    const std::lock_guard lock(from->guard_);
+    auto& free = from->free_;
+    if (free.empty()) {
+      free.reserve(++from->made_);
+      taken.reset(new ticket_state);
+    } else {
+      taken.reset(free.back().release());
+      free.pop_back();
+    }
+  }
+  taken->pool = from;
+  taken->process = process_mark();
+  return taken;
+}
+
+void ticket_state_pool::put(owned<ticket_state> ended) noexcept {
+  const std::lock_guard lock(guard_);
+  free_.push_reserved(std::move(ended));
+}
+
+void ticket_state_return::operator()(ticket_state* ended) const noexcept {
+  owned<ticket_state> back(ended);
+  back->clear();
+  if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
+}
+
+}  // namespace ferry::detail
