@@ -21,3 +21,30 @@ struct device_backend : host_backend {};
 #endif
 
 }  // namespace ferry
+
+/// X(space) for each execution space that Kokkos has: what the library holds for each of them.
+#if defined(KOKKOS_ENABLE_SERIAL)
+#define FERRY_FOR_SERIAL(X) X(Kokkos::Serial)
+#else
+#define FERRY_FOR_SERIAL(X)
+#endif
+#if defined(KOKKOS_ENABLE_OPENMP)
+#define FERRY_FOR_OPENMP(X) X(Kokkos::OpenMP)
+#else
+#define FERRY_FOR_OPENMP(X)
+#endif
+#if defined(KOKKOS_ENABLE_THREADS)
+#define FERRY_FOR_THREADS(X) X(Kokkos::Threads)
+#else
+#define FERRY_FOR_THREADS(X)
+#endif
+#if defined(KOKKOS_ENABLE_CUDA)
+#define FERRY_FOR_CUDA(X) X(Kokkos::Cuda)
+#else
+#define FERRY_FOR_CUDA(X)
+#endif
+#define FERRY_FOR_EXECUTION_SPACES(X) \
+  FERRY_FOR_SERIAL(X)                 \
+  FERRY_FOR_OPENMP(X)                 \
+  FERRY_FOR_THREADS(X)                \
+  FERRY_FOR_CUDA(X)

@@ -26,8 +26,7 @@ std::vector<std::int64_t> batch_indices() {
 
 /// With empty pools a verb allocates all that it ever may.
 void start_anew() {
-  using engines = ferry::detail::engine_set<ferry::execution_backend<Kokkos::DefaultExecutionSpace>>;
-  ferry::detail::residence<engines>::leave();
+  ferry::detail::engine::release<Kokkos::DefaultExecutionSpace>();
 }
 
 /// One table with its batch in Space, and all that verbs on them change.

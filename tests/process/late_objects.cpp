@@ -13,7 +13,7 @@
 namespace {
 
 using exec_space = Kokkos::DefaultExecutionSpace;
-using engine = ferry::detail::engine<ferry::execution_backend<exec_space>>;
+using ferry::detail::engine;
 
 void require(bool holds, const char* what) {
   if (holds) return;
@@ -49,7 +49,7 @@ int main(int argc, char* argv[]) {
     auto state = ferry::optim::make_state(sgd, *late.table);
     late.stepped = ferry::step(exec, sgd, *late.table, state, late.plan, *late.rows);
     late.made = ferry::gather<ferry::device_space>(exec, *late.table, indices);
-    shared = engine::get();
+    shared = engine::get<exec_space>();
   }
   Kokkos::finalize();
   require(shared.expired(), "the engine is gone although tickets live");

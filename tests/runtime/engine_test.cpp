@@ -11,7 +11,7 @@
 namespace ferry_test::engine_test {
 
 TEST_CASE("scratch memory of detached work goes back at once, all else when the work has ended", "[engine]") {
-  const auto engine = ferry::detail::engine<ferry::execution_backend<exec_space>>::get();
+  const auto engine = ferry::detail::engine::get<exec_space>();
   engine->reap();
   ferry::trim();
   const auto never = [](ferry::detail::event&) { FAIL("nothing to come after"); };

@@ -237,7 +237,7 @@ class checkpoint {
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
     return ferry::detail::ticket_of(core<Exec>().save_in_background(options),
-                                    ferry::detail::engine<backend>::get());
+                                    ferry::detail::engine::get<Exec>());
   }
 
   /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options

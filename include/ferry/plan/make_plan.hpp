@@ -83,7 +83,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
   using backend = execution_backend<Exec>;
   using plain = std::remove_const_t<Index>;
   const auto n = indices.rows();
-  const auto home = engine<backend>::get(exec);
+  const auto home = engine::get(exec);
   launch_context<Exec> of(exec, "make_plan");
   of.refuse_capture(
       "but sorting indices can't be repeated by a graph; make the plan before the capture, or use duplicates::assume_unique");
@@ -125,7 +125,7 @@ row_plan plan_rows_of(const Exec& exec, const array_ref<Index, Space>& indices, 
 
   plan->report = home->report();
   of.hold(plan->report);
-  plan->report_of = &report_pool<backend>::read;
+  plan->report_of = &read_report<Exec>;
 
   // Indices that are copied to the device use the memory of segment_begin, which is written later.
   const plain* source =

@@ -36,7 +36,7 @@ void follow(const Exec& exec, const Earlier& earlier) {
     using backend = execution_backend<Earlier>;
     if constexpr (std::is_same_v<Exec, Earlier> && !is_host_exec<Exec>)
       if (backend::id_of(exec) == backend::id_of(earlier)) return;
-    if (const event_handle reached = engine<backend>::get(earlier)->record(earlier))
+    if (const event_handle reached = engine::get(earlier)->record(earlier))
       execution_backend<Exec>::wait_for(exec, *reached);
   } else if constexpr (requires { earlier.storage()->made; }) {
     if (earlier.storage() != nullptr && earlier.storage()->made != nullptr)

@@ -83,9 +83,8 @@ template <class Pooling, class Bounds, class Compute, class Exec, class T, class
 auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_plan& plan, const Bags& bags,
                [[maybe_unused]] const Extra& extra, [[maybe_unused]] const WeightGrads& weight_grads,
                const array_ref<Value, ValueSpace>& grads) {
-  using backend = execution_backend<Exec>;
   constexpr bool weighs = !std::is_same_v<Extra, no_array> && !Pooling::selects;
-  const auto home = engine<backend>::get(exec);
+  const auto home = engine::get(exec);
   launch_context<Exec> of(exec, "step_bags");
   of.refuse_capture("but a graph can't repeat where the bags of a step lie; use gather_bags there");
   const std::string& label = of.label("bags");

@@ -116,7 +116,7 @@ bool has_instance_aside([[maybe_unused]] launch_context<Exec>& of, [[maybe_unuse
     try {
       const typename backend::capture_pause pause(true);  // an instance allocates
       if (cache.exchange.stream == nullptr)
-        cache.exchange.stream = engine<backend>::get()->side_streams().take(of.exec());
+        cache.exchange.stream = engine::get<Exec>()->side_streams().take(of.exec());
     } catch (const std::exception&) {
       return false;
     }

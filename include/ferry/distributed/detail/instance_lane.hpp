@@ -24,7 +24,7 @@ class instance_lane final : public device_lane {
   using backend = execution_backend<Exec>;
 
   instance_lane(const Exec& sends, const Exec& takes)
-      : sends_(sends), takes_(takes), engine_(engine<backend>::get(sends)) {}
+      : sends_(sends), takes_(takes), engine_(engine::get(sends)) {}
 
   void publish() override { published_ = engine_->record(sends_); }
   [[nodiscard]] const event_handle& published() const override { return published_; }
@@ -58,7 +58,7 @@ class instance_lane final : public device_lane {
 
  private:
   Exec sends_, takes_;
-  std::shared_ptr<engine<backend>> engine_;
+  std::shared_ptr<engine> engine_;
   event_handle published_;
 };
 

@@ -14,7 +14,6 @@
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/report_pool.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -97,7 +96,7 @@ row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec,
   launch_context<Exec> of(exec, verb);
   of.reads_from(values, true);
   const auto room = static_cast<std::size_t>(count < 1 ? 1 : count);
-  lists.memory = engine<backend>::get(exec)->device_scratch(2 * room * sizeof(std::int64_t));
+  lists.memory = engine::get(exec)->device_scratch(2 * room * sizeof(std::int64_t));
   auto* const place = static_cast<std::int64_t*>(lists.memory.get());
   lists.place = place;
   lists.rows = place + room;
@@ -122,7 +121,7 @@ row_route<wire_space<Exec>> route_by_kernels(const char* verb, const Exec& exec,
     const report_writer report = Bounds::reports ? of.report() : report_writer{};
     route_from(kernels::index_rows<index, Bounds>{indices_for_kernels(of, named), rows, report});
     backend::fence(exec, label);
-    if constexpr (Bounds::reports) route.report = report_pool<backend>::read(report);
+    if constexpr (Bounds::reports) route.report = read_report<Exec>(report);
     route.signed_indices = std::is_signed_v<index>;
   }
   std::copy_n(ends, ranks, route.begin.begin() + 1);

@@ -42,7 +42,7 @@ tensor<T, Space> payload([[maybe_unused]] const Exec& exec, const char* label, S
   } else {
     const std::array<std::size_t, sizeof...(Sizes)> extents{static_cast<std::size_t>(sizes)...};
     const auto shape = ferry::shape<dynamic_rank>::make(extents, label, sizeof(T));
-    auto memory = engine<execution_backend<Exec>>::get(exec)->device_scratch(shape.size() * sizeof(T));
+    auto memory = engine::get(exec)->device_scratch(shape.size() * sizeof(T));
     T* const data = static_cast<T*>(memory.get());
     return tensor<T, Space>(label, shape, data, std::move(memory));
   }

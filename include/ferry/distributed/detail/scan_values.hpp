@@ -34,7 +34,7 @@ batch_findings scan_values(const Exec& exec, const array_ref<Value, Space>& valu
     const report_writer report = of.report();
     look(exec, report);
     execution_backend<Exec>::fence(exec, label);
-    const index_report found = report_pool<execution_backend<Exec>>::read(report);
+    const index_report found = read_report<Exec>(report);
     made.nonfinite = found.nonfinite;
     made.first_value = found.first_value;
     of.finish().drop();

@@ -101,7 +101,7 @@ values_in_place<T> find_values(const char* verb, const Exec& there, int rank,
     launch(there, of.label("pull", "lists"), items, join);
   }
   made.plan = make_plan(there, made.rows, shard_rows, bounds::unchecked{});
-  const auto home = engine<execution_backend<Exec>>::get(there);
+  const auto home = engine::get(there);
   auto named =
       std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *made.plan.storage());
   of.use(made.plan.storage());

@@ -93,7 +93,7 @@ class marks_on final : public device_marks {
     static const std::string label = "ferry::checkpoint::take_marks";
     const Exec home;
     const typename backend::device_guard on(home);  // Kokkos leaves its own device current
-    const auto side = engine<backend>::get(home)->side_streams().take(home);
+    const auto side = engine::get(home)->side_streams().take(home);
     launch(*side, label, rows(), kernels::take_marks{marks_.data(), taken_.data()});
     backend::fence(*side, label);
     memory::read(to.data(), taken_.data(), to.size());

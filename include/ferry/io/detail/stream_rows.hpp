@@ -124,7 +124,7 @@ template <class Exec>
 class stream_buffers {
  public:
   explicit stream_buffers(std::size_t bytes) {
-    const auto home = engine<execution_backend<Exec>>::get();
+    const auto home = engine::get<Exec>();
     for (auto& each : memory_) each = home->pinned_scratch(bytes);
   }
   [[nodiscard]] void* memory(int which) const { return memory_[which].get(); }

@@ -48,7 +48,7 @@ class early_rows {
       std::conditional_t<std::is_same_v<TableSpace, pinned_space>, path::ordered, path::direct>;
 
   early_rows(const Exec& exec, const array_ref<const T, TableSpace>& table)
-      : side_(engine<backend>::get(exec)->side_streams().take(exec)), table_(table), ahead_(table) {
+      : side_(engine::get(exec)->side_streams().take(exec)), table_(table), ahead_(table) {
     ahead_.accesses = nullptr;  // later writes are those of steps, which the window is about
   }
 
@@ -58,7 +58,7 @@ class early_rows {
   /// The steps before this point, and the writes of other instances, have ended when later early reads begin.
   void come_after(const Exec& exec) {
     const typename backend::device_guard on(exec);
-    if (const event_handle before = engine<backend>::get(exec)->record(exec))
+    if (const event_handle before = engine::get(exec)->record(exec))
       backend::wait_for(*side_, *before);
     if (table_.accesses == nullptr) return;
     for (const event_handle& each : table_.accesses->before_read(backend::id_of(*side_)))

@@ -57,11 +57,11 @@ class lane_of final : public lane {
 
   lane_of(const Exec& exec, const slot_layout& layout, std::size_t slots)
       : slot_bytes_(layout.bytes), host_("loader::slots", layout.bytes_of(slots)) {
-    static_cast<void>(engine<backend>::get(exec));  // made first, so it is released last
+    static_cast<void>(engine::get(exec));  // made first, so it is released last
     if constexpr (!on_host) {
       device_ = tensor<std::byte, device_space>("loader::batches", device{backend::device_of(exec)},
                                                 layout.bytes_of(slots));
-      side_ = engine<backend>::get(exec)->side_streams().take(exec);
+      side_ = engine::get(exec)->side_streams().take(exec);
       id_ = backend::id_of(*side_);
     }
     exec_.emplace(exec);
@@ -94,7 +94,7 @@ class lane_of final : public lane {
         move(0, end);  // one transfer, with the little that lies between the arrays
       else
         for (const slot_field& each : layout.fields) move(each.offset, each.row_bytes * count);
-      const auto home = engine<backend>::get(*side_);
+      const auto home = engine::get(*side_);
       const auto order = home->lock_order();
       of.arrived = home->record(*side_);
       of.host_accesses->add_read(of.arrived, id_);
@@ -114,9 +114,9 @@ class lane_of final : public lane {
           "ferry::prefetcher: the instance is being captured into a graph, so the end of the work on the last batch can't be recorded; end the capture before next()");
   }
   [[nodiscard]] std::exception_ptr take_finding() override {
-    return exec_ ? engine<backend>::get(*exec_)->take_finding(backend::id_of(*exec_)) : nullptr;
+    return exec_ ? engine::get(*exec_)->take_finding(backend::id_of(*exec_)) : nullptr;
   }
-  [[nodiscard]] event_handle mark() override { return engine<backend>::get(*exec_)->record(*exec_); }
+  [[nodiscard]] event_handle mark() override { return engine::get(*exec_)->record(*exec_); }
 
   void close() noexcept override {
     static const std::string label = "ferry::prefetch::close";

@@ -9,6 +9,7 @@
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/memory/spaces.hpp>
 
 #include <cstddef>
 #include <new>
@@ -31,47 +32,10 @@ class allocation {
 
   /// On `device`, or on the host near it; -1 means Kokkos' device. Throws invalid_argument for a device that
   /// there is none of. Delegates, so the destructor runs where the rest throws.
-  [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1) : allocation() {
-    static_assert(
-        requires { sizeof(device_backend<Space>); },
-        "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
-    label_ = "ferry::" + std::move(label);
-    device_ = detail::device_of_memory<Space>(label_, device);
-    if (bytes == 0) return;
-    charge_ = detail::memory_charge(detail::account_of<Space>(device_), label_, bytes);
-    block_ = obtain(bytes, lies_on_device<Space>() ? device_ : device);
-    detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
-    if constexpr (Space::is_host_accessible && Space::is_device_mapped)
-      pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
-    charge_.confirm();
-    allocation_progress::report({Space::name, label_, bytes, bytes});
-  }
+  [[gnu::cold]] allocation(std::string label, std::size_t bytes, int device = -1);
 
-  allocation(allocation&& other) noexcept
-      : label_(std::move(other.label_)),
-        charge_(std::move(other.charge_)),
-        pages_(std::move(other.pages_)),
-        block_(std::exchange(other.block_, memory_block{})),
-        device_(other.device_),
-        keep_(std::exchange(other.keep_, nullptr)),
-        kept_by_(other.kept_by_),
-        process_(other.process_) {}
-
-  allocation& operator=(allocation&& other) noexcept {
-    if (this != &other) {
-      release();
-      label_ = std::move(other.label_);
-      charge_ = std::move(other.charge_);
-      pages_ = std::move(other.pages_);
-      block_ = std::exchange(other.block_, memory_block{});
-      device_ = other.device_;
-      keep_ = std::exchange(other.keep_, nullptr);
-      kept_by_ = other.kept_by_;
-      process_ = other.process_;
-    }
-    return *this;
-  }
-
+  allocation(allocation&& other) noexcept;
+  allocation& operator=(allocation&& other) noexcept;
   ~allocation() { release(); }
 
   [[nodiscard]] void* data() const noexcept { return block_.data; }
@@ -86,41 +50,11 @@ class allocation {
   }
 
   /// How the memory was obtained: the calls, and the fallback if one was taken.
-  [[nodiscard]] std::string describe() const {
-    return std::string(Space::name) + ": " + device_backend<Space>::describe(Space{}, block_);
-  }
+  [[nodiscard]] std::string describe() const;
 
  private:
-  [[gnu::cold]] memory_block obtain(std::size_t bytes, int device) {
-    for (;;) {
-      try {
-        if constexpr (requires { device_backend<Space>::allocate(Space{}, bytes, label_, device); })
-          return device_backend<Space>::allocate(Space{}, bytes, label_, device);
-        else
-          return device_backend<Space>::allocate(Space{}, bytes, label_);
-      } catch (const bad_alloc& failure) {
-        detail::ledger& books = charge_.books();
-        if (!books.make_room(~std::size_t{0}))
-          throw bad_alloc(std::string(failure.what()) + "; " + books.holdings());
-      }
-    }
-  }
-
-  [[gnu::cold]] void release() noexcept {
-    if (block_.data == nullptr) return;
-    if (process_identity::get().has_lost_kokkos() && !process_.is_here()) {
-      // A thread of the parent may have had the accounts' locks at the fork, and the device is the parent's.
-      process_identity::get().abandon(new (std::nothrow) allocation(std::move(*this)));
-      return;
-    }
-    if (keep_ != nullptr && std::exchange(keep_, nullptr)(kept_by_, *this)) return;
-    detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
-    // Others may get the addresses at once, and the budget only after the memory is free.
-    pages_ = {};
-    device_backend<Space>::deallocate(Space{}, block_);
-    charge_ = {};
-    block_ = {};
-  }
+  [[gnu::cold]] memory_block obtain(std::size_t bytes, int device);
+  [[gnu::cold]] void release() noexcept;
 
   std::string label_;
   detail::memory_charge charge_;
@@ -131,5 +65,93 @@ class allocation {
   void* kept_by_ = nullptr;
   process_mark process_;
 };
+
+template <MemorySpace Space>
+allocation<Space>::allocation(std::string label, std::size_t bytes, int device) : allocation() {
+  static_assert(
+      requires { sizeof(device_backend<Space>); },
+      "ferry: no backend provides memory here; include <ferry/ferry.hpp>.");
+  label_ = "ferry::" + std::move(label);
+  device_ = detail::device_of_memory<Space>(label_, device);
+  if (bytes == 0) return;
+  charge_ = detail::memory_charge(detail::account_of<Space>(device_), label_, bytes);
+  block_ = obtain(bytes, lies_on_device<Space>() ? device_ : device);
+  detail::report_allocation(Space::name, label_, block_.data, block_.bytes);
+  if constexpr (Space::is_host_accessible && Space::is_device_mapped)
+    pages_ = detail::page_lock_note(label_, block_.data, block_.bytes);
+  charge_.confirm();
+  allocation_progress::report({Space::name, label_, bytes, bytes});
+}
+
+template <MemorySpace Space>
+allocation<Space>::allocation(allocation&& other) noexcept
+    : label_(std::move(other.label_)),
+      charge_(std::move(other.charge_)),
+      pages_(std::move(other.pages_)),
+      block_(std::exchange(other.block_, memory_block{})),
+      device_(other.device_),
+      keep_(std::exchange(other.keep_, nullptr)),
+      kept_by_(other.kept_by_),
+      process_(other.process_) {}
+
+template <MemorySpace Space>
+allocation<Space>& allocation<Space>::operator=(allocation&& other) noexcept {
+  if (this != &other) {
+    release();
+    label_ = std::move(other.label_);
+    charge_ = std::move(other.charge_);
+    pages_ = std::move(other.pages_);
+    block_ = std::exchange(other.block_, memory_block{});
+    device_ = other.device_;
+    keep_ = std::exchange(other.keep_, nullptr);
+    kept_by_ = other.kept_by_;
+    process_ = other.process_;
+  }
+  return *this;
+}
+
+template <MemorySpace Space>
+std::string allocation<Space>::describe() const {
+  return std::string(Space::name) + ": " + device_backend<Space>::describe(Space{}, block_);
+}
+
+template <MemorySpace Space>
+memory_block allocation<Space>::obtain(std::size_t bytes, int device) {
+  for (;;) {
+    try {
+      if constexpr (requires { device_backend<Space>::allocate(Space{}, bytes, label_, device); })
+        return device_backend<Space>::allocate(Space{}, bytes, label_, device);
+      else
+        return device_backend<Space>::allocate(Space{}, bytes, label_);
+    } catch (const bad_alloc& failure) {
+      detail::ledger& books = charge_.books();
+      if (!books.make_room(~std::size_t{0}))
+        throw bad_alloc(std::string(failure.what()) + "; " + books.holdings());
+    }
+  }
+}
+
+template <MemorySpace Space>
+void allocation<Space>::release() noexcept {
+  if (block_.data == nullptr) return;
+  if (process_identity::get().has_lost_kokkos() && !process_.is_here()) {
+    // A thread of the parent may have had the accounts' locks at the fork, and the device is the parent's.
+    process_identity::get().abandon(new (std::nothrow) allocation(std::move(*this)));
+    return;
+  }
+  if (keep_ != nullptr && std::exchange(keep_, nullptr)(kept_by_, *this)) return;
+  detail::report_deallocation(Space::name, label_, block_.data, block_.bytes);
+  // Others may get the addresses at once, and the budget only after the memory is free.
+  pages_ = {};
+  device_backend<Space>::deallocate(Space{}, block_);
+  charge_ = {};
+  block_ = {};
+}
+
+// The library holds those of ferry's spaces; a space of a user's compiles its own.
+extern template class allocation<device_space>;
+extern template class allocation<pinned_space>;
+extern template class allocation<mapped_space>;
+extern template class allocation<pageable_space>;
 
 }  // namespace ferry::detail

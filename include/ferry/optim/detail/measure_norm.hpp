@@ -64,7 +64,7 @@ class norm_job {
   }
 
   void begin() {
-    result_ = engine<execution_backend<Exec>>::get(of_.exec())->pinned_scratch(2 * sizeof(double));
+    result_ = engine::get(of_.exec())->pinned_scratch(2 * sizeof(double));
     of_.hold(result_);
     total_ = of_.template scratch<double>(2);
     sums_[0] = of_.template scratch<double>(lanes_of(most_));

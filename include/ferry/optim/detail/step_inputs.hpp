@@ -105,7 +105,7 @@ struct step_inputs {
       const report_writer report = of.report();
       look(of.exec(), report);
       execution_backend<Exec>::fence(of.exec(), label);
-      refused = report_pool<execution_backend<Exec>>::read(report).nonfinite != 0;
+      refused = read_report<Exec>(report).nonfinite != 0;
     }
   }
 
@@ -139,7 +139,7 @@ struct step_inputs {
         for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
         transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
                  packed, pinned_space::name, static_cast<std::int64_t>(lacking));
-        const auto order = engine<backend>::get(of.exec())->lock_order();
+        const auto order = engine::get(of.exec())->lock_order();
         accesses.add_write(of.mark(), of.id());
         there.sent = table.bytes;
         return there.memory;

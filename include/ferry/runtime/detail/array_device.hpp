@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <string>
 #include <string_view>
 
 namespace ferry::detail {
 
-template <class...>
-[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device,
-                                      int instance) {
-  throw invalid_argument(
-      joined({"ferry::", verb, ": ", array.describe(), " lies on device ", device,
-              ", but the instance is of device ", instance,
-              "; give the verb an instance of that device, or copy the array with ferry::copy"}));
-}
+[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device, int instance);
 
 /// Throws invalid_argument where the array is known to lie on another device than the instance.
 template <class Exec, class T, class Space>
@@ -31,16 +21,12 @@ void require_array_device(std::string_view verb, const Exec& exec, const array_r
   }
 }
 
-/// Throws invalid_argument where another device made the plan.
+/// Throws invalid_argument if a device made the plan that is not the instance's.
+void require_plan_device(std::string_view verb, int device, const plan_storage& plan);
 template <class Exec>
 void require_plan_device(std::string_view verb, const Exec& exec, const plan_storage& plan) {
-  if constexpr (!is_host_exec<Exec>) {
-    const int device = execution_backend<Exec>::device_of(exec);
-    if (plan.device == device || plan.on_host) return;
-    throw invalid_argument(std::string("ferry::").append(verb) + ": the plan was made on device " +
-                           std::to_string(plan.device) + ", but the instance is of device " +
-                           std::to_string(device) + "; make a plan with the instance");
-  }
+  if constexpr (!is_host_exec<Exec>)
+    require_plan_device(verb, execution_backend<Exec>::device_of(exec), plan);
 }
 
 }  // namespace ferry::detail

@@ -27,7 +27,7 @@ class captured_instance final : public kept_instance {
     exec_.reset();
   }
   /// The end of the work enqueued so far; null after Kokkos::finalize, when all work has ended.
-  event_handle mark(engine<execution_backend<Exec>>& home, const char* verb) {
+  event_handle mark(engine& home, const char* verb) {
     const std::lock_guard lock(guard_);
     if (!exec_) return nullptr;
     if (execution_backend<Exec>::capturing(*exec_))
@@ -46,7 +46,7 @@ class captured_instance final : public kept_instance {
 /// that in a thread that may not call the device's functions. The ticket shares the ownership.
 template <class Exec>
 [[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb,
-                                 const std::shared_ptr<engine<execution_backend<Exec>>>& home,
+                                 const std::shared_ptr<engine>& home,
                                  ticket_state& state) {
   auto instance = share<captured_instance<Exec>>(exec);
   home->watch(instance);

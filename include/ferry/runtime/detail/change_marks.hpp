@@ -5,6 +5,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -69,11 +70,8 @@ class change_marks {
     if (array.accesses->is_marked()) [[unlikely]]
       add(*array.accesses, memory_of(array), keep);
   }
-  template <class Keep>
-  void add(const access_tracker& accesses, const rows_in_memory& memory, const Keep& keep) {
-    for (const auto& each : accesses.marks())
-      if (enter(each, memory)) label_ = keep(each);
-  }
+  void add(const access_tracker& accesses, const rows_in_memory& memory,
+           function_ref<const std::string*(const std::shared_ptr<changed_rows>&)> keep);
 
   /// The arrays as long as the table, which has `rows` rows, are written in these rows alone.
   /// @{
@@ -92,30 +90,20 @@ class change_marks {
   /// Nothing was written.
   void none() { only(static_cast<const std::int64_t*>(nullptr), 0, 0, false); }
 
-  /// Marks what was written, on a device in the order of the instance's work. Throws what a launch throws.
+  /// Marks what was written: by the calling thread, or by kernels in the order of the instance's work. Throws
+  /// what a launch throws.
+  /// @{
+  void mark_on_host();
+  void mark_on_device(const void* exec, bool is_of_default_space, int device);
   template <class Exec>
   void mark(const Exec& exec) {
-    for (auto& each : writes_) {
-      const auto all = each.to->range_of(each.memory);
-      const bool by_rows = names_rows_of(each);
-      const row_shift shift = by_rows ? each.to->shift_of(each.memory) : row_shift{};
-      if constexpr (is_host_exec<Exec>) {
-        if (by_rows)
-          each.to->mark(rows_, shift);
-        else
-          each.to->mark(all.first, all.second);
-      } else {
-        device_marks* const by =
-            std::is_same_v<Exec, Kokkos::DefaultExecutionSpace> ? each.to->device() : nullptr;
-        const int device = execution_backend<Exec>::device_of(exec);
-        const bool marked =
-            by != nullptr && (by_rows ? by->mark(&exec, device, *label_, rows_, shift)
-                                      : by->mark(&exec, device, *label_, all.first, all.second));
-        if (!marked) each.to->distrust();
-      }
-    }
-    writes_.clear();
+    if constexpr (is_host_exec<Exec>)
+      mark_on_host();
+    else
+      mark_on_device(&exec, std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
+                     execution_backend<Exec>::device_of(exec));
   }
+  /// @}
 
  private:
   struct write {
@@ -123,25 +111,9 @@ class change_marks {
     rows_in_memory memory;
   };
 
-  [[nodiscard]] bool names_rows_of(const write& of) const {
-    return only_ && (rows_.count == 0 || (of.memory.rows == rows_.rows && of.to->is_like(of.memory)));
-  }
-  bool enter(const std::shared_ptr<changed_rows>& to, const rows_in_memory& memory) {
-    for (const auto& each : writes_)
-      if (each.to == to && each.memory.data == memory.data && each.memory.rows == memory.rows &&
-          each.memory.row_bytes == memory.row_bytes)
-        return false;
-    writes_.push_back({to, memory});
-    return true;
-  }
-  void give_up() noexcept {
-    for (auto& each : writes_) {
-      const auto all = each.to->range_of(each.memory);
-      each.to->mark(all.first, all.second);
-      if (captures_) each.to->distrust();
-    }
-    writes_.clear();
-  }
+  [[nodiscard]] bool names_rows_of(const write& entry) const;
+  bool enter(const std::shared_ptr<changed_rows>& rows, const rows_in_memory& memory);
+  void give_up() noexcept;
 
   dynamic_array<write> writes_;
   listed_numbers rows_;
@@ -150,23 +122,21 @@ class change_marks {
   bool captures_;
 };
 
-/// Marks an array that host code writes, at the end of the writes, also where that is an exception.
-template <class Dependent>
-class basic_marked_write {
+/// Marks an array that host code writes, at the end of the writes, also if that is an exception.
+class marked_write {
  public:
   template <class T, class Space>
-  explicit basic_marked_write(const array_ref<T, Space>& array) {
+  explicit marked_write(const array_ref<T, Space>& array) {
     marks_.add(array, no_label);
   }
-  basic_marked_write(const std::shared_ptr<access_tracker>& accesses, const rows_in_memory& memory) {
-    if (accesses != nullptr && accesses->is_marked()) marks_.add(*accesses, memory, no_label);
-  }
+  marked_write(const std::shared_ptr<access_tracker>& accesses, const rows_in_memory& memory);
 
  private:
-  static const std::string* no_label(const std::shared_ptr<changed_rows>&) { return nullptr; }
+  static constexpr struct {
+    const std::string* operator()(const std::shared_ptr<changed_rows>&) const { return nullptr; }
+  } no_label{};
 
   change_marks marks_;  // its destructor marks
 };
-using marked_write = basic_marked_write<void>;
 
 }  // namespace ferry::detail

@@ -20,7 +20,7 @@ class device_instance final : public kept_instance {
   using backend = execution_backend<Exec>;
 
   [[nodiscard]] static std::shared_ptr<device_instance> on(int device) {
-    const auto home = engine<backend>::get(device);
+    const auto home = engine::get_on<Exec>(device);
     auto made = std::make_shared<device_instance>(backend::template instance_on<Exec>(device));
     home->watch(made);
     return made;
@@ -63,7 +63,7 @@ template <class Exec>
 Exec own_instance_on(int device) {
   using backend = execution_backend<Exec>;
   if (device < 0 || device == backend::default_device()) return Exec{};
-  return engine<backend>::get(device)->template own_instance<Exec>();
+  return engine::get_on<Exec>(device)->template own_instance<Exec>();
 }
 
 }  // namespace ferry::detail

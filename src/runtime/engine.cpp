@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/engine.hpp>
+
+namespace ferry::detail {
+
+namespace {
+
+bool work_has_ended(ticket_state& work) noexcept {
+  return work.done == nullptr || has_ended(*work.done);
+}
+
+void wait_ignoring_errors(ticket_state& work) noexcept {
+  try {
+    if (work.done != nullptr) work.done->wait();
+  } catch (...) {
+  }
+}
+
+}  // namespace
+
+void graph_resources::put(std::shared_ptr<void>* dropped) noexcept {
+  try {
+    const std::lock_guard lock(guard_);
+    if (open_) {
+      content_.push_back(std::move(*dropped));
+      delete dropped;
+      filled_.store(true, std::memory_order_relaxed);
+    }
+  } catch (...) {  // no memory for the list: leaked, because this thread must not free it
+  }
+}
+
+dynamic_array<std::shared_ptr<void>> graph_resources::empty() noexcept {
+  dynamic_array<std::shared_ptr<void>> taken;
+  const std::lock_guard lock(guard_);
+  filled_.store(false, std::memory_order_relaxed);
+  taken.swap(content_);
+  return taken;
+}
+
+dynamic_array<std::shared_ptr<void>> graph_resources::close() noexcept {
+  {
+    const std::lock_guard lock(guard_);
+    open_ = false;
+  }
+  return empty();
+}
+
+void engine::close() noexcept {
+  for (const auto& list : detached_)
+    for (auto* work = list.first; work != nullptr; work = work->next) wait_ignoring_errors(*work);
+  drop_all([](ticket_state&) { return true; });
+  const auto dropped = drop_box_->close();
+  for (const auto& instance : instances_)
+    if (const auto alive = instance.lock()) alive->drop();
+}
+
+void engine::watch(std::weak_ptr<kept_instance> instance) {
+  const std::lock_guard lock(guard_);
+  instances_.erase_if([](const auto& gone) { return gone.expired(); });
+  instances_.push_back(std::move(instance));
+}
+
+void engine::add_finding(instance_id who, const std::exception_ptr& error) noexcept {
+  unheard_.add(who, error);
+}
+
+std::exception_ptr engine::take_finding(instance_id who) noexcept {
+  if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
+  return unheard_.take(who);
+}
+
+void engine::keep(ticket_state_handle work) noexcept {
+  {
+    const std::lock_guard lock(guard_);
+    if (detached_tickets* const list = detached_of(work->who)) {
+      ticket_state* const added = work.release();
+      added->next = nullptr;
+      (list->first == nullptr ? list->first : list->last->next) = added;
+      list->last = added;
+      keeps_work_.store(true, std::memory_order_relaxed);
+      return;
+    }
+  }
+  wait_ignoring_errors(*work);  // no memory to keep it
+  hear(*work);
+}
+
+void engine::reap() {
+  if (drop_box_->is_filled()) static_cast<void>(drop_box_->empty());
+  if (keeps_work_.load(std::memory_order_relaxed)) drop_all(&work_has_ended);
+}
+
+engine::detached_tickets* engine::detached_of(instance_id who) noexcept {
+  for (auto& list : detached_)
+    if (list.who == who) return &list;
+  try {
+    detached_.push_back({who});
+    return &detached_.back();
+  } catch (...) {
+    return nullptr;
+  }
+}
+
+void engine::hear(ticket_state& ended) noexcept {
+  if (const auto error = ended.finding()) unheard_.add(ended.who, error);
+}
+
+void engine::drop_all(bool (*has_ended)(ticket_state&)) noexcept {
+  ticket_state* ended = nullptr;  // destroyed after the lock is released
+  {
+    const std::lock_guard lock(guard_);
+    for (auto& list : detached_)
+      while (list.first != nullptr && has_ended(*list.first)) {
+        ticket_state* const work = std::exchange(list.first, list.first->next);
+        hear(*work);  // with the lock: a wait of another thread must not come between
+        work->next = std::exchange(ended, work);
+      }
+    bool kept = false;
+    for (const auto& list : detached_) kept = kept || list.first != nullptr;
+    keeps_work_.store(kept, std::memory_order_relaxed);
+    if (detached_.size() > many)
+      detached_.erase_if([](const detached_tickets& list) { return list.first == nullptr; });
+  }
+  while (ended != nullptr) ticket_state_return{}(std::exchange(ended, ended->next));
+}
+
+}  // namespace ferry::detail

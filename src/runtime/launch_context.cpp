@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/launch_context.hpp>
+
+#include <cstdio>
+#include <exception>
+
+namespace ferry::detail {
+
+namespace {
+
+/// Adds the name of the verb to a bad_alloc or budget_exceeded of `take`.
+template <class Take>
+std::shared_ptr<void> take_for_verb(const char* verb, const Take& take) {
+  const auto with_verb = [verb](const error& failed) {
+    return std::string("ferry::") + verb + ": " + failed.what();
+  };
+  try {
+    return take();
+  } catch (const budget_exceeded& failed) {
+    throw budget_exceeded(with_verb(failed));
+  } catch (const bad_alloc& failed) {
+    throw bad_alloc(with_verb(failed));
+  }
+}
+
+/// States of ended work return first: the pool of a steady loop then holds as many as are in flight.
+ticket_state_handle take_state(engine& home, bool capturing) {
+  if (!capturing) home.reap();
+  return home.take_ticket_state();
+}
+
+}  // namespace
+
+verb_call::verb_call(const void* exec, const char* verb, std::shared_ptr<engine> home, bool capturing,
+                     instance_id id)
+    : span_("ferry::", verb, "verb"),
+      exec_(exec),
+      verb_(verb),
+      capturing_(capturing),
+      id_(id),
+      engine_(std::move(home)),
+      state_(take_state(*engine_, capturing)),
+      changes_(capturing) {
+  if (!capturing_) end_ = engine_->take_event(exec_);
+}
+
+verb_call::~verb_call() {
+  if (state_ == nullptr) return;
+  if (!capturing_) state_->withdraw();
+  if (state_->resources.empty() && state_->memory.empty() && state_->touched.empty()) return;
+  try {
+    if (capturing_) {
+      engine_->give_to_graph(exec_, verb_, *state_);  // captured work runs with every launch
+    } else {
+      static const std::string label = "ferry::abandoned";
+      engine_->fence(exec_, label);
+      if (side_stream_ != nullptr) engine_->fence(side_stream_.get(), label);
+    }
+  } catch (const std::exception& lost) {
+    std::fprintf(stderr, "ferry: %s\n", lost.what());
+    if (capturing_) static_cast<void>(state_.release());  // leaked, because the graph's kernels still use it
+  }
+}
+
+void verb_call::refuse_capture(std::string_view reason) const {
+  if (capturing_)
+    throw invalid_argument("ferry::" + std::string(verb_) + ": the instance is being captured into a graph, " +
+                           std::string(reason));
+}
+
+std::shared_ptr<void> verb_call::block(std::size_t bytes) {
+  auto lease = take_for_verb(verb_, [&] {
+    if (capturing_) return engine_->device_scratch(bytes, true);
+    return engine_->device_scratch(bytes, id_, [this](event& earlier) { engine_->wait_for(exec_, earlier); });
+  });
+  state_->keep_block(lease, !capturing_);
+  return lease;
+}
+
+void* verb_call::pinned_bytes(std::size_t bytes) {
+  return hold(take_for_verb(verb_, [&] { return engine_->pinned_scratch(bytes, capturing_); }));
+}
+
+void* verb_call::hold(std::shared_ptr<void> resource) {
+  state_->resources.push_back(std::move(resource));
+  return state_->resources.back().get();
+}
+
+void* verb_call::take_side_stream() {
+  if (side_stream_ == nullptr) {
+    side_stream_ = engine_->side_stream(exec_);
+    hold(side_stream_);
+  }
+  return side_stream_.get();
+}
+
+report_writer verb_call::report() {
+  if (report_ == nullptr) {
+    report_ = engine_->report(capturing_);
+    hold(report_);
+  }
+  return *report_;
+}
+
+report_writer verb_call::host_report() {
+  state_->sources.host = true;
+  return {&state_->by_host.report, &state_->by_host.raised};
+}
+
+void verb_call::use(const std::shared_ptr<plan_storage>& store) {
+  if (!engine_->is_host()) require_plan_device(verb_, engine_->device(), *store);
+  state_->sources.use(*store);
+  state_->memory.push_back(store);
+  if (store->memory != nullptr) state_->keep_block(store->memory, !capturing_);
+  if (store->base != nullptr && store->base->memory != nullptr)
+    state_->keep_block(store->base->memory, !capturing_);
+  hold(store->report);
+  follow(store->accesses, false);
+  if (!capturing_ && store->made != nullptr && store->made_by != id_) engine_->wait_for(exec_, *store->made);
+}
+
+void verb_call::note_indices(const array_note& table, std::int64_t width, std::int64_t positions,
+                             bool signed_indices) {
+  finding_sources& sources = state_->sources;
+  state_->find_error = engine_->find_error();
+  sources.device = std::move(report_);
+  sources.verb = verb_;
+  sources.table = table;
+  sources.width = width;
+  sources.positions = positions;
+  sources.signed_indices = signed_indices;
+}
+
+ticket verb_call::finish() {
+  const bool on_host = engine_->is_host();
+  if (!on_host) changes_.mark_on_device(exec_, engine_->is_of_default_space(), engine_->device());
+  if (capturing_) {
+    engine_->give_to_graph(exec_, verb_, *state_);
+  } else {
+    if (on_host) {
+      done_ = engine_->record_on(exec_);  // blocks, and notes nothing
+      state_->note_end(done_, id_);
+      changes_.mark_on_host();
+    } else {
+      const auto order = engine_->lock_order();
+      engine_->record_at(exec_, *end_);
+      done_ = end_;
+      state_->note_end(done_, id_);
+    }
+    state_->done = done_;
+    state_->who = id_;
+    state_->keeper = engine_;
+  }
+  return ticket(std::move(state_));
+}
+
+void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {
+  if (capturing_ || accesses == nullptr) return;
+  if (engine_->is_host()) {
+    writes ? accesses->wait_for_all() : accesses->wait_for_writes();
+  } else {
+    for (const auto& earlier : state_->earlier_work(*accesses, writes, id_))
+      engine_->wait_for(exec_, *earlier);
+    state_->touch(accesses, writes);
+  }
+}
+
+}  // namespace ferry::detail
