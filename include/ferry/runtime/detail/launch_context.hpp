@@ -197,7 +197,8 @@ class launch_context : private call_instance<Exec>, public verb_call {
  public:
   using backend = execution_backend<Exec>;
 
-  launch_context(const Exec& exec, const char* verb) : launch_context(exec, verb, is_capturing(exec, verb)) {}
+  launch_context(const Exec& instance, const char* verb)
+      : launch_context(instance, verb, is_capturing(instance, verb)) {}
 
   using call_instance<Exec>::exec;
 
@@ -211,13 +212,14 @@ class launch_context : private call_instance<Exec>, public verb_call {
   [[nodiscard]] auto event_to_record() { return home().event_to_record(exec()); }
 
  private:
-  static bool is_capturing(const Exec& exec, const char* verb) {
-    require_own_kokkos(exec, verb);
-    return backend::capturing(exec);
+  static bool is_capturing(const Exec& instance, const char* verb) {
+    require_own_kokkos(instance, verb);
+    return backend::capturing(instance);
   }
-  launch_context(const Exec& exec, const char* verb, bool capturing)
-      : call_instance<Exec>(exec),
-        verb_call(&this->exec(), verb, engine::get(exec), capturing, capturing ? 0 : backend::id_of(exec)) {}
+  launch_context(const Exec& instance, const char* verb, bool capturing)
+      : call_instance<Exec>(instance),
+        verb_call(&this->exec(), verb, engine::get(instance), capturing,
+                  capturing ? 0 : backend::id_of(instance)) {}
 };
 
 }  // namespace ferry::detail
