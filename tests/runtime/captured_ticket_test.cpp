@@ -45,6 +45,8 @@ struct captured_work {
 
   struct counting_keeper final : ferry::detail::ticket_state_keeper {
     void keep(ferry::detail::ticket_state_handle) noexcept override { ++kept; }
+    void add_finding(ferry::detail::instance_id, const std::exception_ptr&) noexcept override { ++kept; }
+    std::exception_ptr take_finding(ferry::detail::instance_id) noexcept override { return nullptr; }
     int kept = 0;
   };
   std::shared_ptr<counting_keeper> keeper = std::make_shared<counting_keeper>();
