@@ -10,11 +10,13 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 /// The norm of all gradients together, its limit, and the loop with a scaled loss.
@@ -123,6 +125,56 @@ TEST_CASE("the norm has the same bits on the host and on the device", "[grad_nor
   const auto grads = make<ferry::pinned_space>("grads", 1234, 17, normal_values<float>(random, 1234 * 17));
   const auto here = optim::grad_norm(Kokkos::DefaultHostExecutionSpace(), grads).wait();
   CHECK(optim::grad_norm(exec_space(), grads).wait() == here);
+}
+
+TEST_CASE("norms of doubles whose squares overflow or underflow", "[grad_norm]") {
+  const exec_space exec;
+  auto random = generator();
+  std::uniform_real_distribution<double> any(0.5, 1.0);
+  for (const std::size_t n : {1u, 33u, 5000u})
+    for (const double least : {1e-300, 1e-200, 1e-150, 1.0, 1e150, 1e200, 1.7e308})
+      for (const double most : {least, 1e-210, 1e10, 1e250}) {
+        CAPTURE(n, least, most);
+        std::vector<double> values(n), more(n);
+        long double sum = 0;
+        const auto fill = [&](std::vector<double>& to, double magnitude) {
+          for (double& value : to) {
+            value = any(random) * magnitude;
+            sum += static_cast<long double>(value) * static_cast<long double>(value);
+          }
+        };
+        fill(values, least);
+        fill(more, most);
+        // Floats and doubles add to one norm.
+        const std::vector<float> narrow(n, 3.0f);
+        sum += 9.0L * static_cast<long double>(n);
+        const auto index = make<ferry::mapped_space>("indices", std::vector<std::int32_t>{0});
+        auto a = make<ferry::mapped_space>("a", n, 1, values);
+        auto b = make<ferry::mapped_space>("b", 1, n, more);
+        const auto c = make<ferry::mapped_space>("c", n, 1, narrow);
+        const auto plan = ferry::make_plan(exec, index, 1);
+        const long double right = std::sqrt(sum);
+        const double norm = optim::grad_norm(exec, a, optim::sparse_grads(plan, b), c).wait();
+        if (right < static_cast<long double>(std::numeric_limits<double>::max()))
+          CHECK_THAT(norm, WithinRel(static_cast<double>(right), 1e-12));
+        else
+          CHECK(std::isinf(norm));
+        auto d = make<ferry::mapped_space>("d", n, 1, narrow);
+        static_cast<void>(optim::clip_grad_norm(exec, 2.0, a, optim::sparse_grads(plan, b), d).wait());
+        const long double factor = std::min(1.0L, 2.0L / (right + 1e-6L));
+        const auto scaled = take(a), other = take(b);
+        for (std::size_t i = 0; i < n; ++i)
+          for (const auto& [now, before] : {std::pair{scaled[i], values[i]}, std::pair{other[i], more[i]}}) {
+            const long double goal = factor * static_cast<long double>(before);
+            // Factors and results below 2^-1022 have fewer digits.
+            if (factor < 1e-300L || goal < 1e-300L) continue;
+            if (!(std::abs(static_cast<long double>(now) - goal) <= 1e-12L * goal))
+              FAIL(now << ", not " << static_cast<double>(goal));
+          }
+      }
+  // Small numbers alone.
+  const auto tiny = make<ferry::mapped_space>("tiny", 3, 2, std::vector<double>(6, 1e-220));
+  CHECK_THAT(optim::grad_norm(exec, tiny).wait(), WithinRel(std::sqrt(6.0) * 1e-220, 1e-12));
 }
 
 TEST_CASE("grad_norm refuses what does not fit", "[grad_norm]") {

@@ -18,8 +18,7 @@ class grad_total {
       : result_(std::move(result)), work_(std::move(work)) {}
 
   /// Blocks until the norm is known and returns it: that of the gradients before they were scaled. It is
-  /// infinite or NaN where a gradient is, and infinite where the sum of the squares exceeds the range of
-  /// double.
+  /// infinite or NaN if a gradient is, and infinite if it exceeds the range of double itself.
   double wait() {
     work_.wait();
     return *static_cast<const double*>(result_.get());

@@ -66,9 +66,10 @@ class norm_job {
   void begin() {
     result_ = engine::get(of_.exec())->pinned_scratch(2 * sizeof(double));
     of_.hold(result_);
-    total_ = of_.template scratch<double>(2);
-    sums_[0] = of_.template scratch<double>(lanes_of(most_));
-    sums_[1] = of_.template scratch<double>(lanes_of(lanes_of(most_)));
+    total_ = of_.template scratch<kernels::square_ranges>(1);
+    norm_ = of_.template scratch<double>(2);
+    sums_[0] = of_.template scratch<kernels::square_ranges>(lanes_of(most_));
+    sums_[1] = of_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
     launch(of_.exec(), of_.label("zero"), 1, kernels::set_zero{total_});
   }
 
@@ -95,9 +96,9 @@ class norm_job {
     }
   }
 
-  /// total_[0] becomes the norm, total_[1] the factor; no limit where max_norm is negative.
+  /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative.
   void limit(double max_norm) {
-    launch(of_.exec(), of_.label("root"), 1, kernels::finish_norm{total_, max_norm});
+    launch(of_.exec(), of_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
   }
 
   template <class Grads>
@@ -106,13 +107,13 @@ class norm_job {
     using value = typename decltype(array)::value_type;
     static_assert(!std::is_integral_v<value>,
                   "ferry: clip_grad_norm scales gradients of float, double, half_t or bhalf_t.");
-    launch(of_.exec(), of_.label("scale"), array.size(),
-           kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()),
-                                        total_ + 1});
+    launch(
+        of_.exec(), of_.label("scale"), array.size(),
+        kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()), norm_ + 1});
   }
 
   [[nodiscard]] optim::grad_total finish() {
-    transfer(of_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, total_,
+    transfer(of_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
              device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
     return {of_.finish(), std::move(result_)};
   }
@@ -122,25 +123,34 @@ class norm_job {
     return (count + kernels::sum_block - 1) / kernels::sum_block * kernels::sum_lanes;
   }
 
+  /// Memory for the sums of a level, of either type.
+  template <class Sum>
+  [[nodiscard]] Sum* level(int at) const {
+    return static_cast<Sum*>(static_cast<void*>(sums_[at]));
+  }
+
   template <class Terms>
   void sum(const Terms& terms) {
+    using sum_type = typename Terms::sum_type;
     if (terms.count == 0) return;
     const std::string& label = of_.label("squares");
     std::int64_t count = lanes_of(terms.count);
     int at = 0;
-    launch(of_.exec(), label, count, kernels::sum_lane<Terms>{terms, sums_[0]});
+    launch(of_.exec(), label, count, kernels::sum_lane<Terms>{terms, level<sum_type>(0)});
     for (; count > kernels::sum_lanes; at = 1 - at) {
-      const kernels::lower_sums lower{sums_[at], count};
+      const kernels::lower_sums<sum_type> lower{level<sum_type>(at), count};
       count = lanes_of(count);
-      launch(of_.exec(), label, count, kernels::sum_lane<kernels::lower_sums>{lower, sums_[1 - at]});
+      launch(of_.exec(), label, count,
+             kernels::sum_lane<kernels::lower_sums<sum_type>>{lower, level<sum_type>(1 - at)});
     }
-    launch(of_.exec(), label, 1, kernels::add_total{sums_[at], count, total_});
+    launch(of_.exec(), label, 1, kernels::add_total<sum_type>{level<sum_type>(at), count, total_});
   }
 
   launch_context<Exec>& of_;
   std::shared_ptr<void> result_;
-  double* total_ = nullptr;
-  double* sums_[2] = {};
+  kernels::square_ranges* total_ = nullptr;
+  double* norm_ = nullptr;
+  kernels::square_ranges* sums_[2] = {};
   std::int64_t most_ = 0;
 };
 

@@ -19,27 +19,68 @@ inline constexpr std::int64_t sum_lanes = 32;
 inline constexpr std::int64_t sum_depth = 64;
 inline constexpr std::int64_t sum_block = sum_lanes * sum_depth;
 
-/// sum + x^2 with one rounding. The square of a float or of 16 bits is exact in double.
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION double add_square(double sum, const T& x) {
-  const auto wide = convert<double>(x);
-  if constexpr (sizeof(T) <= 2 || std::is_same_v<T, float>)
-    return sum + wide * wide;
-  else
-    return Kokkos::fma(wide, wide, sum);
+/// A sum of squares of doubles, whose squares may overflow or underflow. Numbers beyond the limits are summed
+/// apart, in units of a power of two (Blue, ACM Transactions on Mathematical Software 4, 1978). The sum is
+/// middle + large unit^2 + small / unit^2.
+struct square_ranges {
+  static constexpr double unit = 0x1p600;
+  static constexpr double limit = 0x1p480;  ///< numbers in [1 / limit, limit] are in the middle
+
+  double middle = 0.0, large = 0.0, small = 0.0;
+
+  KOKKOS_FORCEINLINE_FUNCTION void add(const square_ranges& other) {
+    middle += other.middle;
+    large += other.large;
+    small += other.small;
+  }
+  /// The root of the sum is root * by. It may exceed double.
+  struct scaled_root {
+    double root, by;
+  };
+  [[nodiscard]] KOKKOS_FUNCTION scaled_root root() const {
+    constexpr double inverse = 1.0 / unit;
+    if (detail::magnitude_bits(large) != 0u) return {Kokkos::sqrt(large + middle * inverse * inverse), unit};
+    if (middle < 0x1p-900 && small > 0.0) return {Kokkos::sqrt(small + middle * unit * unit), inverse};
+    return {Kokkos::sqrt(middle), 1.0};
+  }
+};
+
+/// Adds x^2. The square of a float or of 16 bits is exact in double, where their sums do not overflow.
+KOKKOS_FORCEINLINE_FUNCTION void add_square(double& sum, double x) { sum += x * x; }
+/// With one rounding.
+KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {
+  const double size = Kokkos::fabs(x);
+  if (size > square_ranges::limit) {
+    const double scaled = x * (1.0 / square_ranges::unit);
+    sum.large = Kokkos::fma(scaled, scaled, sum.large);
+  } else if (size < 1.0 / square_ranges::limit) {
+    const double scaled = x * square_ranges::unit;
+    sum.small = Kokkos::fma(scaled, scaled, sum.small);
+  } else {
+    sum.middle = Kokkos::fma(x, x, sum.middle);
+  }
 }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(double& sum, double other) { sum += other; }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, const square_ranges& other) { sum.add(other); }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, double other) { sum.middle += other; }
+
+/// The sum of squares of elements of a type.
+template <class T>
+using sum_of_squares = std::conditional_t<sizeof(T) <= 2 || std::is_same_v<T, float>, double, square_ranges>;
 
 /// Squares of a dense array.
 template <class T>
 struct dense_squares {
+  using sum_type = sum_of_squares<T>;
+
   const T* values;
   std::int64_t stride;
   detail::fast_divisor width;
   std::int64_t count;
 
-  KOKKOS_FUNCTION double add(double sum, std::int64_t i) const {
+  KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
     const std::int64_t row = width.quotient(i);
-    return add_square(sum, values[row * stride + i - row * width.divisor()]);
+    add_square(sum, convert<double>(values[row * stride + i - row * width.divisor()]));
   }
 };
 
@@ -47,6 +88,8 @@ struct dense_squares {
 /// number is known on the device only, so later elements add nothing.
 template <class T>
 struct combined_squares {
+  using sum_type = square_ranges;
+
   const T* values;
   std::int64_t stride;
   detail::fast_divisor width;
@@ -55,78 +98,86 @@ struct combined_squares {
   const std::int64_t* segment_begin;
   const std::int64_t* unique_count;
 
-  KOKKOS_FUNCTION double add(double sum, std::int64_t i) const {
+  KOKKOS_FUNCTION void add(sum_type& sum, std::int64_t i) const {
     const std::int64_t segment = width.quotient(i);
-    if (segment >= *unique_count) return sum;
+    if (segment >= *unique_count) return;
     const std::int64_t column = i - segment * width.divisor();
     double combined = 0.0;
     for (std::int64_t k = segment_begin[segment]; k < segment_begin[segment + 1]; ++k)
       combined += convert<double>(values[order[k] * stride + column]);
-    return add_square(sum, combined);
+    add_square(sum, combined);
   }
 };
 
 /// Sums of a lower level.
+template <class Sum>
 struct lower_sums {
-  const double* values;
+  using sum_type = Sum;
+
+  const Sum* values;
   std::int64_t count;
 
-  KOKKOS_FUNCTION double add(double sum, std::int64_t i) const { return sum + values[i]; }
+  KOKKOS_FUNCTION void add(Sum& sum, std::int64_t i) const { add_sum(sum, values[i]); }
 };
 
 template <class Terms>
 struct sum_lane {
-  Terms terms;
-  double* sums;
+  using sum_type = typename Terms::sum_type;
 
-  static std::int64_t bytes_each() { return sum_depth * sizeof(double); }
+  Terms terms;
+  sum_type* sums;
+
+  static std::int64_t bytes_each() { return sum_depth * sizeof(sum_type); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::int64_t block = i / sum_lanes;
     const std::int64_t begin = block * sum_block + i - block * sum_lanes;
-    double sum = 0.0;
+    sum_type sum{};
     for (std::int64_t k = 0; k < sum_depth && begin + k * sum_lanes < terms.count; ++k)
-      sum = terms.add(sum, begin + k * sum_lanes);
+      terms.add(sum, begin + k * sum_lanes);
     sums[i] = sum;
   }
 };
 
 /// The last level: one thread adds the few sums that are left to *total.
+template <class Sum>
 struct add_total {
-  const double* sums;
+  const Sum* sums;
   std::int64_t count;
-  double* total;
+  square_ranges* total;
 
-  static std::int64_t bytes_each() { return sum_block * sizeof(double); }
+  static std::int64_t bytes_each() { return sum_block * sizeof(Sum); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    double sum = *total;
-    for (std::int64_t i = 0; i < count; ++i) sum += sums[i];
+    square_ranges sum = *total;
+    for (std::int64_t i = 0; i < count; ++i) add_sum(sum, sums[i]);
     *total = sum;
   }
 };
 
 struct set_zero {
-  double* value;
-  static std::int64_t bytes_each() { return sizeof(double); }
-  KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = 0.0; }
+  square_ranges* value;
+  static std::int64_t bytes_each() { return sizeof(square_ranges); }
+  KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = {}; }
 };
 
-/// result[0] holds the sum of squares, then the norm; result[1] the factor of the gradients.
+/// result[0] becomes the norm, result[1] the factor of the gradients. The factor holds for a norm that exceeds
+/// double, too.
 struct finish_norm {
+  const square_ranges* total;
   double* result;
   double max_norm;  ///< negative: no limit
 
   static std::int64_t bytes_each() { return 2 * sizeof(double); }
 
   KOKKOS_FUNCTION void operator()(std::int64_t) const {
-    const double norm = Kokkos::sqrt(result[0]);
+    const auto norm = total->root();
     double factor = 1.0;
     if (max_norm >= 0.0) {
-      factor = max_norm / (norm + 1e-6);
+      factor = max_norm / (norm.root + 1e-6 / norm.by) / norm.by;
       if (factor > 1.0) factor = 1.0;  // a NaN stays
     }
-    result[0] = norm;
+    result[0] = norm.root * norm.by;
     result[1] = factor;
   }
 };
