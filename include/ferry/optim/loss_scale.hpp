@@ -77,8 +77,9 @@ class loss_scale {
 
   /// Looks for gradients that are infinite or NaN, or may become infinite in float when they are divided by
   /// the scale. If there is none it calls `steps(unscale)`, which steps with the grad_scale that it is given,
-  /// and returns true. Else it calls nothing and returns false. `grads` are the arguments of grad_norm. Blocks for one pass over the gradients, as torch does. Several calls may
-  /// come before one update(). Throws what grad_norm and `steps` throw.
+  /// and returns true. Else it calls nothing and returns false. `grads` are the arguments of grad_norm.
+  /// Blocks for one pass over the gradients, as torch does. Several calls may come before one update().
+  /// Throws what grad_norm and `steps` throw.
   template <class Exec, class Steps, class... Grads>
   bool step(const Exec& exec, const Steps& steps, const Grads&... grads) {
     return step_within(exec, steps, -1.0, grads...);

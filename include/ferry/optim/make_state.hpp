@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/int8/rowwise_int8_tensor.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
@@ -86,7 +85,7 @@ void require_initial(std::string_view rule, const Field& described) {
   const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(described.initial) &&
                      (stored == 0.0) == (described.initial == 0.0);
   if (!holds)
-    require_option(rule, ferry::detail::joined({"the initial value of '", described.name, "'"}).c_str(),
+    require_option(rule, (std::string("the initial value of '") + described.name + "'").c_str(),
                    described.initial, false, "a number that the elements of the state can hold");
 }
 

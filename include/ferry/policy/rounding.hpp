@@ -21,8 +21,8 @@ static_assert(RoundingPolicy<nearest>);
 
 /// To one of the two neighbours, with probabilities whose expected value is the exact one. Changes too small
 /// for the format are therefore kept on average. Above the largest number of the format it rounds to nearest,
-/// so a finite weight becomes infinite only if nearest makes it so. Random bits are a function of the state's seed, the step,
-/// the row and the column: the same on every backend and for every number of threads.
+/// so a finite weight becomes infinite only if nearest makes it so. Random bits are a function of the state's
+/// seed, the step, the row and the column: the same on every backend and for every number of threads.
 struct stochastic {
   /// Facts about the policy, see ferry::RoundingPolicy.
   /// @{

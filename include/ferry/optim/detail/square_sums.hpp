@@ -161,8 +161,8 @@ struct set_zero {
   KOKKOS_FUNCTION void operator()(std::int64_t) const { *value = {}; }
 };
 
-/// result[0] becomes the norm, result[1] the factor of the gradients. The factor holds for a norm that exceeds
-/// double, too.
+/// result[0] becomes the norm, result[1] the factor of the gradients. The factor holds for a norm that
+/// exceeds double, too.
 struct finish_norm {
   const square_ranges* total;
   double* result;

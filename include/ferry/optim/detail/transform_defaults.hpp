@@ -10,11 +10,12 @@ namespace ferry::optim {
 /// The defaults of a transform's kernel part, which change nothing. A transform hides any of
 ///   takes(row)                   whether the row is updated at all
 ///   gradient(g)                  the gradient of an element
-///   gradient_factor(squares, unit)  with clips_norm: a factor for the row's gradient, whose sum of squares is
-///                                squares * unit^2. The unit is 1 unless such squares overflow or underflow
+///   gradient_factor(squares, unit)
+///                                with clips_norm: a factor for the row's gradient, whose sum of squares is
+///                                squares * unit^2; the unit is 1 unless such a sum overflows or underflows
 ///   changed(before, after, row)  an element's weight, from its weights before and after the rule
 ///   weight_factor(squares, unit) with limits_norm: a factor for the new weights, likewise
-/// gradient_factor(squares) and weight_factor(squares) get the sum itself, which may be infinite.
+/// Without a parameter `unit` both factors get the sum itself, which may be infinite.
 struct transform_defaults {
   static constexpr bool clips_norm = false;
   static constexpr bool limits_norm = false;

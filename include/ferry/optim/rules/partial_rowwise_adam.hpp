@@ -25,7 +25,7 @@ namespace ferry::optim {
 ///   v = b2 v + (1 - b2) (mean of g^2 over the row)
 ///   w -= lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w)
 ///
-/// The stored v is at most the largest finite number. A step uses the v that it computed, which may be larger.
+/// The stored v is at most the largest finite number; a step uses the v that it computed.
 struct partial_rowwise_adam {
   /// Facts about the rule, see ferry::Optimizer.
   /// @{

@@ -24,7 +24,7 @@ namespace ferry::optim {
 ///   s += mean of g^2 over the row
 ///   w -= lr g / (sqrt(s) + eps)
 ///
-/// The stored s is at most the largest finite number. A step uses the s that it computed, which may be larger.
+/// The stored s is at most the largest finite number; a step uses the s that it computed.
 struct rowwise_adagrad {
   /// Facts about the rule, see ferry::Optimizer.
   /// @{
