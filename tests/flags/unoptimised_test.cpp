@@ -5,6 +5,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -18,10 +19,10 @@ namespace {
 constexpr std::size_t rows = 50, batch = 20;
 
 std::vector<std::int32_t> some_rows() {
-  std::vector<std::int32_t> made;
+  std::vector<std::int32_t> numbers;
   for (std::size_t p = 0; p < batch; ++p)
-    made.push_back(static_cast<std::int32_t>(p * 7 % rows));  // distinct
-  return made;
+    numbers.push_back(static_cast<std::int32_t>(p * 7 % rows));  // distinct
+  return numbers;
 }
 
 /// The largest error of a step of `rule` next to `expected(weight, gradient)`, over widths around a register.
@@ -29,24 +30,25 @@ template <class Rule, class Expected>
 double error_of_step(const Rule& rule, const Expected& expected) {
   const exec_space exec;
   auto random = generator(391);
-  const auto named = some_rows();
+  const auto row_numbers = some_rows();
   double worst = 0;
   for (const std::size_t width : {1, 3, 4, 8, 9, 16, 31, 64}) {
-    const auto before = values<float>(random, rows * width);
+    const auto start = values<float>(random, rows * width);
     const auto grads = values<float>(random, batch * width);
-    auto table = make<ferry::mapped_space>("table", rows, width, before);
+    auto table = make<ferry::mapped_space>("table", rows, width, start);
     auto state = ferry::optim::make_state(rule, table);
-    ferry::step(exec, rule, table, state, named, make<ferry::device_space>("grads", batch, width, grads))
+    ferry::step(exec, rule, table, state, row_numbers,
+                make<ferry::device_space>("grads", batch, width, grads))
         .wait();
-    const auto after = take(table);
-    std::vector<double> wanted(before.begin(), before.end());
+    const auto weights = take(table);
+    std::vector<double> oracle(start.begin(), start.end());
     for (std::size_t p = 0; p < batch; ++p)
       for (std::size_t i = 0; i < width; ++i) {
-        double& weight = wanted[static_cast<std::size_t>(named[p]) * width + i];
+        double& weight = oracle[static_cast<std::size_t>(row_numbers[p]) * width + i];
         weight = expected(weight, static_cast<double>(grads[p * width + i]));
       }
-    for (std::size_t i = 0; i < after.size(); ++i)
-      worst = std::max(worst, std::abs(static_cast<double>(after[i]) - wanted[i]));
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      worst = std::max(worst, std::abs(static_cast<double>(weights[i]) - oracle[i]));
   }
   return worst;
 }
@@ -73,19 +75,19 @@ TEST_CASE("gather, a loader and a checkpoint", "[flags]") {
   run.load();
   const std::vector<std::int32_t> samples = some_rows();
   ferry::row_prefetcher batches(exec, table, ferry::samples_of(samples), {.batch = 5, .epochs = 1});
-  std::size_t seen = 0;
-  while (auto got = batches.next()) {
-    ferry::tensor<float, ferry::device_space> gathered("gathered", 5, 5);
-    ferry::gather(exec, table, got->plan(), gathered).wait();
-    ferry::tensor<float, ferry::device_space> ahead("ahead", 5, 5);
-    ferry::copy(exec, got->gathered(), ahead).wait();
-    const auto rows_now = take(gathered), rows_ahead = take(ahead);
-    CHECK(rows_now == rows_ahead);
-    for (std::size_t p = 0; p < 5; ++p, ++seen)
+  std::size_t position = 0;
+  while (auto step = batches.next()) {
+    ferry::tensor<float, ferry::device_space> batch_rows("gathered", 5, 5);
+    ferry::gather(exec, table, step->plan(), batch_rows).wait();
+    ferry::tensor<float, ferry::device_space> prefetched_rows("ahead", 5, 5);
+    ferry::copy(exec, step->gathered(), prefetched_rows).wait();
+    const auto rows_of_table = take(batch_rows), rows_of_loader = take(prefetched_rows);
+    CHECK(rows_of_table == rows_of_loader);
+    for (std::size_t p = 0; p < 5; ++p, ++position)
       for (std::size_t i = 0; i < 5; ++i)
-        CHECK(rows_now[p * 5 + i] == contents[static_cast<std::size_t>(samples[seen]) * 5 + i]);
+        CHECK(rows_of_table[p * 5 + i] == contents[static_cast<std::size_t>(samples[position]) * 5 + i]);
   }
-  CHECK(seen == batch);
+  CHECK(position == batch);
 }
 
 }  // namespace ferry_test::unoptimised_test

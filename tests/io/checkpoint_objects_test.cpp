@@ -27,12 +27,12 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using table = ferry::tensor<float, ferry::pageable_space>;
 
-std::vector<float> loaded(const std::string& path, const std::string& name, std::size_t size) {
-  std::vector<float> into(size, -7.0F);
+std::vector<float> content_of(const std::string& path, const std::string& name, std::size_t size) {
+  std::vector<float> list(size, -7.0F);
   ferry::io::checkpoint run(path);
-  run.add(name, into);
+  run.add(name, list);
   run.load();
-  return into;
+  return list;
 }
 
 }  // namespace
@@ -50,11 +50,11 @@ TEST_CASE("a vector may be resized after it was added to a checkpoint", "[io][ch
     const bool changes = size == 3;
     INFO("saved at " << size);
     run.save({.changes = changes});
-    CHECK(loaded(path, "list", size) == list);
-    const std::vector<float> saved = list;
+    CHECK(content_of(path, "list", size) == list);
+    const std::vector<float> content = list;
     list = std::vector<float>(size, -7.0F);
     run.load();
-    CHECK(list == saved);
+    CHECK(list == content);
     list.push_back(1);
     CHECK_THROWS_MATCHES(
         run.load(), ferry::io_error,
@@ -76,22 +76,22 @@ TEST_CASE("a background save takes a vector as it is at the call", "[io][checkpo
   auto saving = run.save_async(exec_space{});
   list = std::vector<float>(5, 1.0F);
   saving.wait();
-  CHECK(loaded(path, "list", expected.size()) == expected);
+  CHECK(content_of(path, "list", expected.size()) == expected);
 }
 
 TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][checkpoint]") {
   const temporary_folder at;
   const std::string path = at.path() + "/run";
-  for (const bool tracked : {false, true}) {
+  for (const bool tracks : {false, true}) {
     ferry::io::checkpoint run(path);
     std::optional<table> weights(make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 2.0F)));
     run.add("w", *weights);
-    if (tracked) run.track("w");
+    if (tracks) run.track("w");
     run.save();
-    table moved = std::move(*weights);  // memory and entry stay
+    table owner = std::move(*weights);  // memory and entry stay
     weights.reset();
-    moved.data()[0] = 3;
-    if (tracked) run.mark_all("w");
+    owner.data()[0] = 3;
+    if (tracks) run.mark_all("w");
     run.save();
     {
       table other("other", 20, 3);
@@ -101,10 +101,10 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
       CHECK(other.data()[0] == 3);
       CHECK(other.data()[59] == 2);
     }
-    moved.data()[0] = 4;
+    owner.data()[0] = 4;
     run.load();
-    CHECK(moved.data()[0] == 3);
-    moved = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 5.0F));
+    CHECK(owner.data()[0] == 3);
+    owner = make<ferry::pageable_space>("weights", 20, 3, std::vector<float>(60, 5.0F));
     const auto is_refused = [](const auto& call) {
       try {
         call();
@@ -118,7 +118,7 @@ TEST_CASE("a checkpoint refuses a tensor that ended or has other memory", "[io][
     CHECK(is_refused([&] { run.save({.changes = true}); }));
     CHECK(is_refused([&] { run.save_async(exec_space{}).wait(); }));
     CHECK(is_refused([&] { run.load(); }));
-    CHECK(moved.data()[0] == 5);
+    CHECK(owner.data()[0] == 5);
   }
 }
 
@@ -131,13 +131,13 @@ TEST_CASE("a checkpoint refuses a state that ended or was replaced", "[io][check
   ferry::io::checkpoint run(path);
   run.add("adam", rule, state);
   run.save();
-  auto moved = std::move(state);
-  moved.field(0).data()[5] = 7;
+  auto owner = std::move(state);
+  owner.field(0).data()[5] = 7;
   run.save();
-  moved.field(0).data()[5] = 8;
+  owner.field(0).data()[5] = 8;
   run.load();
-  CHECK(moved.field(0).data()[5] == 7);
-  moved = ferry::optim::make_state(rule, weights);
+  CHECK(owner.field(0).data()[5] == 7);
+  owner = ferry::optim::make_state(rule, weights);
   const auto is_refused = [](const auto& call) {
     try {
       call();

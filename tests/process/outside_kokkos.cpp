@@ -39,7 +39,7 @@ bool is_refused(const char* name, const std::string& reason, const Call& call) {
 void check_refusals(const std::string& reason, const std::string& folder) {
   const exec_space exec;
   std::vector<float> table{1, 2, 3, 4}, batch{-7, -7}, grads{1, 1};
-  const std::vector<float> before = table;
+  const std::vector<float> start = table;
   const std::vector<std::int32_t> indices{2, 0}, offsets{0, 1, 2};
   float number = 2;
   auto adopted = ferry::adopt<pageable_space>(std::span(table), 4, 1);
@@ -91,7 +91,7 @@ void check_refusals(const std::string& reason, const std::string& folder) {
     run.save_async(exec).wait();
   });
 
-  FERRY_TEST_CHECK(table == before);
+  FERRY_TEST_CHECK(table == start);
   FERRY_TEST_CHECK(batch == std::vector<float>(2, -7));
   FERRY_TEST_CHECK(grads == std::vector<float>(2, 1));
   FERRY_TEST_CHECK(ferry::memory_statistics<pageable_space>().total_count == 0 || Kokkos::is_finalized());

@@ -55,10 +55,11 @@ namespace ferry::io {
 /// anything. docs/checkpoints.md describes the files byte by byte.
 ///
 /// The objects are kept as references: they must live, and their memory must stay where it is, until the last
-/// call that uses them. Moving a tensor or a state is allowed. A vector may be resized: calls use the elements
-/// that it has then. A tensor that was destroyed or was given other memory is refused. Plans are not saved: make_plan makes them
-/// anew. Calls of several threads are served one after the other; ranks of a group save and load sharded
-/// tables together. Saves into one folder by two objects or processes at the same time throw io_error.
+/// call that uses them. Moving a tensor or a state is allowed. A vector may be resized: calls use the
+/// elements that it has then. A tensor or state that ended, or was given other memory, is refused with
+/// invalid_argument. Plans are not saved: make_plan makes them anew. Calls of several threads are served one
+/// after the other; ranks of a group save and load sharded tables together. Saves into one folder by two
+/// objects or processes at the same time throw io_error.
 class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for a path that is empty or
@@ -88,11 +89,11 @@ class checkpoint {
     requires ArrayLike<std::remove_reference_t<Array>>
   void add(const std::string& name, Array&& array) {
     ferry::detail::require_lasting<Array>();
-    auto made = ferry::detail::make_owned<ferry::detail::array_entry>(
+    auto entry = ferry::detail::make_owned<ferry::detail::array_entry>(
         name, "array", std::vector<ferry::detail::manifest_fact>{},
         ferry::detail::as_stored("", make_ref(array), name));
-    if constexpr (ferry::detail::may_be_resized<std::remove_cvref_t<Array>>) made->look_at(array);
-    core<Array>().add(std::move(made));
+    if constexpr (ferry::detail::may_be_resized<std::remove_cvref_t<Array>>) entry->look_at(array);
+    core<Array>().add(std::move(entry));
   }
   /// Adds a table of 8-bit rows.
   template <MemorySpace Space>

@@ -80,8 +80,9 @@ class safetensors_file {
   ///   exec     the instance that copies to a device
   ///   convert_dtype{}  as the last argument: numbers of another type are converted, as ferry::copy does
   ///
-  /// Throws out_of_range where there is no tensor of the name, or no such rows; invalid_argument for
-  /// elements or extents that are not those of the types, and for elements of a type that ferry does not know; io_error; bad_alloc and budget_exceeded.
+  /// Throws out_of_range where there is no tensor of the name, or no such rows; invalid_argument for elements
+  /// or extents that are not those of the types, and for elements of an unknown type; io_error; bad_alloc and
+  /// budget_exceeded.
   /// @{
   template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank>
   [[nodiscard]] tensor<T, Space, Extents> load(std::string_view name) const {

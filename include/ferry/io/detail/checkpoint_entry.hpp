@@ -130,12 +130,12 @@ class basic_kept_array {
   [[nodiscard]] const late<manifest_array, Dependent>& schema() const { return array_.schema; }
   /// For the entry of this name. Throws invalid_argument where the tensor has ended or has other memory.
   [[nodiscard]] checkpoint_array current(const std::string& entry) const {
-    checkpoint_array now = array_;
-    now.accesses = accesses_.lock();
-    if (is_tensor_ && now.accesses == nullptr)
-      throw invalid_argument("ferry::io::checkpoint: '" + entry + "': '" + now.label +
+    checkpoint_array array = array_;
+    array.accesses = accesses_.lock();
+    if (is_tensor_ && array.accesses == nullptr)
+      throw invalid_argument("ferry::io::checkpoint: '" + entry + "': '" + array.label +
                              "' was destroyed, or was given other memory, after it was added");
-    return now;
+    return array;
   }
 
  private:
@@ -172,11 +172,11 @@ class basic_array_entry final : public checkpoint_entry {
   }
 
   void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
-    checkpoint_array now = current();
+    checkpoint_array array = current();
     to.kind = kind_;
     to.facts = facts_;
-    to.arrays.push_back(now.schema);
-    arrays.push_back(std::move(now));
+    to.arrays.push_back(array.schema);
+    arrays.push_back(std::move(array));
   }
   void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override {
     require_kind(from, stored, kind_);

@@ -117,8 +117,8 @@ void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_ea
   }
 }
 
-/// Bytes of a file as booleans, which have no other values than 0 and 1 in C++. As NumPy, takes every byte but
-/// 0 as true.
+/// Bytes of a file as booleans, which have no other values than 0 and 1 in C++. Every byte but 0 is true, as
+/// NumPy reads it.
 template <class...>
 void make_booleans(void* elements, std::size_t count) {
   auto* const bytes = static_cast<unsigned char*>(elements);
