@@ -94,7 +94,7 @@ consteval void require_bag_step() {
   static_assert(
       !chosen::template names<duplicates_category>,
       "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
-  if constexpr (!is_codes<std::remove_cvref_t<Table>>) require_output<Table>();
+  if constexpr (!is_codes<std::remove_cvref_t<Table>>) require_mutable<Table>();
 }
 
 /// Checks the types of the weights of positions or the positions of maxima.

@@ -56,8 +56,8 @@ class memory_registry {
 class memory_charge {
  public:
   memory_charge() = default;
-  /// Claims the bytes. Throws budget_exceeded, and invalid_argument if Kokkos does not run. The bytes count in
-  /// the statistics after confirm().
+  /// Claims the bytes. Throws budget_exceeded, and invalid_argument if Kokkos does not run. They count in the
+  /// statistics after confirm().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes);
   memory_charge(memory_charge&& other) noexcept;
   memory_charge& operator=(memory_charge&& other) noexcept {
