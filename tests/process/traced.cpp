@@ -57,10 +57,9 @@ void every_verb() {
   const ferry::optim::sgd sgd{.lr = 0.1};
   auto state = ferry::optim::make_state(sgd, table);
   ferry::step(exec, sgd, table, state, indices, batch, ferry::path::direct{}).wait();
+  ferry::tensor<float, ferry::device_space> one("one", 1, width);
   try {
-    ferry::gather(exec, table, std::vector<std::int64_t>{rows},
-                  ferry::tensor<float, ferry::device_space>("one", 1, width), ferry::path::direct{})
-        .wait();
+    ferry::gather(exec, table, std::vector<std::int64_t>{rows}, one, ferry::path::direct{}).wait();
     FERRY_TEST_CHECK(false);
   } catch (const ferry::out_of_range&) {
   }
