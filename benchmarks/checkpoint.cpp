@@ -50,9 +50,8 @@ class scratch_folder {
 double seconds_to_write(const std::string& path, const char* data, std::size_t bytes, int threads) {
   ::unlink(path.c_str());
   const auto begin = clock::now();
-  const ferry::detail::file to(
-      ferry::detail::file::open_again(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666), "bench", path);
-  if (!to.is_open()) throw std::runtime_error("no file " + path);
+  ferry::detail::file to("bench", path);
+  if (!to.open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666)) throw std::runtime_error("no file " + path);
   constexpr std::size_t piece = std::size_t{1} << 22;
   ferry::detail::for_each_chunk((bytes + piece - 1) / piece, threads, [&] {
     return

@@ -4,12 +4,7 @@
 namespace ferry {
 
 void ticket::wait() {
-  if (state_ == nullptr) return;
-  const auto home = state_->keeper.lock();
-  const auto who = state_->who;
-  join();
-  if (home == nullptr) return;
-  if (const auto earlier = home->take_finding(who)) std::rethrow_exception(earlier);
+  if (const auto earlier = hear()) std::rethrow_exception(earlier);
 }
 
 void ticket::join() {
@@ -29,11 +24,12 @@ void ticket::join() {
   }
 }
 
-void ticket::hear() const {
-  if (state_ == nullptr || state_->mark) return;
-  if (state_->done != nullptr) state_->done->wait();
-  if (const auto home = state_->keeper.lock())
-    if (const auto earlier = home->take_finding(state_->who)) std::rethrow_exception(earlier);
+std::exception_ptr ticket::hear() {
+  if (state_ == nullptr) return nullptr;
+  const auto home = state_->keeper.lock();
+  const auto who = state_->who;
+  join();
+  return home == nullptr ? nullptr : home->take_finding(who);
 }
 
 bool ticket::ready() const {

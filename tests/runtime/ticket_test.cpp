@@ -202,8 +202,8 @@ TEST_CASE("a wait throws its own error, then one of detached work", "[ticket]") 
   CHECK(work.undone == 1);
   next.wait();
   auto heard = work.start(false);
-  CHECK_THROWS_AS(heard.hear(), ferry::out_of_range);
-  heard.wait();
+  CHECK(heard.hear() != nullptr);
+  CHECK(heard.hear() == nullptr);
   work.start(true).detach();
   heard = work.start(false);
   heard.join();

@@ -39,15 +39,14 @@ class future {
   /// Blocks until the work has ended. Throws what ticket::wait() throws; the error of the verb at every call,
   /// one of detached work once.
   void wait() {
-    if (failure_ == nullptr) {
-      work_.hear();
-      try {
-        work_.join();
+    std::exception_ptr earlier;
+    if (failure_ == nullptr) try {
+        earlier = work_.hear();
       } catch (...) {
         failure_ = std::current_exception();
       }
-    }
     if (failure_ != nullptr) std::rethrow_exception(failure_);
+    if (earlier != nullptr) std::rethrow_exception(earlier);
   }
 
   /// Whether wait() would return or throw without blocking. Never blocks.

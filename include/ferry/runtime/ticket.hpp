@@ -87,8 +87,8 @@ class ticket {
   void join();
   /// As detach(), without the errors: those are the whole verb's.
   void drop();
-  /// Waits, and throws the error of detached work of the instance. wait() may follow.
-  void hear() const;
+  /// As join(), then returns the oldest error of detached work of the instance; null for none.
+  [[nodiscard]] std::exception_ptr hear();
   /// @}
 
  private:
