@@ -54,8 +54,8 @@ inline CUcontext primary_context(int device) noexcept {
 /// Makes a device's primary context the current one of the calling thread for its lifetime, then restores the
 /// context that was current, also if Kokkos has set another one. A thread that had none keeps the device's:
 /// Kokkos' launches tell the runtime their device, and without a context the runtime would name that device
-/// and yet allocate on the first one. For that reason the driver is asked and not the runtime. The driver also
-/// tells a context of another library on the same device apart, where Kokkos' streams are not valid.
+/// and yet allocate on the first one. For that reason the driver is asked and not the runtime. The driver
+/// also tells a context of another library on the same device apart, where Kokkos' streams are not valid.
 ///
 /// cudaSetDevice would create a context of some hundred megabytes on the restored device, which the process
 /// may never use.

@@ -31,10 +31,9 @@ std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bi
   return bytes;
 }
 
-void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys,
-                                           std::uint64_t* other_keys, std::int64_t*& values,
-                                           std::int64_t* other_values, std::int64_t count, int first_bit,
-                                           int bits, void* workspace, std::size_t workspace_bytes) {
+void sort_functions::sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                                std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
+                                int first_bit, int bits, void* workspace, std::size_t workspace_bytes) {
   const device_guard on(exec);
   cub::DoubleBuffer<std::uint64_t> key_buffers(keys, other_keys);
   cub::DoubleBuffer<std::int64_t> value_buffers(values, other_values);
@@ -54,9 +53,9 @@ std::size_t sort_functions::sort_keys_bytes(std::int64_t count, int first_bit, i
   return std::max(bytes, grid_sort::bytes(count));
 }
 
-void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys,
-                                          std::uint64_t* other_keys, std::int64_t count, int first_bit,
-                                          int bits, void* workspace, std::size_t workspace_bytes) {
+void sort_functions::sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
+                               std::int64_t count, int first_bit, int bits, void* workspace,
+                               std::size_t workspace_bytes) {
   const device_guard on(exec);
   cub::DoubleBuffer<std::uint64_t> buffers(keys, other_keys);
   check(cub::DeviceRadixSort::SortKeys(workspace, workspace_bytes, buffers, static_cast<std::uint32_t>(count),

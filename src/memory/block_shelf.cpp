@@ -31,7 +31,7 @@ block_shelf::block block_shelf::add(block made) {
 }
 
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
-                                                std::size_t limit) {
+                                     std::size_t limit) {
   const std::lock_guard lock(guard_);
   const std::size_t first = least == 0 ? 0 : after(least - 1);
   const std::size_t last = after(most);
@@ -98,8 +98,8 @@ std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
 }
 
 std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>& from, block lent,
-                                                         const instance_id* who,
-                                                         const std::shared_ptr<node_pool>& nodes) {
+                                              const instance_id* who,
+                                              const std::shared_ptr<node_pool>& nodes) {
   try {
     return std::allocate_shared<shelf_loan>(node_allocator<shelf_loan>(nodes), from, std::move(lent), who);
   } catch (...) {  // no memory for the loan: work in flight may still use the block
@@ -108,8 +108,7 @@ std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>
   }
 }
 
-shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent,
-                                    const instance_id* who)
+shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who)
     : home_(std::move(home)), block_(std::move(lent)) {
   inherited.swap(block_->uses);
   uses.swap(block_->spare);

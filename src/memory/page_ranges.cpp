@@ -3,14 +3,12 @@
 
 namespace ferry::detail {
 
-page_ranges::entry page_ranges::add(const std::string& label, const void* data,
-                                               std::size_t bytes) {
+page_ranges::entry page_ranges::add(const std::string& label, const void* data, std::size_t bytes) {
   const std::lock_guard lock(guard_);
   return insert(label, data, bytes);
 }
 
-page_ranges::entry page_ranges::add_adopted(const std::string& label, const void* data,
-                                                       std::size_t bytes) {
+page_ranges::entry page_ranges::add_adopted(const std::string& label, const void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::lock_guard lock(guard_);
   // All ranges are compared: there are few, and they may overlap each other.
@@ -29,8 +27,7 @@ void page_ranges::remove(entry which) noexcept {
   delete which;
 }
 
-page_ranges::entry page_ranges::insert(const std::string& label, const void* data,
-                                                  std::size_t bytes) {
+page_ranges::entry page_ranges::insert(const std::string& label, const void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   auto* const made = new range{begin, begin + bytes, label, nullptr, first_};
   while (made->next != nullptr && made->next->begin <= begin) {

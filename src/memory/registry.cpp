@@ -3,9 +3,7 @@
 
 namespace ferry::detail {
 
-std::shared_ptr<memory_registry> memory_registry::get() {
-  return until_finalize<memory_registry>();
-}
+std::shared_ptr<memory_registry> memory_registry::get() { return until_finalize<memory_registry>(); }
 
 ledger& memory_registry::of(std::string_view space) {
   const std::lock_guard lock(guard_);
@@ -57,8 +55,7 @@ void memory_charge::end() noexcept {
 page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes)
     : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
 
-page_lock_note::page_lock_note(adopted, const std::string& label, const void* data,
-                                            std::size_t bytes)
+page_lock_note::page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
     : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
 
 page_lock_note::page_lock_note(page_lock_note&& other) noexcept

@@ -23,7 +23,7 @@ std::string in_words(double value, int digits, const char* unit) {
 }
 
 std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
-                                      const prediction& made) {
+                           const prediction& made) {
   const double moving = std::max(made.seconds - made.start_seconds, 1e-12);
   const auto rows = static_cast<double>(facts.positions);
   const std::string rate = in_words(rows / moving * 1e-6, 0, "Mrow/s");
@@ -51,8 +51,7 @@ std::string limit_in_words(const machine_profile& profile, const move_facts& fac
   }
 }
 
-explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                      path_set candidates) {
+explanation explain_choice(const machine_profile& profile, const move_facts& facts, path_set candidates) {
   explanation made;
   made.picked = choose_route(profile, facts, candidates);
   const prediction best = predict(profile, facts, made.picked);

@@ -19,7 +19,7 @@ std::string to_text(const machine_profile& profile, const machine_identity& of) 
 }
 
 std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
-                                 bool& malformed) {
+                      bool& malformed) {
   malformed = true;
   std::string why;
   const std::vector<profile_line> lines = read_lines(text, why);

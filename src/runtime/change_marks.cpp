@@ -27,8 +27,9 @@ void change_marks::mark_on_device(const void* exec, bool is_of_default_space, in
     const bool by_rows = names_rows_of(entry);
     const row_shift shift = by_rows ? entry.to->shift_of(entry.memory) : row_shift{};
     device_marks* const kernels = is_of_default_space ? entry.to->device() : nullptr;
-    const bool marked = kernels != nullptr && (by_rows ? kernels->mark(exec, device, *label_, rows_, shift)
-                                                       : kernels->mark(exec, device, *label_, all.first, all.second));
+    const bool marked =
+        kernels != nullptr && (by_rows ? kernels->mark(exec, device, *label_, rows_, shift)
+                                       : kernels->mark(exec, device, *label_, all.first, all.second));
     if (!marked) entry.to->distrust();
   }
   writes_.clear();

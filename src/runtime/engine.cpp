@@ -5,9 +5,7 @@ namespace ferry::detail {
 
 namespace {
 
-bool work_has_ended(ticket_state& work) noexcept {
-  return work.done == nullptr || has_ended(*work.done);
-}
+bool work_has_ended(ticket_state& work) noexcept { return work.done == nullptr || has_ended(*work.done); }
 
 void wait_ignoring_errors(ticket_state& work) noexcept {
   try {

@@ -8,9 +8,9 @@ text_piece first_number(std::uint64_t bits, bool is_signed) {
   return is_signed ? text_piece(static_cast<std::int64_t>(bits)) : text_piece(bits);
 }
 
-std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                          const array_note& of, const array_note& batch, std::int64_t width,
-                                          std::int64_t positions, bool signed_indices) {
+std::exception_ptr found_error(const index_report& found, const std::string& verb, const array_note& of,
+                               const array_note& batch, std::int64_t width, std::int64_t positions,
+                               bool signed_indices) {
   const std::string table = of.describe();
   if (found.bad_bags != 0)
     return std::make_exception_ptr(out_of_range(
@@ -39,9 +39,8 @@ std::exception_ptr found_error(const index_report& found, const std::string& ver
        " are named more than once, which duplicates::reject forbids; the lowest is row ", found.first_row})));
 }
 
-std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                          const table_notes& list, std::int64_t positions,
-                                          bool signed_indices) {
+std::exception_ptr found_error(const index_report& found, const std::string& verb, const table_notes& list,
+                               std::int64_t positions, bool signed_indices) {
   const auto bags = static_cast<std::uint64_t>(list.bags);
   const bool is_offset = found.bad_bags != 0;
   // An offset is where a bag begins, but for the last one.

@@ -153,10 +153,10 @@ void clean_report(const report_writer& report) {
   report_pool<execution_backend<Exec>>::clean(report);
 }
 
-#define FERRY_ENGINE_OF(EXEC)                                          \
-  template std::shared_ptr<engine> engine::get_on<EXEC>(int);          \
-  template void engine::release<EXEC>();                               \
-  template index_report read_report<EXEC>(const report_writer&);       \
+#define FERRY_ENGINE_OF(EXEC)                                    \
+  template std::shared_ptr<engine> engine::get_on<EXEC>(int);    \
+  template void engine::release<EXEC>();                         \
+  template index_report read_report<EXEC>(const report_writer&); \
   template void clean_report<EXEC>(const report_writer&);
 FERRY_FOR_EXECUTION_SPACES(FERRY_ENGINE_OF)
 #undef FERRY_ENGINE_OF

@@ -80,9 +80,7 @@ void ticket::leave(detail::ticket_state_handle state) {
     detail::print_unheard(found);
 }
 
-detail::event_handle ticket::point() const {
-  return state_->mark ? state_->mark() : state_->done;
-}
+detail::event_handle ticket::point() const { return state_->mark ? state_->mark() : state_->done; }
 
 void ticket::end() noexcept {
   if (state_ == nullptr) return;

@@ -16,8 +16,8 @@ const std::string& ticket_state::label(std::initializer_list<std::string_view> p
   return made;
 }
 
-const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses,
-                                                                         bool writes, instance_id by) {
+const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
+                                                              instance_id by) {
   earlier.clear();
   if (writes)
     accesses.before_write(by, earlier);
