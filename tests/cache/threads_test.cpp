@@ -19,6 +19,10 @@ namespace ferry_test::threads_test {
 
 namespace {
 
+struct row_number {
+  KOKKOS_FUNCTION float operator()(std::int64_t row, std::int64_t) const { return static_cast<float>(row); }
+};
+
 constexpr std::size_t rows = 200, width = 4;
 
 /// Threads that read a policy, and uses of one that another thread was about to replace.
@@ -80,7 +84,7 @@ TEST_CASE("threads that resize a cached table replace its policy one after the o
 TEST_CASE("threads call all members of a cached table while others resize it", "[cache][threads]") {
   const Kokkos::DefaultExecutionSpace exec;
   ferry::tensor<float, ferry::mapped_space> table("t", rows, width);
-  ferry::init::custom(exec, table, [](std::int64_t row, std::int64_t) { return static_cast<float>(row); });
+  ferry::init::custom(exec, table, row_number{});
   ferry::cached_table hot(table, ferry::cache::frequency{.rows = 20, .refresh = 2});
   std::atomic<int> wrong{0};
   by_threads(4, [&](int thread) {

@@ -15,6 +15,13 @@ using ferry::step_count::catch_up;
 
 namespace {
 
+struct constant_one {
+  KOKKOS_FUNCTION float operator()(std::int64_t, std::int64_t) const { return 1.0f; }
+};
+struct constant_two {
+  KOKKOS_FUNCTION float operator()(std::int64_t, std::int64_t) const { return 2.0f; }
+};
+
 constexpr std::size_t rows = 10;
 const std::vector<std::int64_t> batch{0, 3, 3, 9};
 
@@ -169,9 +176,9 @@ TEST_CASE("ranks that draw other initial values are told so", "[distributed]") {
   check(values, [&](auto& table, int rank) { ferry::init::constant(exec, table, rank); });
   check("element types", [&](auto& table, int rank) {
     if (rank == 0)
-      ferry::init::custom(exec, table, [](std::int64_t, std::int64_t) { return 1.0f; });
+      ferry::init::custom(exec, table, constant_one{});
     else
-      ferry::init::custom(exec, table, [](std::int64_t, std::int64_t) { return 2.0f; });
+      ferry::init::custom(exec, table, constant_two{});
   });
   // Numbers of different types that become the same element agree.
   const auto comm = group_of(2);

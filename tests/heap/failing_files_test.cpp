@@ -172,8 +172,11 @@ TEST_CASE("a checkpoint that lacks memory is saved and loaded as a whole or not 
     std::vector<double> made(large.begin(), large.end());
     for (std::size_t i = 0; i < 200; ++i) made.push_back(strided(i / 10, i % 10));
     made.insert(made.end(), as_doubles.begin(), as_doubles.end());
-    for (const auto& each : {ferry::make_ref(weights), state.field_ref(0), state.field_ref(1)})
-      made.insert(made.end(), each.data, each.data + each.size());
+    for (const auto& array : {ferry::make_ref(weights), state.field_ref(0), state.field_ref(1)}) {
+      std::vector<float> elements(static_cast<std::size_t>(array.size()));
+      ferry::copy(exec, array, elements).wait();
+      made.insert(made.end(), elements.begin(), elements.end());
+    }
     made.push_back(static_cast<double>(epoch));
     made.push_back(static_cast<double>(state.steps()));
     made.push_back(adam.lr);

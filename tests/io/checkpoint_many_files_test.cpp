@@ -6,6 +6,7 @@
 
 #include <catch2/generators/catch_generators.hpp>
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,11 +33,11 @@ using ferry::detail::read_manifest;
 class descriptor_limit {
  public:
   explicit descriptor_limit(rlim_t more) {
-    const int next = ::dup(0);
-    REQUIRE(next >= 0);
-    ::close(next);
     REQUIRE(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    const rlimit now{static_cast<rlim_t>(next) + more, before_.rlim_max};
+    rlim_t limit = 0;  // the limit is one of numbers, and a device's runtime leaves gaps between those in use
+    for (; more != 0; ++limit)
+      if (::fcntl(static_cast<int>(limit), F_GETFD) == -1) --more;
+    const rlimit now{limit, before_.rlim_max};
     REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
   }
   ~descriptor_limit() { ::setrlimit(RLIMIT_NOFILE, &before_); }

@@ -132,8 +132,8 @@ struct keep_rows {
 /// score either are all cached or none is, because the score says so.
 ///
 /// racecheck warns of write-write hazards in this scan, as in any of Kokkos 4's scans over a value of more
-/// than 8 bytes: in ParallelScan::final a thread initialises the block's first prefix, and threads of its warp
-/// then write words of it without __syncwarp. They write after it, because the warp has just left
+/// than 8 bytes: in ParallelScan::final a thread initialises the block's first prefix, and threads of its
+/// warp then write words of it without __syncwarp. They write after it, because the warp has just left
 /// __syncthreads.
 struct list_rows {
   struct sums {
