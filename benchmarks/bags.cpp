@@ -3,6 +3,8 @@
 #include "support/gather_case.hpp"
 #include "support/step_case.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <algorithm>
 #include <cstdint>
 #include <string>

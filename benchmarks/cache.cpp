@@ -3,6 +3,8 @@
 #include "support/step_case.hpp"
 #include "support/zipf.hpp"
 
+#include <ferry/cache.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/tables.hpp"
 
+#include <ferry/io.hpp>
+
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 #include "support/tables.hpp"
 
 #include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/loader.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -2,6 +2,7 @@
 #include "support/machine.hpp"
 #include "support/tables.hpp"
 
+#include <ferry/calibrate.hpp>
 #include <ferry/ferry.hpp>
 
 #include <algorithm>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/step_case.hpp"
 
+#include <ferry/int8.hpp>
+
 /// Steps on tables of 8-bit rows.
 namespace ferry_bench::step_int8_cases {
 namespace {

@@ -2,59 +2,10 @@
 #pragma once
 
 /// @file
-/// The umbrella header: includes all public headers of ferry but those of distributed/, which
-/// ferry/distributed.hpp includes, interop/ and compat/. It is the only header that includes the backends.
-
-#include <ferry/bags/for_each_table.hpp>
-#include <ferry/bags/gather_bags.hpp>
-#include <ferry/bags/step_bags.hpp>
-#include <ferry/cache/automatic.hpp>
-#include <ferry/cache/cache_policy.hpp>
-#include <ferry/cache/cached_table.hpp>
-#include <ferry/cache/catch_up.hpp>
-#include <ferry/cache/copy.hpp>
-#include <ferry/cache/dense.hpp>
-#include <ferry/cache/explain.hpp>
-#include <ferry/cache/explanation.hpp>
-#include <ferry/cache/first.hpp>
-#include <ferry/cache/fixed.hpp>
-#include <ferry/cache/frequency.hpp>
-#include <ferry/cache/gather.hpp>
-#include <ferry/cache/gather_bags.hpp>
-#include <ferry/cache/init.hpp>
-#include <ferry/cache/scatter.hpp>
-#include <ferry/cache/scatter_add.hpp>
-#include <ferry/cache/sets.hpp>
-#include <ferry/cache/statistics.hpp>
-#include <ferry/cache/step.hpp>
-#include <ferry/cache/step_bags.hpp>
-#include <ferry/calibrate/calibrate.hpp>
+/// The core umbrella: tensors, plans, rows, optimizers and policies, and the backends. bags.hpp, cache.hpp,
+/// calibrate.hpp, int8.hpp, io.hpp, loader.hpp and distributed.hpp next to it are the others; the headers of
+/// interop/ and compat/ are included one by one.
 #include <ferry/error.hpp>
-#include <ferry/int8/dequantize.hpp>
-#include <ferry/int8/gather.hpp>
-#include <ferry/int8/quantize.hpp>
-#include <ferry/int8/rowwise_int8_tensor.hpp>
-#include <ferry/int8/scatter.hpp>
-#include <ferry/io/checkpoint.hpp>
-#include <ferry/io/convert_dtype.hpp>
-#include <ferry/io/file_table.hpp>
-#include <ferry/io/load_npy.hpp>
-#include <ferry/io/load_options.hpp>
-#include <ferry/io/map_npy.hpp>
-#include <ferry/io/named_array.hpp>
-#include <ferry/io/open_safetensors.hpp>
-#include <ferry/io/safetensors_file.hpp>
-#include <ferry/io/save_npy.hpp>
-#include <ferry/io/save_options.hpp>
-#include <ferry/io/save_safetensors.hpp>
-#include <ferry/loader/batch_request.hpp>
-#include <ferry/loader/batch_source.hpp>
-#include <ferry/loader/epoch_times.hpp>
-#include <ferry/loader/permutation.hpp>
-#include <ferry/loader/prefetch_options.hpp>
-#include <ferry/loader/prefetched_batch.hpp>
-#include <ferry/loader/prefetcher.hpp>
-#include <ferry/loader/row_prefetcher.hpp>
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/budget.hpp>
 #include <ferry/memory/device.hpp>

@@ -2,6 +2,8 @@
 #include "bags/bags.hpp"
 #include "support/said.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/bags.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -4,6 +4,9 @@
 #include "support/matrix.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::gather_bags_spaces_test {

@@ -2,6 +2,8 @@
 #include "bags/bags.hpp"
 #include "support/matrix.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::gather_bags_test {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bags/step_kit.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/int8.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -3,6 +3,8 @@
 #include "support/matrix.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::step_bags_spaces_test {

@@ -2,6 +2,8 @@
 #include "bags/step_kit.hpp"
 #include "support/matrix.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 namespace ferry_test::step_bags_test {

@@ -2,6 +2,8 @@
 #include "bags/bags.hpp"
 #include "support/folder.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -2,6 +2,9 @@
 #include "cache/cache_kit.hpp"
 #include "support/watchdog.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/cache.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

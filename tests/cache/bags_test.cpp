@@ -2,6 +2,7 @@
 #include "bags/bags.hpp"
 #include "cache/cache_kit.hpp"
 
+#include <ferry/bags.hpp>
 #include <ferry/cache/gather_bags.hpp>
 #include <ferry/cache/step_bags.hpp>
 

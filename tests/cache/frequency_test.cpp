@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 
+#include <ferry/cache.hpp>
+
 #include <map>
 #include <tuple>
 

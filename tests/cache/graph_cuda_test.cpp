@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 
+#include <ferry/cache.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>

@@ -2,6 +2,7 @@
 #include "cache/cache_kit.hpp"
 
 #include <ferry/cache/copy.hpp>
+#include <ferry/int8.hpp>
 
 /// Cached tables of 8-bit rows.
 namespace ferry_test::int8_test {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 
+#include <ferry/cache.hpp>
+
 #include <numeric>
 
 /// The kernel of writing verbs as the threads of a device run it, in any order: each row once, hits by their

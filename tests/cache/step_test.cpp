@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/cache_kit.hpp"
 
+#include <ferry/cache.hpp>
 #include <ferry/optim/transforms/row_rates.hpp>
 
 /// Steps on cached tables whose state is cached with the rows.

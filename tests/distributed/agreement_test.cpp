@@ -2,6 +2,9 @@
 #include "distributed/kit.hpp"
 #include "support/folder.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/io.hpp>
+
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <functional>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <ferry/bags.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <algorithm>

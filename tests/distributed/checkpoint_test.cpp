@@ -3,6 +3,8 @@
 
 #include "support/folder.hpp"
 
+#include <ferry/io.hpp>
+
 namespace ferry_test::checkpoint_test {
 
 namespace {

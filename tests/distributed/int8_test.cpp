@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
+#include <ferry/int8.hpp>
+
 namespace ferry_test::int8_test {
 
 TEST_CASE("a sharded gather of 8-bit rows gives the values of an ordinary table", "[distributed]") {

@@ -2,6 +2,8 @@
 #include "distributed/kit.hpp"
 #include "support/folder.hpp"
 
+#include <ferry/io.hpp>
+
 #include <string_view>
 
 /// Shardings that users write.

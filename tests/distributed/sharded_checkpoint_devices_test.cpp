@@ -3,6 +3,8 @@
 
 #include "support/folder.hpp"
 
+#include <ferry/io.hpp>
+
 #include <string>
 
 /// Checkpoints of tables whose shards lie on devices: of device 0 alone, and of all devices in turn.

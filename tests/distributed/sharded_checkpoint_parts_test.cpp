@@ -3,6 +3,9 @@
 
 #include "support/folder.hpp"
 
+#include <ferry/int8.hpp>
+#include <ferry/io.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -3,6 +3,8 @@
 
 #include "support/folder.hpp"
 
+#include <ferry/io.hpp>
+
 #include <optional>
 #include <type_traits>
 

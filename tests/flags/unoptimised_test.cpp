@@ -3,6 +3,9 @@
 #include "support/folder.hpp"
 #include "support/random.hpp"
 
+#include <ferry/io.hpp>
+#include <ferry/loader.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 #include <span>
 #include <utility>
 #include <vector>

@@ -2,6 +2,7 @@
 #include "heap/heap.hpp"
 
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -25,9 +26,7 @@ std::vector<std::int64_t> batch_indices() {
 }
 
 /// With empty pools a verb allocates all that it ever may.
-void start_anew() {
-  ferry::detail::engine::release<Kokkos::DefaultExecutionSpace>();
-}
+void start_anew() { ferry::detail::engine::release<Kokkos::DefaultExecutionSpace>(); }
 
 /// One table with its batch in Space, and all that verbs on them change.
 template <class Space>

@@ -4,6 +4,7 @@
 #include "support/folder.hpp"
 
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

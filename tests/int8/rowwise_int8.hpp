@@ -6,6 +6,8 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -2,6 +2,8 @@
 #include "int8/rowwise_int8.hpp"
 #include "support/matrix.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 /// The device's mappings of the kernels between numbers and 8-bit records, on whatever execution space there is:

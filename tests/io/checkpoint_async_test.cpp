@@ -2,6 +2,8 @@
 #include "io/checkpoint_kit.hpp"
 #include "support/captured_stderr.hpp"
 
+#include <ferry/io.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

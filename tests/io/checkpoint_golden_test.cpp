@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/checkpoint_kit.hpp"
 
+#include <ferry/io.hpp>
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>

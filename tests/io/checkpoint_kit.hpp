@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include "support/arrays.hpp"
 #include "support/folder.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/int8.hpp>
 #include <ferry/io/checkpoint.hpp>
 
 #include "support/arrays.hpp"

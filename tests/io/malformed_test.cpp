@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io_kit.hpp"
 
+#include <ferry/io.hpp>
+
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -3,6 +3,8 @@
 #include "support/paths.hpp"
 #include "support/random.hpp"
 
+#include <ferry/io.hpp>
+
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 

@@ -2,6 +2,8 @@
 #include "io_kit.hpp"
 #include "support/random.hpp"
 
+#include <ferry/io.hpp>
+
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -2,6 +2,8 @@
 #include "io_kit.hpp"
 #include "support/random.hpp"
 
+#include <ferry/io.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

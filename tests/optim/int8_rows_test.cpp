@@ -4,6 +4,8 @@
 #include "support/oracle.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

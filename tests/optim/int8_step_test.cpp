@@ -3,6 +3,8 @@
 #include "support/oracle.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <cmath>

@@ -2,10 +2,14 @@
 // A child of fork() has a copy of every object and none of the threads. It may end in any way, and work where it
 // was forked before Kokkos::initialize. Else each call that needs threads or devices is refused before it changes
 // anything. Files, locks and sockets of the parent stay as they are.
+#include <ferry/bags.hpp>
 #include <ferry/distributed.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
+#include <ferry/io.hpp>
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/save_npy.hpp>
+#include <ferry/loader.hpp>
 #include <ferry/loader/prefetcher.hpp>
 #include <ferry/loader/row_prefetcher.hpp>
 

@@ -3,7 +3,13 @@
 // set before, and tensors may be destroyed after.
 #include "check.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/cache.hpp>
+#include <ferry/calibrate.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
+#include <ferry/io.hpp>
+#include <ferry/loader.hpp>
 
 #include <Kokkos_Core.hpp>
 

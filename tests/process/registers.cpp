@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -2,6 +2,7 @@
 #include "check.hpp"
 
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <Kokkos_Core.hpp>
 

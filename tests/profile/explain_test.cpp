@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <ferry/calibrate.hpp>
 #include <ferry/ferry.hpp>
 
 #include "support/arrays.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/distributed.hpp>
+#include <ferry/io.hpp>
 
 #include <sys/stat.h>
 #include <unistd.h>

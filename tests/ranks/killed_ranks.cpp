@@ -4,6 +4,7 @@
 // bit is right. The next processes go on from it with another sharding. Some are stopped instead, until the
 // others have given up, and go on while the next processes save.
 #include <ferry/distributed.hpp>
+#include <ferry/io.hpp>
 
 #include "process/check.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/bags.hpp>
 #include <ferry/distributed.hpp>
 
 #include <cstddef>

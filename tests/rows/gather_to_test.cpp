@@ -5,6 +5,8 @@
 #include "support/paths.hpp"
 #include "support/random.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 
 #include <cstdint>

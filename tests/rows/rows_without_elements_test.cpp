@@ -2,6 +2,8 @@
 #include "support/arrays.hpp"
 #include "support/paths.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

@@ -4,6 +4,9 @@
 #include "support/captured_stderr.hpp"
 #include "support/said.hpp"
 
+#include <ferry/bags.hpp>
+#include <ferry/int8.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 

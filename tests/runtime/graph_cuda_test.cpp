@@ -3,6 +3,8 @@
 #include "support/oracle.hpp"
 #include "support/random.hpp"
 
+#include <ferry/int8.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cuda_runtime.h>

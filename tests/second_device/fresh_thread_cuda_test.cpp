@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "second_device/two_devices.hpp"
 
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
+#include <ferry/loader.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -57,7 +57,7 @@ for layer in LAYERS:
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
-UMBRELLAS = {"ferry.hpp", "distributed.hpp"}
+UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "distributed.hpp", "int8.hpp", "io.hpp", "loader.hpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110

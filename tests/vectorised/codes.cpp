@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps on 8-bit rows, whose tiles of codes GCC has to see the end of: compiled with warnings as errors.
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 void step_codes(const Kokkos::DefaultExecutionSpace& exec,
                 ferry::rowwise_int8_tensor<ferry::mapped_space>& codes, const ferry::row_plan& plan,

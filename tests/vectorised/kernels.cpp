@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Offsets are places.
 // expected-error: the offsets of bags must be a rank-1 array of int32
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights multiply.
 // expected-error: the weights of positions must be numbers
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structs can't be added.
 // expected-error: bags of rows are pooled by arithmetic
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

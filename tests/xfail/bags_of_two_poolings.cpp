@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A bag is pooled in one way.
 // expected-error: at most one pooling policy may be given
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows in the order of the table are not in the order of a bag.
 // expected-error: gather_bags adds rows in the order of their positions
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

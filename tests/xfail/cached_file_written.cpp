@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table over a file can only be read.
 // expected-error: the backing table of this cached_table is read-only
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 void refused(const Kokkos::DefaultExecutionSpace& exec) {
 #ifdef FERRY_XFAIL_FIXED

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes could not be written back.
 // expected-error: a cached_table writes changes back, so its table must not be const
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
 
 void refused() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A table in device memory gains nothing.
 // expected-error: a table in device_space needs none
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
 
 void refused() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of device memory and of host memory are moved by one kernel.
 // expected-error: a cached_table moves rows of device memory and of host memory by one kernel: path::direct alone
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

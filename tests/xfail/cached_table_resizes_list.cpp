@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A number says nothing about which rows.
 // expected-error: the rows of this cache policy are listed one by one; make another cached_table for other rows
+#include <ferry/cache.hpp>
 #include <ferry/ferry.hpp>
 
 void refused() {

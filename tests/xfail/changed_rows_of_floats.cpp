@@ -2,6 +2,7 @@
 // Numbers of rows that are no integers.
 // expected-error: the changed rows must be int32, uint32, int64 or uint64 in host memory
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,6 +2,7 @@
 // A rule and the sharded state of another one.
 // expected-error: a checkpoint needs the state that make_state made for this optimizer
 #include <ferry/distributed.hpp>
+#include <ferry/io.hpp>
 
 void refused(ferry::io::checkpoint& run, const ferry::communicator& comm) {
   ferry::sharded_table<float, ferry::mapped_space> table("table", comm, 10, 4);

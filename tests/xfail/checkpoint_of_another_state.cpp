@@ -2,6 +2,7 @@
 // A rule and the state of another one.
 // expected-error: a checkpoint needs the state that make_state made for this optimizer
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 void refused(ferry::io::checkpoint& run) {
   ferry::tensor<float, ferry::mapped_space> table("table", 10, 4);

@@ -2,6 +2,7 @@
 // Elements that no piece of a checkpoint holds.
 // expected-error: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 struct image {
 #ifdef FERRY_XFAIL_FIXED

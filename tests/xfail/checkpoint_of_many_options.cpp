@@ -2,6 +2,7 @@
 // A transform with more options than are counted.
 // expected-error: a checkpoint saves rules and transforms of at most 12 options
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 struct many_scales {
   static constexpr std::string_view name = "many_scales";

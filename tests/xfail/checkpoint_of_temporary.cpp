@@ -2,6 +2,7 @@
 // The save would read elements that were freed.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <vector>
 

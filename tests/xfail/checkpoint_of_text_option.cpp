@@ -2,6 +2,7 @@
 // A transform with an option that is no number.
 // expected-error: a checkpoint saves options that are numbers or std::arrays of them
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <string>
 

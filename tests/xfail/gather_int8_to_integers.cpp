@@ -2,6 +2,7 @@
 // 8-bit rows stand for numbers with a fraction.
 // expected-error: rows of 8-bit tables are converted from and to float, double, half_t and bhalf_t only
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <cstdint>
 #include <vector>

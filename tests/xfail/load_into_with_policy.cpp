@@ -2,6 +2,7 @@
 // A load into an array with a policy of verbs.
 // expected-error: after the array, a load takes nothing but ferry::io::convert_dtype
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 void refused(ferry::tensor<float, ferry::mapped_space>& table) {
 #ifdef FERRY_XFAIL_FIXED

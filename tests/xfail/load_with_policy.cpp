@@ -2,6 +2,7 @@
 // A load takes no policies.
 // expected-error: after the label, a load takes nothing but ferry::io::convert_dtype
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 void refused() {
 #ifdef FERRY_XFAIL_FIXED

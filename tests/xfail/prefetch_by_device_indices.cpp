@@ -2,6 +2,7 @@
 // The host reads the indices of a prefetch.
 // expected-error: prefetch reads the indices on the host
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <cstdint>
 

@@ -2,6 +2,7 @@
 // Whole tables have no indices that could be sorted.
 // expected-error: quantize and dequantize take whole tables, so there are no rows to sort
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
   ferry::tensor<float, ferry::device_space> from("from", 10, 4);

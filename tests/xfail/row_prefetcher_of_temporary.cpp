@@ -2,6 +2,7 @@
 // The rows of the table would be freed before the first batch. A slice refers to rows that stay.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,6 +2,7 @@
 // The first array of a batch names the rows.
 // expected-error: the first array of a row_prefetcher's source must hold indices: int32, uint32, int64 or uint64
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <vector>
 

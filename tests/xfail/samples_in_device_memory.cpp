@@ -2,6 +2,7 @@
 // Host threads read the samples.
 // expected-error: the threads of a prefetcher read the samples, so their tables can't be in device_space
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <vector>
 

@@ -2,6 +2,7 @@
 // Samples are rows of something.
 // expected-error: samples_of needs a table
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <vector>
 

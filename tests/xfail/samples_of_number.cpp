@@ -2,6 +2,7 @@
 // Samples are rows of something.
 // expected-error: samples_of takes arrays of rows: tensors, slices, Kokkos Views, spans or vectors
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <vector>
 

@@ -2,6 +2,7 @@
 // The threads of the prefetcher would read memory that was freed.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <vector>
 

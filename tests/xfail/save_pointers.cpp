@@ -2,6 +2,7 @@
 // A file can't hold pointers.
 // expected-errors: 1 a file takes elements whose bytes are their value
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <vector>
 

@@ -2,6 +2,7 @@
 // The safetensors format has no type for structs.
 // expected-error: safetensors has types for bool, integers, .* save structs as .npy
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <vector>
 

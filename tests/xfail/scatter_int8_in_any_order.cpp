@@ -2,6 +2,7 @@
 // A row that is replaced has nothing to add to.
 // expected-error: duplicates::sum_any_order adds to rows where they lie
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,6 +2,7 @@
 // A table over a file's pages is read-only.
 // expected-error: the verb writes to this array, but its elements are const
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,6 +2,7 @@
 // The pages of the file would be unmapped before the slice is used.
 // expected-error: a slice does not own memory, so it can't be one of a temporary tensor
 #include <ferry/ferry.hpp>
+#include <ferry/io.hpp>
 
 void refused([[maybe_unused]] const Kokkos::DefaultExecutionSpace& exec) {
 #ifdef FERRY_XFAIL_FIXED

@@ -2,6 +2,7 @@
 // The function takes a span for each field.
 // expected-error: the function of made_by must be callable, as const, with a batch_request and a span for each field
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <span>
 

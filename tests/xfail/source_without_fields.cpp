@@ -2,6 +2,7 @@
 // A batch has arrays.
 // expected-error: made_by needs a batch_field for each array of a batch
 #include <ferry/ferry.hpp>
+#include <ferry/loader.hpp>
 
 #include <span>
 

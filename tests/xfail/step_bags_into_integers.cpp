@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gradients are fractions.
 // expected-error: the gradients of the weights must be floating-point numbers
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Without weights there are no gradients of weights.
 // expected-error: so there are no gradients of weights
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

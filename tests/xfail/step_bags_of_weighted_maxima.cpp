@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A maximum has no weights.
 // expected-error: the further array has the positions of the maxima
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

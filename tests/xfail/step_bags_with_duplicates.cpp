@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gradients of a row are added.
 // expected-error: step_bags adds the gradients of all positions of a row
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // 8-bit rows lose what a step without a gradient changes.
 // expected-error: step_count::catch_up is for tables of floating-point numbers
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan knows the rows of one table.
 // expected-error: a plan is for tables of one number of rows
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

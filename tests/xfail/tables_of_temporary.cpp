@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list would refer to a table that was freed, of a range as of single tables.
 // expected-error: a reference to the array is kept, so it can't be a temporary tensor, vector or array
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <span>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One kernel reads all tables.
 // expected-error: for_each_table takes tables of one element type
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A maximum has no weights.
 // expected-error: pooling::max takes no weights
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host has no part in one launch.
 // expected-error: gather_bags on several tables is one launch of the execution space
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
 
 #include <cstdint>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What has no execution space begins with the next argument.
 // expected-errors: 20 the first argument of a verb must be an instance of a Kokkos execution space
+#include <ferry/bags.hpp>
 #include <ferry/ferry.hpp>
+#include <ferry/int8.hpp>
 
 #include <cstdint>
 #include <vector>

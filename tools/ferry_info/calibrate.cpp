@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "program.hpp"
 
+#include <ferry/calibrate.hpp>
 #include <ferry/ferry.hpp>
 
 #include <Kokkos_Core.hpp>

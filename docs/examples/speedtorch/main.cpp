@@ -9,6 +9,7 @@
 #include "kernels.hpp"
 
 #include <ferry/compat/speedtorch.hpp>
+#include <ferry/io.hpp>
 
 #include <CLI/CLI.hpp>
 

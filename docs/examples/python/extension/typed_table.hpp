@@ -6,6 +6,7 @@
 
 #include <ferry/ferry.hpp>
 #include <ferry/interop/dlpack.hpp>
+#include <ferry/io.hpp>
 #include <ferry/io/load_npy.hpp>
 #include <ferry/io/save_npy.hpp>
 
