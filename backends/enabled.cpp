@@ -3,6 +3,7 @@
 #include <Kokkos_Macros.hpp>
 
 #include "host/numa.cpp"
+#include "host/sort.cpp"
 
 #if defined(KOKKOS_ENABLE_CUDA)
 #include "cuda/sort.cpp"

@@ -43,8 +43,10 @@ struct device_backend : host_backend {};
 #else
 #define FERRY_FOR_CUDA(X)
 #endif
+#define FERRY_FOR_HOST_EXECUTION_SPACES(X) \
+  FERRY_FOR_SERIAL(X)                      \
+  FERRY_FOR_OPENMP(X)                      \
+  FERRY_FOR_THREADS(X)
 #define FERRY_FOR_EXECUTION_SPACES(X) \
-  FERRY_FOR_SERIAL(X)                 \
-  FERRY_FOR_OPENMP(X)                 \
-  FERRY_FOR_THREADS(X)                \
+  FERRY_FOR_HOST_EXECUTION_SPACES(X)  \
   FERRY_FOR_CUDA(X)

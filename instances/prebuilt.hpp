@@ -38,11 +38,6 @@ ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Spac
   return step_rows<chosen_policies<>>(exec, rule, table, state, named, grads);
 }
 
-template <class Exec, class Index, class Space>
-row_plan prebuilt_plan(const Exec& exec, const array_ref<const Index, Space>& indices, std::int64_t rows) {
-  return plan_rows_of<bounds::check>(exec, indices, rows);
-}
-
 using instance_exec = Kokkos::DefaultExecutionSpace;
 using indices_32 = array_ref<const std::int32_t, device_space>;
 using indices_64 = array_ref<const std::int64_t, device_space>;
@@ -81,9 +76,6 @@ state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::deta
   template ticket prebuilt_step(const instance_exec&, const optim::RULE&, const array_ref<T, SPACE>&, \
                                 optim::state<optim::RULE, accumulation_t<T>, SPACE>&, const NAMED&,   \
                                 const array_ref<const T, device_space>&);
-
-#define FERRY_INSTANTIATE_PLAN(INDEX, SPACE) \
-  template row_plan prebuilt_plan(const instance_exec&, const array_ref<const INDEX, SPACE>&, std::int64_t);
 
 /// gather, scatter and scatter_add for tables of T.
 #define FERRY_ROWS(T)                                        \

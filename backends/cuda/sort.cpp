@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sort.hpp"
 
+#include "../../src/plan/sort_kernels.hpp"
+#include "detail/sort_and_place.hpp"
+
 #include <ferry/distributed/detail/route_kernels.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -18,8 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The functions of sort_functions that CUB implements. Sources with ferry::instances do without CUB's
-/// headers, and without the empty kernel that these put into every source.
+/// The sorts of plans, and the functions of sort_functions that CUB implements.
 namespace ferry::cuda {
 
 std::size_t sort_functions::sort_bytes(std::int64_t count, int first_bit, int bits) {
@@ -88,6 +89,9 @@ void sort_functions::inclusive_sum(const Kokkos::Cuda& exec, const Term& term, s
         "cub::DeviceScan");
 }
 
+template bool sort_functions::sort_and_place(const Kokkos::Cuda&, const kernels::any_row_keys&,
+                                             const kernels::place_segments&, std::uint64_t*, std::uint64_t*,
+                                             unsigned int*, std::int64_t, int, int, void*, std::size_t);
 template std::size_t sort_functions::sum_bytes<kernels::sorted_keys>(std::int64_t);
 template std::size_t sort_functions::sum_bytes<kernels::owned_counts>(std::int64_t);
 template void sort_functions::inclusive_sum(const Kokkos::Cuda&, const kernels::sorted_keys&, std::uint64_t*,

@@ -3,13 +3,8 @@
 
 #include "detail/abilities.hpp"
 #include "detail/grid_sort.hpp"
-#include "detail/sort_by_counting.hpp"
-#include "detail/sort_by_grid.hpp"
 #include "device.hpp"
-#include "error.hpp"
 #include "tuning.hpp"
-
-#include <ferry/error.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -17,12 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace ferry::cuda {
-
-static_assert(tuning_numbers::keys_compared <= counting_sort::most_keys,
-              "ferry: a block holds all keys that are compared.");
 
 /// Stable sorts and a scan, on the stream of an instance, without synchronisation. They use CUB, and
 /// counting_sort or grid_sort where one launch does it all.
@@ -34,8 +25,8 @@ struct sort_functions {
   /// Sorts pairs by the bits [first_bit, bits) of their keys. On return `keys` and `values` point to the
   /// sorted arrays, each one of the two that were passed.
   static void sort_pairs(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                                    std::int64_t*& values, std::int64_t* other_values, std::int64_t count,
-                                    int first_bit, int bits, void* workspace, std::size_t workspace_bytes);
+                         std::int64_t*& values, std::int64_t* other_values, std::int64_t count, int first_bit,
+                         int bits, void* workspace, std::size_t workspace_bytes);
 
   /// Scratch bytes of sort_keys. Counts of the functions below are less than 2^32, so CUB uses 32-bit
   /// offsets.
@@ -43,8 +34,8 @@ struct sort_functions {
   /// As sort_pairs, for keys without values and without set bits from `bits` on. The workspace is aligned to
   /// 16 bytes.
   static void sort_keys(const Kokkos::Cuda& exec, std::uint64_t*& keys, std::uint64_t* other_keys,
-                                   std::int64_t count, int first_bit, int bits, void* workspace,
-                                   std::size_t workspace_bytes);
+                        std::int64_t count, int first_bit, int bits, void* workspace,
+                        std::size_t workspace_bytes);
 
   /// The work of making keys, sort_keys, inclusive_sum and of a kernel after them, in one launch:
   ///
@@ -58,45 +49,12 @@ struct sort_functions {
   /// sort_keys; none is needed for keys that sorts_without_scratch. `arrived` is a word that is 0, and 0
   /// again when the kernel has ended. Returns false, and does nothing, for too many keys, and where the
   /// device can't run all blocks at once.
+  /// Kernels of other types need detail/sort_and_place.hpp.
   template <class Keys, class Segments>
   static bool sort_and_place(const Kokkos::Cuda& exec, const Keys& key_of, const Segments& segments,
                              std::uint64_t* keys, std::uint64_t* other_keys, unsigned int* arrived,
                              std::int64_t count, int first_bit, int bits, void* workspace,
-                             std::size_t workspace_bytes) {
-    if (sorts_without_scratch(count)) {
-      const device_guard on(exec);
-      check(launch_counting_sort(exec.cuda_stream(),
-                                 sort_by_counting<Keys, Segments>{key_of, segments, keys, arrived,
-                                                                  static_cast<std::uint32_t>(count)}),
-            "cudaLaunchKernel");
-      return true;
-    }
-    const int passes = grid_sort::passes_for(bits - first_bit);
-    const int items = items_for(exec, count);
-    if (items == 0 || passes == 0 || workspace_bytes < grid_sort::bytes(count) ||
-        reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
-      return false;
-    const device_guard on(exec);
-    const auto launched = [&]<int Items>(std::integral_constant<int, Items>) {
-      return launch_grid_sort<Items>(
-          exec.cuda_stream(),
-          sort_by_grid<Items, Keys, Segments>{
-              key_of, segments, keys, other_keys, static_cast<std::uint16_t*>(workspace),
-              static_cast<std::uint32_t>(grid_sort::stride_for(grid_sort::blocks_for(count, Items))),
-              static_cast<std::uint32_t>(count), first_bit, passes,
-              (bits - first_bit + passes - 1) / passes});
-    };
-    const cudaError_t status = items == 1   ? launched(std::integral_constant<int, 1>{})
-                               : items == 2 ? launched(std::integral_constant<int, 2>{})
-                               : items == 4 ? launched(std::integral_constant<int, 4>{})
-                                            : launched(std::integral_constant<int, 8>{});
-    if (status == cudaErrorCooperativeLaunchTooLarge || status == cudaErrorNotSupported) {
-      cudaGetLastError();
-      return false;
-    }
-    check(status, "cudaLaunchCooperativeKernel");
-    return true;
-  }
+                             std::size_t workspace_bytes);
 
   /// Whether sort_and_place takes `count` keys.
   static bool sorts_in_one_launch(const Kokkos::Cuda& exec, std::int64_t count) {

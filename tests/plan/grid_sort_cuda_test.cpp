@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../backends/cuda/detail/sort_and_place.hpp"
+#include "../../src/plan/sort_kernels.hpp"
 #include "support/arrays.hpp"
 #include "support/random.hpp"
 

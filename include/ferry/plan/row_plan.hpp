@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/after.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -35,12 +32,6 @@ consteval auto plan_space_of() {
 }
 template <class Space>
 using plan_space = decltype(plan_space_of<Space>());
-
-/// Keeps the arrays of a plan, and records the making of the plan for their readers.
-struct plan_reads {
-  access_tracker accesses;
-  std::shared_ptr<plan_storage> plan;
-};
 
 }  // namespace detail
 
@@ -116,33 +107,14 @@ class row_plan {
     const auto extents = shape<dynamic_rank>::make(sizes, name, sizeof(std::int64_t));
     tensor_slice<const std::int64_t, space> made;
     if (storage_ == nullptr) return made;
-    require_space<space>(name);
+    require_space(name, space::name, space::is_host_accessible || device_backend<space>::device_is_host);
     // Rows are below 2^63, so they may be read as signed numbers.
     const auto* data = reinterpret_cast<const std::int64_t*>((*storage_).*member);
     return tensor_slice<const std::int64_t, space>(std::string("plan::") + name, data, extents, accesses());
   }
 
-  template <class Space>
-  void require_space(const char* name) const {
-    const bool fits = storage_->on_host
-                          ? Space::is_host_accessible || device_backend<Space>::device_is_host
-                          : Space::name == storage_->space || (std::is_same_v<Space, device_space> &&
-                                                               storage_->space != pageable_space::name);
-    if (!fits)
-      throw invalid_argument("ferry::row_plan::" + std::string(name) + ": the arrays of a plan by the " +
-                             std::string(storage_->backend) + " backend lie in " +
-                             std::string(storage_->space) + ", not in " + std::string(Space::name) +
-                             "; name the space: plan." + name + "<ferry::" + std::string(storage_->space) +
-                             ">()");
-  }
-
-  [[nodiscard]] std::shared_ptr<detail::access_tracker> accesses() const {
-    if (storage_->accesses != nullptr) return storage_->accesses;
-    const auto made = detail::share<detail::plan_reads>();
-    made->plan = storage_;
-    made->accesses.add_write(storage_->made, storage_->made_by);
-    return {made, &made->accesses};
-  }
+  void require_space(const char* name, std::string_view space, bool reached_by_host) const;
+  [[nodiscard]] std::shared_ptr<detail::access_tracker> accesses() const;
 
   std::shared_ptr<detail::plan_storage> storage_;
 };

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/plan/detail/checks.hpp>
-#include <ferry/plan/detail/index_kernels.hpp>
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
-#include <ferry/runtime/detail/findings.hpp>
-#include <ferry/runtime/detail/launch.hpp>
-#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <concepts>
 #include <cstdint>
-#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -36,6 +33,14 @@ template <class Exec>
 using space_of_plans =
     std::conditional_t<is_host_exec<Exec> && !device_is_host<Exec>, pageable_space, device_space>;
 
+/// Throws out_of_range if the plan found an index outside of its table.
+void require_indices_inside(const char* verb, const row_plan& plan);
+
+/// counts[i] = the number of positions of row i of the plan. Blocks.
+template <ExecutionSpace Exec>
+void count_positions(const Exec& exec, const row_plan& plan,
+                     const array_ref<std::int64_t, space_of_plans<Exec>>& counts);
+
 }  // namespace detail
 
 /// The different rows among the indices of a batch, where each position finds its row, and how often each row
@@ -54,26 +59,9 @@ template <class Exec, class Indices, std::integral Rows, class... Policies>
   using space = detail::space_of_plans<Exec>;
   row_plan plan = make_plan(exec, indices, rows, policies...);
   const std::int64_t count = plan.unique_count();
-  const detail::plan_storage& from = *plan.storage();
-  if (from.checked)
-    if (const detail::index_report found = from.read_report(); found.out_of_range != 0) {
-      detail::array_note table;
-      table.label = "the table";
-      table.rank = 1;
-      table.extents = {from.rows};
-      table.space = "any space";
-      std::rethrow_exception(
-          detail::found_error(found, "unique", table, {}, 1, plan.positions(), from.signed_indices));
-    }
+  detail::require_indices_inside("unique", plan);
   tensor<std::int64_t, space> counts("counts", detail::memory_home(exec), count);
-  {
-    detail::launch_context<Exec> of(exec, "unique");
-    of.use(plan.storage());
-    of.writes_to(make_ref(counts));
-    detail::launch(exec, of.label("counts"), count,
-                   kernels::count_positions{from.segment_begin, counts.data()});
-    of.finish().join();
-  }
+  detail::count_positions(exec, plan, make_ref(counts));
   auto named = plan.unique_rows<space>();
   auto inverse = plan.inverse<space>();
   return unique_indices<space>{std::move(named), std::move(inverse), std::move(counts), std::move(plan)};

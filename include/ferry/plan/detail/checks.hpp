@@ -4,8 +4,7 @@
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/concepts/policy.hpp>
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/plan/detail/refusals.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -17,8 +16,10 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 /// The checks of a verb's arguments. Types are checked here by static_asserts with full sentences, one after
@@ -124,100 +125,78 @@ consteval void require_row_verb() {
                    typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
 }
 
-/// Whether two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
-/// columns of one array do.
-inline bool overlap(const auto& a, const auto& b) {
-  if (a.size() == 0 || b.size() == 0) return false;
-  constexpr auto bytes_of = [](const auto& array, std::int64_t elements) {
-    return static_cast<std::uintptr_t>(elements) * sizeof(*array.data);
-  };
-  struct range {
-    std::uintptr_t begin, end, step, row;
-  };
-  const auto range_of = [&](const auto& array) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
-    const auto step = bytes_of(array, array.row_stride());
-    const auto row = bytes_of(array, array.width());
-    return range{begin, begin + static_cast<std::uintptr_t>(array.rows() - 1) * step + row, step, row};
-  };
-  const range one = range_of(a), other = range_of(b);
-  if (one.end <= other.begin || other.end <= one.begin) return false;
-  if (one.step != other.step || one.step == 0) return true;
-  const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
-                                                        : one.step - (one.begin - other.begin) % one.step;
-  return shift < one.row || shift + other.row > one.step;
+/// An array of rows without its types, for the compiled checks. Refers to the array.
+struct row_array {
+  const void* array;
+  array_note (*note_of)(const void* array);
+  const void* data;
+  std::size_t rank;
+  bool dense_rows;
+  bool contiguous;
+  std::int64_t rows;
+  std::int64_t width;
+  std::int64_t step;  ///< from row to row, in elements
+  std::size_t element_bytes;
+
+  [[nodiscard]] array_note note() const { return note_of(array); }
+};
+
+template <class Array>
+row_array rows_without_types(const Array& array) {
+  return {&array,
+          [](const void* typed) { return static_cast<const Array*>(typed)->note(); },
+          array.data,
+          array.rank,
+          array.has_dense_rows(),
+          array.is_contiguous(),
+          array.rows(),
+          array.width(),
+          array.row_stride(),
+          sizeof(*array.data)};
 }
 
-template <class...>
-[[noreturn, gnu::cold]] void refuse_positions(const char* verb, std::int64_t positions,
-                                              const array_note& batch) {
-  throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
-                                 batch.extents[0], " rows of ", batch.describe()}));
-}
-template <class...>
-[[noreturn, gnu::cold]] void refuse_widths(const char* verb, const array_note& table, std::int64_t width,
-                                           const array_note& batch, std::int64_t other) {
-  throw invalid_argument(joined({"ferry::", verb, ": rows of ", table.describe(), " have ", width,
-                                 " elements, rows of ", batch.describe(), " have ", other}));
-}
-template <class...>
-[[noreturn, gnu::cold]] void refuse_overlap(const char* verb, const array_note& table,
-                                            const array_note& batch) {
-  throw invalid_argument(
-      joined({"ferry::", verb, ": ", batch.describe(), " and ", table.describe(), " overlap in memory"}));
+/// Whether two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
+/// columns of one array do.
+bool overlap(const row_array& a, const row_array& b);
+template <class A, class B>
+bool overlap(const A& a, const B& b) {
+  return overlap(rows_without_types(a), rows_without_types(b));
 }
 
 /// Checks the shapes of a verb on rows. An array of rank 1 has rows of one element.
-inline void require_shapes(const char* verb, const auto& table, std::int64_t positions, const auto& batch) {
-  require_dense_rows(verb, table);
-  require_dense_rows(verb, batch);
-  if (batch.rows() != positions) refuse_positions(verb, positions, batch.note());
-  if (batch.width() != table.width())
-    refuse_widths(verb, table.note(), table.width(), batch.note(), batch.width());
-  if (overlap(table, batch)) refuse_overlap(verb, table.note(), batch.note());
+void require_shapes(const char* verb, const row_array& table, std::int64_t positions, const row_array& batch);
+template <class Table, class Batch>
+void require_shapes(const char* verb, const Table& table, std::int64_t positions, const Batch& batch) {
+  require_shapes(verb, rows_without_types(table), positions, rows_without_types(batch));
 }
 
-inline void require_rank_one(const char* verb, const auto& array, const char* what = "indices") {
-  if (array.rank != 1)
-    throw invalid_argument(joined(
-        {"ferry::", verb, ": the ", what, " ", array.describe(), " have rank ", array.rank, ", must be 1"}));
-  if (!array.is_contiguous())
-    throw invalid_argument(
-        joined({"ferry::", verb, ": the ", what, " ", array.describe(), " are strided, must be contiguous"}));
+void require_rank_one(const char* verb, const row_array& array, const char* role);
+template <class Array>
+void require_rank_one(const char* verb, const Array& array, const char* role = "indices") {
+  require_rank_one(verb, rows_without_types(array), role);
 }
 
-template <class Bounds>
-void require_a_row_to_clamp_to(const char* verb, std::int64_t rows, std::int64_t positions,
-                               const auto& describe) {
-  if constexpr (std::is_same_v<Bounds, bounds::clamp>)
-    if (rows == 0 && positions > 0)
-      throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
-                             std::to_string(positions) + " indices to, " + describe() + " has none");
-}
+/// `place`: the table, as the error names it.
+[[noreturn]] void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place);
+
 template <class Bounds>
 void require_a_row_to_clamp_to(const char* verb, const auto& table, std::int64_t positions) {
-  require_a_row_to_clamp_to<Bounds>(verb, table.rows(), positions, [&] { return table.describe(); });
+  if constexpr (std::is_same_v<Bounds, bounds::clamp>)
+    if (table.rows() == 0 && positions > 0) refuse_to_clamp(verb, positions, table.describe());
 }
+
+/// Checks that a verb of the backend may use the plan for a table of `rows` rows. `bounds` is the policy that
+/// the verb names; none if empty.
+void require_plan(const char* verb, const row_plan& plan, std::string_view backend, std::int64_t rows,
+                  function_ref<std::string()> describe_table, std::string_view bounds);
 
 template <class Exec, class Chosen, class Table>
 void require_plan(const char* verb, const row_plan& plan, const Table& table) {
-  const auto& storage = plan.storage();
-  if (storage == nullptr) throw invalid_argument(std::string("ferry::") + verb + ": the plan is empty");
-  if (storage->backend != execution_backend<Exec>::name)
-    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made by the " +
-                           std::string(storage->backend) + " backend, but the verb runs on the " +
-                           std::string(execution_backend<Exec>::name) + " backend");
-  if (plan.rows() != table.rows())
-    throw invalid_argument(std::string("ferry::") + verb + ": the plan was made for tables of " +
-                           std::to_string(plan.rows()) + " rows, but " + table.describe() + " has " +
-                           std::to_string(table.rows()));
-  if constexpr (Chosen::template names<bounds_category>) {
-    using bounds = typename Chosen::template get<bounds_category, void>;
-    if (storage->bounds != bounds::name)
-      throw invalid_argument(std::string("ferry::") + verb + ": the plan was made with " +
-                             std::string(storage->bounds) + ", the verb can't change that to " +
-                             std::string(bounds::name));
-  }
+  std::string_view bounds;
+  if constexpr (Chosen::template names<bounds_category>)
+    bounds = Chosen::template get<bounds_category, void>::name;
+  require_plan(
+      verb, plan, execution_backend<Exec>::name, table.rows(), [&] { return table.describe(); }, bounds);
 }
 
 /// The rows that a verb's indices name: a plan as it is, an index array as array_ref of const elements.
@@ -250,16 +229,15 @@ void require_batch(const char* verb, const auto& table, const Named& named, cons
   }
 }
 
+[[noreturn]] void refuse_direct_reach(const char* verb, const array_note& array);
+
 /// Checks that path::direct reaches an array. A device reaches pageable memory only on machines with HMM or
 /// ATS.
 template <class Exec, class Array>
 void require_direct_reach([[maybe_unused]] const char* verb, [[maybe_unused]] const Exec& exec,
                           [[maybe_unused]] const Array& array) {
   if constexpr (!is_host_exec<Exec> && std::is_same_v<typename Array::memory_space, pageable_space>)
-    if (!execution_backend<Exec>::reaches_pageable(exec))
-      throw invalid_argument(
-          std::string("ferry::") + verb + ": path::direct can't reach " + array.describe() +
-          ", this device has no access to pageable memory; use path::staged or mapped_space");
+    if (!execution_backend<Exec>::reaches_pageable(exec)) refuse_direct_reach(verb, array.note());
 }
 
 }  // namespace ferry::detail

@@ -67,9 +67,6 @@ inline constexpr bool
     is_prebuilt_update<Chosen, Exec, const array_ref<T, Space>, const Named&, const Values> =
         (is_prebuilt_call<Exec, Chosen> && is_prebuilt_table<array_ref<T, Space>> &&
          is_prebuilt_index<Named> && is_prebuilt_batch<Values, const T>);
-template <class Chosen, class Exec, class Ref>
-inline constexpr bool is_prebuilt_plan = (is_prebuilt_call<Exec, Chosen> &&
-                                          is_prebuilt_index<std::remove_const_t<Ref>>);
 /// @}
 
 template <class Exec, class T, class Space, class Named>
@@ -84,7 +81,5 @@ ticket prebuilt_scatter_add(const Exec& exec, const array_ref<T, Space>& table, 
 template <class Exec, class Rule, class T, class Space, class State, class Named>
 ticket prebuilt_step(const Exec& exec, const Rule& rule, const array_ref<T, Space>& table, State& state,
                      const Named& named, const array_ref<const T, device_space>& grads);
-template <class Exec, class Index, class Space>
-row_plan prebuilt_plan(const Exec& exec, const array_ref<const Index, Space>& indices, std::int64_t rows);
 
 }  // namespace ferry::detail

@@ -3,7 +3,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_keys.hpp>
+#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>

@@ -3,7 +3,7 @@
 
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/plan/detail/index_keys.hpp>
+#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/claim_slots.hpp>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/plan/detail/own_bounds.hpp>
 #include <ferry/plan/detail/row_source.hpp>
-#include <ferry/policy/bounds.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
 #include <Kokkos_Macros.hpp>
 
 #include <cstdint>
-#include <type_traits>
 
 /// The keys that sort the positions of a batch by row: (row, position). A position without a row gets `rows`
 /// as its row and is sorted after all others.
@@ -34,14 +33,6 @@ struct row_keys {
   }
 };
 
-/// Whether `Bounds` is one of the library's own policies. A policy of the user may resolve an index to any
-/// row.
-template <class Bounds>
-inline constexpr bool is_own_bounds = (std::is_same_v<Bounds, bounds::check> ||
-                                       std::is_same_v<Bounds, bounds::clamp> ||
-                                       std::is_same_v<Bounds, bounds::skip> ||
-                                       std::is_same_v<Bounds, bounds::unchecked>);
-
 /// As row_keys for the library's own policies, with index type and policy as values: one kernel serves them
 /// all.
 struct any_row_keys {
@@ -55,21 +46,6 @@ struct any_row_keys {
   ferry::detail::report_writer report;
   std::int64_t* row_of = nullptr;
   int position_bits = 0;
-
-  template <class Index, class Bounds>
-  static any_row_keys of(const row_keys<Index, Bounds>& typed) {
-    static_assert(is_own_bounds<Bounds> && (sizeof(Index) == 4 || sizeof(Index) == 8));
-    return {typed.source.indices,
-            static_cast<int>(sizeof(Index)),
-            std::is_signed_v<Index>,
-            Bounds::reports,
-            std::is_same_v<Bounds, bounds::clamp>,
-            !std::is_same_v<Bounds, bounds::unchecked>,
-            typed.source.rows,
-            typed.source.report,
-            typed.row_of,
-            typed.position_bits};
-  }
 
   /// The bits of an index, sign-extended. Inside of [0, rows) exactly if they are a number below `rows`.
   [[nodiscard]] KOKKOS_FUNCTION std::uint64_t bits(std::int64_t i) const {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/plan/detail/checks.hpp>
+
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
+
+namespace ferry::detail {
+
+namespace {
+
+void require_dense_rows_of(const char* verb, const row_array& array) {
+  const bool empty = array.rank == 0 && array.data == nullptr;
+  if (empty || !array.dense_rows) refuse_rows(verb, array.note(), empty);
+}
+
+}  // namespace
+
+bool overlap(const row_array& a, const row_array& b) {
+  if (a.rows * a.width == 0 || b.rows * b.width == 0) return false;
+  struct range {
+    std::uintptr_t begin, end, step, row;
+  };
+  const auto range_of = [](const row_array& array) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
+    const auto step = static_cast<std::uintptr_t>(array.step) * array.element_bytes;
+    const auto row = static_cast<std::uintptr_t>(array.width) * array.element_bytes;
+    return range{begin, begin + static_cast<std::uintptr_t>(array.rows - 1) * step + row, step, row};
+  };
+  const range one = range_of(a), other = range_of(b);
+  if (one.end <= other.begin || other.end <= one.begin) return false;
+  if (one.step != other.step || one.step == 0) return true;
+  const std::uintptr_t shift = other.begin >= one.begin ? (other.begin - one.begin) % one.step
+                                                        : one.step - (one.begin - other.begin) % one.step;
+  return shift < one.row || shift + other.row > one.step;
+}
+
+void require_shapes(const char* verb, const row_array& table, std::int64_t positions,
+                    const row_array& batch) {
+  require_dense_rows_of(verb, table);
+  require_dense_rows_of(verb, batch);
+  if (batch.rows != positions)
+    throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
+                                   batch.rows, " rows of ", batch.note().describe()}));
+  if (batch.width != table.width)
+    throw invalid_argument(
+        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.width,
+                " elements, rows of ", batch.note().describe(), " have ", batch.width}));
+  if (overlap(table, batch))
+    throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
+                                   table.note().describe(), " overlap in memory"}));
+}
+
+void require_rank_one(const char* verb, const row_array& array, const char* role) {
+  if (array.rank != 1)
+    throw invalid_argument(joined({"ferry::", verb, ": the ", role, " ", array.note().describe(),
+                                   " have rank ", array.rank, ", must be 1"}));
+  if (!array.contiguous)
+    throw invalid_argument(joined(
+        {"ferry::", verb, ": the ", role, " ", array.note().describe(), " are strided, must be contiguous"}));
+}
+
+void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place) {
+  throw invalid_argument(std::string("ferry::") + verb + ": bounds::clamp has no row to send " +
+                         std::to_string(positions) + " indices to, " + place + " has none");
+}
+
+void require_plan(const char* verb, const row_plan& plan, std::string_view backend, std::int64_t rows,
+                  function_ref<std::string()> describe_table, std::string_view bounds) {
+  const auto& storage = plan.storage();
+  if (storage == nullptr) throw invalid_argument(joined({"ferry::", verb, ": the plan is empty"}));
+  if (storage->backend != backend)
+    throw invalid_argument(joined({"ferry::", verb, ": the plan was made by the ", storage->backend,
+                                   " backend, but the verb runs on the ", backend, " backend"}));
+  if (plan.rows() != rows)
+    throw invalid_argument(joined({"ferry::", verb, ": the plan was made for tables of ", plan.rows(),
+                                   " rows, but ", describe_table(), " has ", rows}));
+  if (!bounds.empty() && storage->bounds != bounds)
+    throw invalid_argument(joined({"ferry::", verb, ": the plan was made with ", storage->bounds,
+                                   ", the verb can't change that to ", bounds}));
+}
+
+void refuse_direct_reach(const char* verb, const array_note& array) {
+  throw invalid_argument(
+      joined({"ferry::", verb, ": path::direct can't reach ", array.describe(),
+              ", this device has no access to pageable memory; use path::staged or mapped_space"}));
+}
+
+}  // namespace ferry::detail

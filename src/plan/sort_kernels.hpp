@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "index_keys.hpp"
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstdint>
+
+/// The kernels that make a plan. One thread per position.
+namespace ferry::kernels {
+
+/// keys[i] = the key of position i.
+template <class Index, class Bounds>
+struct key_indices {
+  row_keys<Index, Bounds> key_of;
+  std::uint64_t* keys;
+
+  static std::int64_t bytes_each() { return 3 * sizeof(std::int64_t); }
+
+  KOKKOS_FUNCTION void operator()(std::int64_t i) const { keys[i] = key_of(i); }
+};
+
+/// Sorted keys. A segment is all places of one row. A segment whose row does not follow the row before it
+/// begins a run.
+struct sorted_keys {
+  const std::uint64_t* keys;
+  std::int64_t count;
+  std::uint64_t rows;
+  int position_bits;
+
+  static constexpr int runs_shift = 32;
+
+  KOKKOS_FUNCTION std::uint64_t row(std::int64_t k) const { return keys[k] >> position_bits; }
+  KOKKOS_FUNCTION std::int64_t position(std::int64_t k) const {
+    return static_cast<std::int64_t>(keys[k] & ((std::uint64_t{1} << position_bits) - 1));
+  }
+  /// What place k adds to the numbers of segments (lower half) and of runs (upper half) that have begun.
+  KOKKOS_FUNCTION std::uint64_t operator()(std::int64_t k) const {
+    const std::uint64_t here = row(k);
+    if (here >= rows) return 0;
+    const std::uint64_t before = k == 0 ? here + 2 : row(k - 1);
+    return std::uint64_t{before != here} | std::uint64_t{before != here && before + 1 != here} << runs_shift;
+  }
+};
+
+/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it
+/// finds in `sorted_rows`.
+struct place_segments {
+  sorted_keys from;
+  std::uint64_t* sorted_rows;
+  std::int64_t* order;
+  std::int64_t* unique_rows;
+  std::int64_t* segment_begin;
+  std::int64_t* run_begin;
+  std::int64_t* inverse;
+  std::int64_t* unique_count;
+  std::int64_t* run_count;
+
+  static std::int64_t bytes_each() { return 7 * sizeof(std::int64_t); }
+
+  /// A plan without positions has one item, which closes the arrays.
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const {
+    if (from.count == 0) return close(0, 0, 0);
+    place(k, sorted_rows[k]);
+  }
+
+  /// Writes the elements of place k, where `begun` segments and runs have begun.
+  KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
+    const std::uint64_t adds = from(k);
+    const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
+    const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
+    const std::uint64_t row = from.row(k);
+    const std::int64_t position = from.position(k);
+    const bool valid = row < from.rows;
+    sorted_rows[k] = row;
+    order[k] = position;
+    inverse[position] = valid ? segments - 1 : -1;
+    if ((adds & 1u) != 0) {
+      unique_rows[segments - 1] = static_cast<std::int64_t>(row);
+      segment_begin[segments - 1] = k;
+    } else {
+      // One of the elements after the last segment, which kernels read and don't use. They are as many as the
+      // places that begin no segment.
+      const std::int64_t later = from.count - 1 - (k - segments);
+      unique_rows[later] = 0;
+      segment_begin[later + 1] = from.count;
+    }
+    if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
+    // The last valid place writes the ends of the last segment and of the last run.
+    if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
+    if (!valid && k == 0) close(0, 0, 0);
+  }
+
+  KOKKOS_FUNCTION void close(std::int64_t segments, std::int64_t runs, std::int64_t places) const {
+    segment_begin[segments] = places;
+    run_begin[runs] = segments;
+    *unique_count = segments;
+    *run_count = runs;
+  }
+};
+
+}  // namespace ferry::kernels
