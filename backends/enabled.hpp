@@ -47,6 +47,7 @@ struct device_backend : host_backend {};
   FERRY_FOR_SERIAL(X)                      \
   FERRY_FOR_OPENMP(X)                      \
   FERRY_FOR_THREADS(X)
+#define FERRY_FOR_DEVICE_EXECUTION_SPACES(X) FERRY_FOR_CUDA(X)
 #define FERRY_FOR_EXECUTION_SPACES(X) \
   FERRY_FOR_HOST_EXECUTION_SPACES(X)  \
-  FERRY_FOR_CUDA(X)
+  FERRY_FOR_DEVICE_EXECUTION_SPACES(X)

@@ -4,11 +4,8 @@
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/grad_norm.hpp>
 #include <ferry/optim/transforms/grad_scale.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 
-#include <algorithm>
 #include <cstdint>
-#include <limits>
 
 namespace ferry::optim {
 
@@ -45,20 +42,7 @@ struct loss_scale_options {
 class loss_scale {
  public:
   /// Throws invalid_argument, naming the option, for one outside of its range.
-  explicit loss_scale(const loss_scale_options& options = {})
-      : options_(options), scale_(options.init_scale) {
-    const auto require = [](const char* option, double value, bool holds, const char* range) {
-      require_option("loss_scale", option, value, holds && ::ferry::detail::is_finite(value), range);
-    };
-    require("min_scale", options.min_scale,
-            options.min_scale >= least_scale && options.min_scale <= most_scale, "in [2^-126, 2^126]");
-    require("init_scale", options.init_scale, is_scale(options.init_scale), "in [min_scale, 2^126]");
-    require("growth_factor", options.growth_factor, options.growth_factor > 1.0, "> 1 and finite");
-    require("backoff_factor", options.backoff_factor,
-            options.backoff_factor > 0.0 && options.backoff_factor < 1.0, "in (0, 1)");
-    require("growth_interval", static_cast<double>(options.growth_interval), options.growth_interval > 0,
-            "> 0");
-  }
+  explicit loss_scale(const loss_scale_options& options = {});
 
   /// The factor of the loss; torch's get_scale().
   [[nodiscard]] double scale() const { return scale_; }
@@ -68,12 +52,7 @@ class loss_scale {
   [[nodiscard]] double total_norm() const { return norm_; }
   /// Continues from a saved scale and growth_tracker. Throws invalid_argument for a scale outside of
   /// [min_scale, 2^126], and for a negative tracker.
-  void restore(double scale, std::int64_t growth_tracker) {
-    require_option("loss_scale", "scale", scale, is_scale(scale), "in [min_scale, 2^126]");
-    require_not_negative("loss_scale", "growth_tracker", static_cast<double>(growth_tracker));
-    scale_ = scale;
-    good_ = growth_tracker;
-  }
+  void restore(double scale, std::int64_t growth_tracker);
 
   /// Looks for gradients that are infinite or NaN, or may become infinite in float when they are divided by
   /// the scale. If there is none it calls `steps(unscale)`, which steps with the grad_scale that it is given,
@@ -97,49 +76,27 @@ class loss_scale {
   /// Adapts the scale, once for each iteration: times backoff_factor where a step() since the last update()
   /// was left out, times growth_factor after growth_interval iterations without one. It goes no further than
   /// min_scale, and a scale that would exceed 2^126 stays, as torch's that would be infinite.
-  void update() {
-    const bool overflowed = overflowed_;
-    overflowed_ = false;
-    update(overflowed);
-  }
+  void update();
   /// update() by what the caller knows; for steps under nonfinite::skip.
-  void update(bool overflowed) {
-    if (overflowed) {
-      change(options_.backoff_factor);
-      good_ = 0;
-    } else if (++good_ >= options_.growth_interval) {
-      change(options_.growth_factor);
-      good_ = 0;
-    }
-  }
+  void update(bool overflowed);
 
  private:
   /// Between these bounds a scale and its inverse are normal numbers in float.
   static constexpr double least_scale = 0x1p-126;
   static constexpr double most_scale = 0x1p126;
 
-  [[nodiscard]] bool is_scale(double value) const {
-    return value >= options_.min_scale && value <= most_scale;
-  }
+  [[nodiscard]] bool is_scale(double value) const;
   template <class Exec, class Steps, class... Grads>
   bool step_within(const Exec& exec, const Steps& steps, double max_norm, const Grads&... grads) {
     norm_ = grad_norm(exec, grads...).wait() / scale_;
-    double scale = scale_;
-    if (max_norm > 0.0 && norm_ + 1e-6 > max_norm) scale = scale_ * ((norm_ + 1e-6) / max_norm);
-    // No element of the scaled gradients exceeds their norm.
-    const double most = norm_ * (scale_ / scale);
-    constexpr double most_float = std::numeric_limits<float>::max();
-    if (!::ferry::detail::is_finite(norm_) || !(scale <= most_scale) || !(most <= most_float)) {
-      overflowed_ = true;
-      return false;
-    }
+    const double scale = scale_within(max_norm);
+    if (scale == 0.0) return false;
     steps(grad_scale{.scale = scale});
     return true;
   }
-  void change(double factor) {
-    const double changed = std::max(scale_ * factor, options_.min_scale);
-    if (changed <= most_scale) scale_ = changed;
-  }
+  /// The divisor of the gradients; 0 if the step is left out. A negative max_norm limits nothing.
+  double scale_within(double max_norm);
+  void change(double factor);
 
   loss_scale_options options_;
   double scale_;

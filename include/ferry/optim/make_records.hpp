@@ -4,12 +4,9 @@
 #include <ferry/optim/make_state.hpp>
 #include <ferry/optim/records.hpp>
 
-#include <boost/hana/for_each.hpp>
-
 #include <concepts>
 #include <cstddef>
 #include <string>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::optim {
@@ -46,30 +43,22 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
   records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1],
                                                 detail::active_fields(plain).count);
-  if constexpr (std::is_same_v<Space, device_space>)
-    ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
-  else
-    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made.bytes()), std::byte{0});
-  const auto set = [](const auto& array, double initial) {
-    if (initial == 0.0) return;
-    const auto value = static_cast<StateType>(initial);
-    if constexpr (std::is_same_v<Space, device_space>)
-      ferry::detail::fill(Kokkos::DefaultExecutionSpace{}, array, value);
-    else
-      ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
-  };
+  const device where = made.bytes().device();
+  detail::fill_new(make_ref(made.bytes()), where, std::byte{0});
+  const auto [list, count] = detail::list_fields(plain);
   int fields = 0;
   int row_fields = 0;
-  boost::hana::for_each(plain.fields(), [&](const auto& described) {
-    detail::require_initial<StateType>(plain_rule::name, described);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>) {
-      made.name_row_field(row_fields, described.name);
-      set(made.row_field_ref(row_fields++), described.initial);
-    } else if (described.active) {
-      made.name_field(fields, described.name);
-      set(made.field_ref(fields++), described.initial);
-    }
-  });
+  for (std::size_t f = 0; f < count; ++f) {
+    const detail::field_facts& field = list[f];
+    const auto value = detail::initial_value<StateType>(plain_rule::name, field);
+    if (!field.active) continue;
+    if (field.per_row)
+      made.name_row_field(row_fields, field.name);
+    else
+      made.name_field(fields, field.name);
+    const auto array = field.per_row ? made.row_field_ref(row_fields++) : made.field_ref(fields++);
+    if (field.initial != 0.0) detail::fill_new(array, where, value);
+  }
   if constexpr (StepCount::counts_rows)
     made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table(), device{}));
   return made;

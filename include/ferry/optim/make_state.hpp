@@ -5,19 +5,14 @@
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
-#include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/require_rule.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
-#include <ferry/rows/init.hpp>
-#include <ferry/runtime/detail/device_instance.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/half.hpp>
 
 #include <boost/hana/for_each.hpp>
-
-#include <Kokkos_Core.hpp>
 
 #include <array>
 #include <cstddef>
@@ -31,17 +26,18 @@ namespace ferry::optim {
 
 namespace detail {
 
+/// Sets all elements of a new array of rows on `where`. Blocks until they are set. For elements of state,
+/// counters of rows and bytes of records.
+template <class T, MemorySpace Space>
+void fill_new(const ferry::detail::array_ref<T, Space>& array, device where, T value);
+
 /// A new tensor with all elements set to `value`. Blocks until they are set.
 template <class T, class Space, std::size_t Rank>
 tensor<T, Space> filled(const std::string& label, device where, const std::array<std::size_t, Rank>& extents,
                         T value) {
-  tensor<T, Space> made(label, where, extents);
-  if constexpr (std::is_same_v<Space, device_space>)
-    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(made.device().id),
-                        make_ref(made), value);
-  else
-    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, make_ref(made), value);
-  return made;
+  tensor<T, Space> array(label, where, extents);
+  fill_new(make_ref(array), array.device(), value);
+  return array;
 }
 
 /// Counters of a table's rows, all equal to the step number of the state.
@@ -78,15 +74,37 @@ struct default_state<rowwise_int8_tensor<Space>> {
   using space = Space;
 };
 
-/// Refuses a field's initial value that would be 0 or infinite as a StateType.
-template <class StateType, class Field>
-void require_initial(std::string_view rule, const Field& described) {
-  const auto stored = convert<double>(static_cast<StateType>(described.initial));
-  const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(described.initial) &&
-                     (stored == 0.0) == (described.initial == 0.0);
-  if (!holds)
-    require_option(rule, (std::string("the initial value of '") + described.name + "'").c_str(),
-                   described.initial, false, "a number that the elements of the state can hold");
+/// A field of a rule, of either kind.
+struct field_facts {
+  const char* name;
+  double initial;
+  bool active;
+  bool per_row;
+};
+
+/// The fields of a rule in their order.
+template <class Rule>
+auto list_fields(const Rule& rule) {
+  std::array<field_facts, 12> list{};  // as many as active_fields() allows
+  std::size_t count = 0;
+  boost::hana::for_each(rule.fields(), [&](const auto& described) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
+      list[count++] = {described.name, described.initial, true, true};
+    else
+      list[count++] = {described.name, described.initial, described.active, false};
+  });
+  return std::pair(list, count);
+}
+
+/// Refuses a field's initial value; `stored` is the value in elements of the state.
+void require_initial(std::string_view rule, const field_facts& field, double stored);
+
+/// The initial value of a field as StateType. Throws invalid_argument for one that would be 0 or infinite.
+template <class StateType>
+StateType initial_value(std::string_view rule, const field_facts& field) {
+  const auto value = static_cast<StateType>(field.initial);
+  require_initial(rule, field, convert<double>(value));
+  return value;
 }
 
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
@@ -96,18 +114,20 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> made;
-  const auto filled_with = [&](const char* name, std::int64_t wide, double initial) {
-    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows), static_cast<std::size_t>(wide)};
-    return filled<StateType, Space>(label + "::" + name, where, extents, static_cast<StateType>(initial));
-  };
+  const auto [list, count] = list_fields(rule);
   int row_fields = 0;
-  boost::hana::for_each(rule.fields(), [&](const auto& described) {
-    require_initial<StateType>(Rule::name, described);
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, row_field>)
-      made.add_row_field(row_fields++, described.name, filled_with(described.name, 1, described.initial));
-    else if (described.active)
-      made.add_field(described.name, filled_with(described.name, width, described.initial));
-  });
+  for (std::size_t f = 0; f < count; ++f) {
+    const field_facts& field = list[f];
+    const auto value = initial_value<StateType>(Rule::name, field);
+    if (!field.active) continue;
+    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows),
+                                             static_cast<std::size_t>(field.per_row ? 1 : width)};
+    auto values = filled<StateType, Space>(label + "::" + field.name, where, extents, value);
+    if (field.per_row)
+      made.add_row_field(row_fields++, field.name, std::move(values));
+    else
+      made.add_field(field.name, std::move(values));
+  }
   return made;
 }
 
@@ -118,7 +138,7 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   static_assert(ferry::detail::DescribesRule<plain_rule>,
                 "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
   require_update<plain_rule>();
-  static_assert(FloatingElement<StateType>,
+  static_assert(ferry::detail::is_any_of<StateType, float, double, half_t, bhalf_t>,
                 "ferry: optimizer state is kept in float, double, half_t or bhalf_t elements only.");
   static_assert(
       StepCountPolicy<StepCount>,

@@ -80,8 +80,7 @@ class records : public step_counted<Rule, Space> {
       if (names_[static_cast<std::size_t>(i)] == name) return field_ref(i);
     for (int i = 0; i < row_fields; ++i)
       if (row_names_[static_cast<std::size_t>(i)] == name) return row_field_ref(i);
-    throw invalid_argument("ferry::optim::records: " + std::string(Rule::name) + " has no active state '" +
-                           std::string(name) + "'");
+    refuse_field_name("records", Rule::name, name);
   }
   /// Arrays of the fields and of the row fields, and the setters of their names; for the verbs and
   /// make_records.

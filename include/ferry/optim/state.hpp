@@ -4,7 +4,6 @@
 #include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/step_counted.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -12,7 +11,6 @@
 
 #include <array>
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -104,8 +102,7 @@ class state : public step_counted<Rule, Space> {
       if (self.field_name(i) == name) return &self.field(i);
     for (int i = 0; i < row_fields; ++i)
       if (self.row_names_[static_cast<std::size_t>(i)] == name) return &self.row_field_at(i);
-    throw invalid_argument("ferry::optim::state: " + std::string(Rule::name) + " has no active state '" +
-                           std::string(name) + "'");
+    refuse_field_name("state", Rule::name, name);
   }
 
   static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <ferry/concepts/optimizer.hpp>
-#include <ferry/error.hpp>
 
 #include <boost/hana/for_each.hpp>
 #include <boost/hana/tuple.hpp>
 
 #include <array>
 #include <cstddef>
-#include <string>
+#include <string_view>
 #include <type_traits>
 
 namespace ferry::optim {
@@ -38,6 +37,8 @@ struct field_names {
   int count = 0;
 };
 
+[[noreturn]] void refuse_fields(std::string_view rule, int used, int least);
+
 /// Throws invalid_argument if there are fewer than the rule's update is compiled for.
 template <Optimizer Rule>
 field_names active_fields(const Rule& rule) {
@@ -53,10 +54,7 @@ field_names active_fields(const Rule& rule) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, field>)
       if (described.active) active.name[static_cast<std::size_t>(active.count++)] = described.name;
   });
-  if (active.count < Rule::min_fields)
-    throw invalid_argument("ferry::optim::" + std::string(Rule::name) + ": its options use " +
-                           std::to_string(active.count) + " fields, but its min_fields is " +
-                           std::to_string(Rule::min_fields));
+  if (active.count < Rule::min_fields) refuse_fields(Rule::name, active.count, Rule::min_fields);
   return active;
 }
 

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/require_option.hpp>
-#include <ferry/tensor/detail/finite.hpp>
 
 #include <initializer_list>
-#include <limits>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -24,14 +20,8 @@ struct option_value {
 
 /// How a number overflows or underflows in float, or null. Infinity and 0 themselves do neither.
 /// @{
-inline const char* float_overflow(double value) {
-  constexpr double most = std::numeric_limits<float>::max();
-  return ferry::detail::is_finite(value) && (value > most || value < -most) ? "infinite" : nullptr;
-}
-inline const char* float_underflow(double value) {
-  constexpr double least = std::numeric_limits<float>::denorm_min();
-  return value != 0.0 && value < least && value > -least ? "0" : nullptr;
-}
+const char* float_overflow(double value);
+const char* float_underflow(double value);
 /// @}
 
 /// Throws for an option whose number is `effect` in float; null is none.
@@ -39,23 +29,14 @@ void require_float(std::string_view rule, const option_value& option, const char
 
 /// For a rule's or a transform's check_in_float(): throws invalid_argument with its name, the option and the
 /// value for one that is 0 or infinite in float, but not in double.
-inline void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
-  for (const auto& each : options) {
-    require_float(rule, each, float_overflow(each.value));
-    require_float(rule, each, float_underflow(each.value));
-  }
-}
+void require_in_float(std::string_view rule, std::initializer_list<option_value> options);
 
 /// The learning rate and such options. A schedule may end in rates that are 0 in float: such steps change as
 /// little as those of the smallest rate, so they are taken.
-inline void require_rate_in_float(std::string_view rule, double lr) {
-  require_float(rule, {"lr", lr}, float_overflow(lr));
-}
+void require_rate_in_float(std::string_view rule, double lr);
 
 /// A largest norm or magnitude. One beyond float limits nothing, as infinity.
-inline void require_limit_in_float(std::string_view rule, const option_value& limit) {
-  require_float(rule, limit, float_underflow(limit.value));
-}
+void require_limit_in_float(std::string_view rule, const option_value& limit);
 
 /// The options common to rules with two moving averages.
 template <class Rule>

@@ -2,15 +2,20 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/step_counters.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <string_view>
 
 namespace ferry::optim {
+
+/// Errors of the class `owner`, state or records.
+/// @{
+[[noreturn]] void refuse_moved_contents(const char* owner);
+[[noreturn]] void refuse_field_name(const char* owner, std::string_view rule, std::string_view name);
+/// @}
 
 /// The step counters of optim::state and optim::records. All members throw invalid_argument if the contents
 /// were moved elsewhere.
@@ -36,8 +41,7 @@ class step_counted {
 
   /// Shared with the tickets of steps in flight.
   [[nodiscard]] const std::shared_ptr<clock_type>& clock() const {
-    if (clock_ == nullptr)
-      throw invalid_argument("ferry::optim::" + std::string(owner_) + ": the contents were moved elsewhere");
+    if (clock_ == nullptr) refuse_moved_contents(owner_);
     return clock_;
   }
 

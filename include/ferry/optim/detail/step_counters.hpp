@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/error.hpp>
 #include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
@@ -11,7 +10,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <string_view>
 #include <utility>
 
@@ -20,18 +18,30 @@ namespace ferry::optim {
 /// The largest number of steps that a row counts: its counter has 32 bits.
 inline constexpr std::int64_t most_row_steps = std::numeric_limits<std::uint32_t>::max();
 
-/// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
-/// for rows that missed steps. Shared by the state and by the tickets of steps in flight.
-template <class Rule, MemorySpace Space>
-struct step_counters {
+/// The counts of a state's steps, without its types.
+struct step_counts {
   std::int64_t steps = 0;
   std::int64_t skipped = 0;
   std::uint64_t seed = 0;
   kernels::global_rows rows{};  ///< of the part of a table that the state is for
+  /// The step_count policy of the rows that count; empty if rows do not count.
+  std::string_view row_policy;
+
+  void require_policy(const char* verb, std::string_view policy,
+                      const ferry::detail::array_label& table) const;
+  /// Refuses a next step that rows can't count.
+  void require_countable(const char* verb, std::string_view policy,
+                         const ferry::detail::array_label& table) const;
+  /// Refuses a number of steps that the state can't have taken.
+  void require_steps(std::int64_t count) const;
+};
+
+/// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
+/// for rows that missed steps. Shared by the state and by the tickets of steps in flight.
+template <class Rule, MemorySpace Space>
+struct step_counters : step_counts {
   /// Empty if rows do not count; else one number per row: its steps, or the last step applied to it.
   tensor<std::uint32_t, Space> row_steps;
-  /// The step_count policy that row_steps follow.
-  std::string_view row_policy;
   coefficient_history<Rule> updates;
 
   /// Takes the counters of a policy. All rows are up to date with the state.
@@ -43,33 +53,12 @@ struct step_counters {
 
   /// For a restored state: rows that catch up are marked as up to date, others keep their counts.
   void set_steps(std::int64_t count) {
-    if (count < 0)
-      throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
-    if (!row_policy.empty() && count > most_row_steps)
-      throw invalid_argument("ferry::optim: a state whose rows count their steps by " +
-                             std::string(row_policy) + " can't have taken " + std::to_string(count) +
-                             " steps: rows count to " + std::to_string(most_row_steps));
+    require_steps(count);
     steps = count;
     updates.begin_at(count + 1);
     if (row_policy != step_count::catch_up::name) return;
     row_steps = {};
     row_policy = {};
-  }
-
-  void require_policy(const char* verb, std::string_view policy,
-                      const ferry::detail::array_label& table) const {
-    if (!row_policy.empty() && row_policy != policy)
-      throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
-                             "' count their steps by " + std::string(row_policy) + "; this step asks for " +
-                             std::string(policy) + ". Give every step the same policy");
-  }
-  /// Refuses a next step that rows can't count.
-  void require_countable(const char* verb, std::string_view policy,
-                         const ferry::detail::array_label& table) const {
-    if (steps >= most_row_steps)
-      throw invalid_argument("ferry::" + std::string(verb) + ": the state of '" + table + "' has taken " +
-                             std::to_string(steps) + " steps, but rows that count by " + std::string(policy) +
-                             " count to " + std::to_string(most_row_steps) + "; use step_count::global");
   }
 };
 

@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/optim/detail/coefficient_table.hpp>
 #include <ferry/optim/detail/find_nonfinite.hpp>
 #include <ferry/optim/detail/transform_pack.hpp>
 #include <ferry/plan/detail/index_access.hpp>
-#include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
-#include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -44,13 +39,20 @@ struct pack_transforms<First, Rest...> {
 inline constexpr std::string_view counts_each_step =
     "but rows that count their steps need another update each time; use step_count::global";
 
+[[noreturn]] void refuse_counting_capture(const char* verb);
+
 /// launch_context::refuse_capture with that reason, where there is no launch context yet.
 template <class Exec>
 void refuse_counting_capture(const Exec& exec, const char* verb) {
-  if (execution_backend<Exec>::capturing(exec))
-    throw invalid_argument("ferry::" + std::string(verb) + ": the instance is being captured into a graph, " +
-                           std::string(counts_each_step));
+  if (execution_backend<Exec>::capturing(exec)) refuse_counting_capture(verb);
 }
+
+/// The device's memory of the table, after all of the view's entries have been uploaded or their upload is
+/// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under the
+/// guard, before other threads see the new entries.
+template <ExecutionSpace Exec>
+std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& of,
+                                                               const optim::detail::table_view& table);
 
 /// The kernel inputs of a step besides table, state and gradients.
 struct step_inputs {
@@ -106,52 +108,6 @@ struct step_inputs {
       look(of.exec(), report);
       execution_backend<Exec>::fence(of.exec(), label);
       refused = read_report<Exec>(report).nonfinite != 0;
-    }
-  }
-
- private:
-  /// The device's memory of the table, after all of the view's entries have been uploaded or their upload is
-  /// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under
-  /// the guard, before other threads see the new entries.
-  template <class Exec>
-  static auto mark_uploaded(launch_context<Exec>& of, const optim::detail::table_view& table) {
-    auto& there = *table.on_device;
-    const device here{of.device()};
-    // Memory is taken and released without the lock: a user's allocation callback may need it.
-    std::byte* packed = nullptr;
-    std::size_t room = 0;
-    for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
-      std::unique_lock lock(there.guard);
-      if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size() ||
-                                there.memory->device() != here)) {
-        std::swap(there.memory, longer);  // verbs in flight keep the old one
-        there.sent = 0;
-      }
-      const bool fits =
-          there.memory != nullptr && there.memory->size() >= table.bytes && there.memory->device() == here;
-      if (fits && there.sent >= table.bytes) return there.memory;
-      const std::size_t lacking = table.bytes - (fits ? there.sent : 0);
-      if (fits && lacking <= room) {
-        const std::byte* from = table.entries.get() + there.sent;
-        std::memcpy(packed, from, lacking);
-        using backend = execution_backend<Exec>;
-        auto& accesses = *there.memory->accesses();
-        for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
-        transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
-                 packed, pinned_space::name, static_cast<std::int64_t>(lacking));
-        const auto order = engine::get(of.exec())->lock_order();
-        accesses.add_write(of.mark(), of.id());
-        there.sent = table.bytes;
-        return there.memory;
-      }
-      lock.unlock();
-      if (!fits)
-        longer = std::make_shared<tensor<std::byte, device_space>>(
-            "updates", here, std::max<std::size_t>(2 * table.bytes, 4096));
-      if (lacking > room) {
-        packed = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
-        room = lacking;
-      }
     }
   }
 };

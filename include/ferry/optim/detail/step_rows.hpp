@@ -18,6 +18,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -87,29 +88,25 @@ consteval void require_any_order() {
       "ferry: duplicates::sum_any_order rounds the weight to nearest after every gradient, so it takes neither 8-bit rows nor rounding::stochastic.");
 }
 
+[[noreturn]] void refuse_state_of_other(const char* verb, const array_note& field, const array_note& table);
+
 inline void require_made_for(const char* verb, const auto& field, const auto& table, std::int64_t width) {
   if (field.rows() != table.rows() || field.width() != width)
-    throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.describe() +
-                           " was not made for " + table.describe());
+    refuse_state_of_other(verb, field.note(), table.note());
 }
 
-/// Checks that the state has the fields that the rule's options use.
+/// Checks that the state of a table has the fields that the rule's options use.
+/// @{
+void require_names(const char* verb, const optim::detail::field_names& needed,
+                   std::span<const std::string_view> names, std::string_view rule, const array_label& table);
 template <class State>
 void require_fields(const char* verb, const optim::detail::field_names& needed, const State& state,
                     std::string_view rule, const array_label& table) {
-  const auto unfit = [&](const std::string& need, const std::string& has) {
-    throw invalid_argument("ferry::" + std::string(verb) + ": the options of " + std::string(rule) +
-                           " need " + need + ", but the state of '" + table + "' has " + has +
-                           "; make it with the same options");
-  };
-  if (needed.count != state.fields())
-    unfit(std::to_string(needed.count) + " state fields", std::to_string(state.fields()));
-  for (int f = 0; f < needed.count; ++f) {
-    const std::string_view name = needed.name[static_cast<std::size_t>(f)];
-    if (name != state.field_name(f))
-      unfit("'" + std::string(name) + "'", "'" + std::string(state.field_name(f)) + "' in its place");
-  }
+  std::array<std::string_view, 8> names;
+  for (int f = 0; f < state.fields(); ++f) names[static_cast<std::size_t>(f)] = state.field_name(f);
+  require_names(verb, needed, std::span(names).first(static_cast<std::size_t>(state.fields())), rule, table);
 }
+/// @}
 
 /// The gradients are rows of the indices: one for each.
 struct rows_of_indices {

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/optim/make_state.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <ferry/memory/detail/joined.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/runtime/detail/device_instance.hpp>
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <Kokkos_Core.hpp>
+
+namespace ferry::optim::detail {
+
+template <class T, MemorySpace Space>
+void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] device where, T value) {
+  if constexpr (std::is_same_v<Space, device_space>)
+    ferry::detail::fill(ferry::detail::own_instance_on<Kokkos::DefaultExecutionSpace>(where.id), array,
+                        value);
+  else
+    ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
+}
+
+void require_initial(std::string_view rule, const field_facts& field, double stored) {
+  const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(field.initial) &&
+                     (stored == 0.0) == (field.initial == 0.0);
+  if (!holds)
+    require_option(rule, ferry::detail::joined({"the initial value of '", field.name, "'"}).c_str(),
+                   field.initial, false, "a number that the elements of the state can hold");
+}
+
+#define FERRY_FILL_OF(T, SPACE) template void fill_new(const ferry::detail::array_ref<T, SPACE>&, device, T);
+#define FERRY_FILLS_IN(SPACE)         \
+  FERRY_FILL_OF(float, SPACE)         \
+  FERRY_FILL_OF(double, SPACE)        \
+  FERRY_FILL_OF(half_t, SPACE)        \
+  FERRY_FILL_OF(bhalf_t, SPACE)       \
+  FERRY_FILL_OF(std::uint32_t, SPACE) \
+  FERRY_FILL_OF(std::byte, SPACE)
+FERRY_FILLS_IN(device_space)
+FERRY_FILLS_IN(pinned_space)
+FERRY_FILLS_IN(mapped_space)
+FERRY_FILLS_IN(pageable_space)
+#undef FERRY_FILLS_IN
+#undef FERRY_FILL_OF
+
+}  // namespace ferry::optim::detail

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/optim/detail/step_counters.hpp>
+
+#include <ferry/error.hpp>
+#include <ferry/optim/detail/step_counted.hpp>
+
+#include <string>
+
+namespace ferry::optim {
+
+void step_counts::require_policy(const char* verb, std::string_view policy,
+                                 const ferry::detail::array_label& table) const {
+  if (row_policy.empty() || row_policy == policy) return;
+  throw invalid_argument("ferry::" + std::string(verb) + ": the rows of '" + table +
+                         "' count their steps by " + std::string(row_policy) + "; this step asks for " +
+                         std::string(policy) + ". Give every step the same policy");
+}
+
+void step_counts::require_countable(const char* verb, std::string_view policy,
+                                    const ferry::detail::array_label& table) const {
+  if (steps < most_row_steps) return;
+  throw invalid_argument("ferry::" + std::string(verb) + ": the state of '" + table + "' has taken " +
+                         std::to_string(steps) + " steps, but rows that count by " + std::string(policy) +
+                         " count to " + std::to_string(most_row_steps) + "; use step_count::global");
+}
+
+void step_counts::require_steps(std::int64_t count) const {
+  if (count < 0)
+    throw invalid_argument("ferry::optim: a state can't have taken " + std::to_string(count) + " steps");
+  if (!row_policy.empty() && count > most_row_steps)
+    throw invalid_argument("ferry::optim: a state whose rows count their steps by " +
+                           std::string(row_policy) + " can't have taken " + std::to_string(count) +
+                           " steps: rows count to " + std::to_string(most_row_steps));
+}
+
+void refuse_moved_contents(const char* owner) {
+  throw invalid_argument("ferry::optim::" + std::string(owner) + ": the contents were moved elsewhere");
+}
+
+void refuse_field_name(const char* owner, std::string_view rule, std::string_view name) {
+  throw invalid_argument("ferry::optim::" + std::string(owner) + ": " + std::string(rule) +
+                         " has no active state '" + std::string(name) + "'");
+}
+
+}  // namespace ferry::optim

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/optim/detail/step_rows.hpp>
+
+#include <ferry/error.hpp>
+
+#include <string>
+
+namespace ferry::optim::detail {
+
+void refuse_fields(std::string_view rule, int used, int least) {
+  throw invalid_argument("ferry::optim::" + std::string(rule) + ": its options use " + std::to_string(used) +
+                         " fields, but its min_fields is " + std::to_string(least));
+}
+
+}  // namespace ferry::optim::detail
+
+namespace ferry::detail {
+
+void refuse_state_of_other(const char* verb, const array_note& field, const array_note& table) {
+  throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.describe() +
+                         " was not made for " + table.describe());
+}
+
+void require_names(const char* verb, const optim::detail::field_names& needed,
+                   std::span<const std::string_view> names, std::string_view rule, const array_label& table) {
+  const auto unfit = [&](const std::string& need, const std::string& has) {
+    throw invalid_argument("ferry::" + std::string(verb) + ": the options of " + std::string(rule) +
+                           " need " + need + ", but the state of '" + table + "' has " + has +
+                           "; make it with the same options");
+  };
+  if (static_cast<std::size_t>(needed.count) != names.size())
+    unfit(std::to_string(needed.count) + " state fields", std::to_string(names.size()));
+  for (std::size_t f = 0; f < names.size(); ++f)
+    if (needed.name[f] != names[f])
+      unfit("'" + std::string(needed.name[f]) + "'", "'" + std::string(names[f]) + "' in its place");
+}
+
+}  // namespace ferry::detail
