@@ -4,6 +4,13 @@
 #include "../backends/enabled.cpp"
 
 #include "error.cpp"
+#include "loader/batch_order.cpp"
+#include "loader/epoch_times.cpp"
+#include "loader/job_thread.cpp"
+#include "loader/lane.cpp"
+#include "loader/permutation.cpp"
+#include "loader/pipeline.cpp"
+#include "loader/slot.cpp"
 #include "memory/access_tracker.cpp"
 #include "memory/allocation.cpp"
 #include "memory/block_lease.cpp"

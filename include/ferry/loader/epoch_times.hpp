@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,25 +24,10 @@ struct epoch_times {
   double wall = 0.0;  ///< from the epoch's first call of next() to its last one so far
 
   /// The stage that sets the rate: "load", "transfer" or "step".
-  [[nodiscard]] std::string_view bottleneck() const {
-    if (step >= load && step >= transfer) return "step";
-    return load >= transfer ? "load" : "transfer";
-  }
+  [[nodiscard]] std::string_view bottleneck() const;
 };
 
 /// The epochs as a table, a line each.
-[[nodiscard]] inline std::string to_string(std::span<const epoch_times> epochs) {
-  std::string text =
-      " epoch  batches     samples   load s  transfer s   step s   wait s   wall s  bottleneck\n";
-  for (const epoch_times& each : epochs) {
-    char line[192];
-    std::snprintf(line, sizeof line, "%6lld %8lld %11lld %8.3f %11.3f %8.3f %8.3f %8.3f  %s\n",
-                  static_cast<long long>(each.epoch), static_cast<long long>(each.batches),
-                  static_cast<long long>(each.samples), each.load, each.transfer, each.step, each.wait,
-                  each.wall, each.bottleneck().data());
-    text += line;
-  }
-  return text;
-}
+[[nodiscard]] std::string to_string(std::span<const epoch_times> epochs);
 
 }  // namespace ferry

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/slice.hpp>
 
@@ -66,7 +65,7 @@ class prefetched_batch {
     return std::tuple(get<Place>()...);
   }
 
-  const detail::late<detail::slot, Space>* slot_;
+  const detail::slot* slot_;
   const detail::slot_layout* layout_;
   std::int64_t epoch_;
   std::int64_t number_;

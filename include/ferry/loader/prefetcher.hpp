@@ -8,7 +8,6 @@
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 
 #include <cstddef>
@@ -75,8 +74,7 @@ class maker_of final : public batch_maker {
 /// a process that was forked next() throws.
 template <class Exec, class Source>
 class prefetcher {
-  using lane = detail::lane_of<Exec>;
-  using batches = detail::batch_of_values<typename lane::batch_space, typename Source::values>;
+  using batches = detail::batch_of_values<detail::batch_space_of<Exec>, typename Source::values>;
 
  public:
   using batch_type = typename batches::type;  ///< a prefetched_batch
@@ -122,12 +120,12 @@ class prefetcher {
     const detail::batch_order order(source.samples(), options);
     const auto layout = batches::layout(source.fields(), options.batch);
     const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
-    return std::make_shared<detail::pipeline>(detail::make_owned<lane>(exec, layout, depth),
-                                              detail::make_owned<detail::maker_of<Source>>(std::move(source)),
+    return std::make_shared<detail::pipeline>(detail::make_lane(exec, layout, depth),
+                                              std::make_unique<detail::maker_of<Source>>(std::move(source)),
                                               layout, order, options, depth);
   }
 
-  detail::closing<detail::pipeline, execution_backend<Exec>> pipeline_;
+  detail::closing<detail::pipeline, Exec> pipeline_;
 };
 
 }  // namespace ferry

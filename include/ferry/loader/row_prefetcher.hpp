@@ -6,7 +6,6 @@
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 
@@ -74,8 +73,7 @@ struct row_batch_on<T, prefetched_batch<Space, Values...>> {
 template <class Exec, class Table, class Source>
 class row_prefetcher {
   using values = typename Source::values;
-  using lane = detail::lane_of<Exec>;
-  using layouts = detail::batch_of_values<typename lane::batch_space, values>;
+  using layouts = detail::batch_of_values<detail::batch_space_of<Exec>, values>;
   using plain_batch = typename layouts::type;
   using element = std::remove_const_t<typename array_traits<Table>::value_type>;
   using table_space = typename array_traits<Table>::memory_space;
@@ -139,14 +137,13 @@ class row_prefetcher {
     const auto layout = layouts::layout(source.fields(), options.batch, "row_prefetcher");
     const int slots = options.depth == 0 ? options.workers + 2 : options.depth;
     const std::size_t depth = static_cast<std::size_t>(slots) + static_cast<std::size_t>(options.ahead);
-    auto ring =
-        detail::make_owned<detail::pipeline>(detail::make_owned<lane>(exec, layout, depth),
-                                             detail::make_owned<detail::maker_of<Source>>(std::move(source)),
-                                             layout, order, options, depth, options.ahead + 1);
+    auto ring = std::make_unique<detail::pipeline>(
+        detail::make_lane(exec, layout, depth), std::make_unique<detail::maker_of<Source>>(std::move(source)),
+        layout, order, options, depth, options.ahead + 1);
     return std::make_shared<inside>(exec, rows, std::move(ring), options.batch, options.ahead);
   }
 
-  detail::closing<inside, execution_backend<Exec>> inside_;
+  detail::closing<inside, Exec> inside_;
 };
 
 }  // namespace ferry

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/late.hpp>
+#include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 
 #include <memory>
-#include <mutex>
 #include <utility>
-#include <vector>
 
 namespace ferry::detail {
 
@@ -28,36 +25,17 @@ class closable {
   process_mark process_;
 };
 
-/// The prefetchers of a backend. Kokkos::finalize closes those that still live, before the engine of the
-/// backend, which they made before they were added. Thread-safe.
-template <class Backend>
-class living_prefetchers {
- public:
-  living_prefetchers() = default;
-  living_prefetchers(const living_prefetchers&) = delete;
-  living_prefetchers& operator=(const living_prefetchers&) = delete;
-  ~living_prefetchers() {
-    for (const auto& each : list_)
-      if (const auto alive = each.lock()) alive->close();
-  }
-  void add(const std::shared_ptr<late<closable, Backend>>& made) {
-    const std::lock_guard lock(guard_);
-    std::erase_if(list_, [](const auto& each) { return each.expired(); });
-    list_.push_back(made);
-  }
-
- private:
-  std::mutex guard_;
-  std::vector<std::weak_ptr<late<closable, Backend>>> list_;
-};
+/// Kokkos::finalize closes the prefetcher, if it still lives, before the engine of Exec.
+template <ExecutionSpace Exec>
+void close_at_finalize(const std::shared_ptr<closable>& prefetcher);
 
 /// Owns a prefetcher's inside. In a child process it leaks it: the threads are not there to be joined, and
 /// they may have held its locks.
-template <class Owned, class Backend>
+template <class Owned, class Exec>
 class closing {
  public:
   explicit closing(std::shared_ptr<Owned> owned) : owned_(std::move(owned)) {
-    until_finalize<living_prefetchers<Backend>>()->add(owned_);
+    close_at_finalize<Exec>(owned_);
   }
   closing(closing&&) noexcept = default;
   closing& operator=(closing&& other) noexcept {

@@ -4,7 +4,6 @@
 #include <ferry/error.hpp>
 #include <ferry/loader/detail/hazards.hpp>
 #include <ferry/loader/detail/job_thread.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
@@ -58,8 +57,7 @@ class early_rows {
   /// The steps before this point, and the writes of other instances, have ended when later early reads begin.
   void come_after(const Exec& exec) {
     const typename backend::device_guard on(exec);
-    if (const event_handle before = engine::get(exec)->record(exec))
-      backend::wait_for(*side_, *before);
+    if (const event_handle before = engine::get(exec)->record(exec)) backend::wait_for(*side_, *before);
     if (table_.accesses == nullptr) return;
     for (const event_handle& each : table_.accesses->before_read(backend::id_of(*side_)))
       backend::wait_for(*side_, *each);
@@ -111,7 +109,7 @@ class early_rows_of_host {
   using room = row_room<T, pinned_space>;
 
   early_rows_of_host(const Exec&, const array_ref<const T, TableSpace>& table)
-      : table_(table), accesses_(table.accesses), thread_(make_owned<job_thread<job>>()) {
+      : table_(table), accesses_(table.accesses), thread_(std::make_unique<job_thread>()) {
     table_.accesses = nullptr;
   }
 
@@ -156,7 +154,7 @@ class early_rows_of_host {
 
   array_ref<const T, TableSpace> table_;  ///< without the record of accesses
   std::shared_ptr<access_tracker> accesses_;
-  owned<job_thread<job>> thread_;
+  std::unique_ptr<job_thread> thread_;
 };
 
 template <class Exec, class T, class TableSpace>

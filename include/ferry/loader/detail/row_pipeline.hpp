@@ -7,8 +7,6 @@
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -19,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,7 +45,7 @@ class row_pipeline final : public closable {
   using room = typename early::room;
   using space = typename decltype(room::rows)::memory_space;
 
-  row_pipeline(const Exec& exec, const array_ref<const T, TableSpace>& table, owned<pipeline> ring,
+  row_pipeline(const Exec& exec, const array_ref<const T, TableSpace>& table, std::unique_ptr<pipeline> ring,
                std::int64_t batch, int ahead)
       : exec_(exec), rows_(table.rows()), ahead_(static_cast<std::size_t>(ahead)), ring_(std::move(ring)) {
     early_.emplace(exec, table);
@@ -163,10 +162,10 @@ class row_pipeline final : public closable {
   std::optional<Exec> exec_;
   std::int64_t rows_;
   std::size_t ahead_;
-  owned<pipeline> ring_;
+  std::unique_ptr<pipeline> ring_;
   std::vector<room> rooms_;
   std::optional<early> early_;  // after the rooms: its thread writes to them
-  dynamic_array<row_entry> queue_;
+  std::vector<row_entry> queue_;
   std::optional<row_entry> current_;
   std::size_t number_ = 0;   ///< of batches pulled
   std::size_t batches_ = 0;  ///< in the queue

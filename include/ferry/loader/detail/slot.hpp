@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/extents.hpp>
 
@@ -14,10 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
 namespace ferry::detail {
@@ -36,33 +30,9 @@ struct slot_layout {
   std::size_t bytes = 0;
   const char* user = "prefetcher";  ///< the class that messages name
 
-  template <class Dependent = void>
-  void add(const late<batch_shape, Dependent>& of, std::size_t element_bytes, std::int64_t batch) {
-    std::vector<late<std::size_t, Dependent>> sizes{static_cast<std::size_t>(batch)};
-    sizes.insert(sizes.end(), of.extents.begin(), of.extents.end());
-    late<slot_field, Dependent> made;
-    made.label = of.label;
-    made.extents = shape<dynamic_rank>::make({sizes.data(), sizes.size()}, of.label, element_bytes);
-    made.offset = bytes;
-    made.row_bytes = made.extents.width() * element_bytes;
-    fields.push_back(made);
-    const std::size_t more = (made.extents.size() * element_bytes + 255) / 256 * 256;
-    if (more > most - bytes) refuse();
-    bytes += more;
-  }
+  void add(const batch_shape& shape, std::size_t element_bytes, std::int64_t batch);
   /// Of a ring.
-  [[nodiscard]] std::size_t bytes_of(std::size_t slots) const {
-    if (bytes != 0 && slots > most / bytes) refuse();
-    return bytes * slots;
-  }
-
- private:
-  static constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  [[noreturn]] void refuse() const {
-    throw invalid_argument(
-        std::string("ferry::") + user +
-        ": the slots of the ring do not fit the address space; choose a smaller batch or depth");
-  }
+  [[nodiscard]] std::size_t bytes_of(std::size_t slots) const;
 };
 
 /// The place of one batch at a time. Whose turn it is follows from the counters of the pipeline.
@@ -78,8 +48,8 @@ struct slot {
   event_handle arrived;   ///< the end of its transfer
   event_handle released;  ///< the end of the user's work on it
   clock::time_point sent, served;
-  std::shared_ptr<access_tracker> host_accesses = share<access_tracker>();
-  std::shared_ptr<access_tracker> device_accesses = share<access_tracker>();
+  std::shared_ptr<access_tracker> host_accesses = std::make_shared<access_tracker>();
+  std::shared_ptr<access_tracker> device_accesses = std::make_shared<access_tracker>();
 };
 
 }  // namespace ferry::detail

@@ -15,8 +15,7 @@
 namespace ferry::detail {
 
 /// "epoch 3 [#######........] 120/256  48.2 batches/s  12 % waiting"
-template <class...>
-std::string progress_line(const epoch_times& times, std::int64_t batches) {
+inline std::string progress_line(const epoch_times& times, std::int64_t batches) {
   constexpr std::int64_t cells = 32;
   const std::int64_t full = batches > 0 ? times.batches * cells / batches : cells;
   std::string bar(static_cast<std::size_t>(std::clamp<std::int64_t>(full, 0, cells)), '#');
@@ -31,10 +30,9 @@ std::string progress_line(const epoch_times& times, std::int64_t batches) {
 }
 
 /// Draws progress_line on stderr, ten times a second at most, where that is a terminal.
-template <class Dependent>
-class basic_progress_bar {
+class progress_bar {
  public:
-  explicit basic_progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+  explicit progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
 
   void show(const epoch_times& times, std::int64_t batches) {
     if (!wanted_) return;
@@ -55,6 +53,5 @@ class basic_progress_bar {
   bool open_ = false;
   std::chrono::steady_clock::time_point due_{};
 };
-using progress_bar = basic_progress_bar<void>;
 
 }  // namespace ferry::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "slot_ring.hpp"
+#include "stage_trace.hpp"
+
 #include <ferry/loader/detail/lane.hpp>
-#include <ferry/loader/detail/slot_ring.hpp>
-#include <ferry/loader/detail/stage_trace.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/detail/trace_home.hpp>
 
 #include <algorithm>
@@ -19,16 +19,9 @@ namespace ferry::detail {
 
 /// The thread of a prefetcher whose batches travel: it enqueues the transfers in order and watches for the
 /// ends of transfers and of the user's work. It polls, because a thread that blocks on a device spins.
-template <class Dependent>
-class basic_mover {
-  using slot_ring = basic_slot_ring<Dependent>;
-  using slot = late<detail::slot, Dependent>;
-  using lane = late<detail::lane, Dependent>;
-  using slot_layout = late<detail::slot_layout, Dependent>;
-  using access_tracker = late<detail::access_tracker, Dependent>;
-
+class batch_mover {
  public:
-  basic_mover(slot_ring& ring, lane& way, const slot_layout& layout)
+  batch_mover(slot_ring& ring, lane& way, const slot_layout& layout)
       : ring_(ring), lane_(way), layout_(layout) {}
 
   void run() noexcept {
@@ -50,8 +43,8 @@ class basic_mover {
       if (landed_ < ring_.ready || ring_.retired < ring_.released) {
         // The longer nothing ends, the less it matters how soon the end is seen.
         using std::chrono::microseconds;
-        const auto pause = std::clamp<typename slot::clock::duration>((slot::clock::now() - since) / 16,
-                                                                      microseconds(10), microseconds(500));
+        const auto pause = std::clamp<slot::clock::duration>((slot::clock::now() - since) / 16,
+                                                             microseconds(10), microseconds(500));
         ring_.changed.wait_for(lock, pause);
       } else {
         ring_.changed.wait(
@@ -128,8 +121,7 @@ class basic_mover {
   lane& lane_;
   const slot_layout& layout_;
   std::int64_t landed_ = 0;  ///< batches whose transfer has ended
-  typename slot::clock::time_point last_landed_{};
+  slot::clock::time_point last_landed_{};
 };
-using batch_mover = basic_mover<void>;
 
 }  // namespace ferry::detail

@@ -4,12 +4,11 @@
 #include <ferry/loader/detail/batch_order.hpp>
 #include <ferry/loader/detail/slot.hpp>
 #include <ferry/loader/epoch_times.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/thread_signal.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -29,19 +28,15 @@ namespace ferry::detail {
 ///
 /// A worker claims only below retired + depth: that is the back-pressure. All members are guarded by `guard`,
 /// except the contents of a slot, which belong to the thread whose turn it is.
-template <class Dependent>
-struct basic_slot_ring {
-  using slot = late<detail::slot, Dependent>;
-  using batch_order = late<detail::batch_order, Dependent>;
-
-  using clock = typename slot::clock;
+struct slot_ring {
+  using clock = slot::clock;
 
   struct epoch_clock {
     epoch_times times;
-    typename clock::time_point begin;
+    clock::time_point begin;
   };
 
-  basic_slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
+  slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
       : order(of), first_epoch(first), all(of.all_batches()), slots(depth) {}
 
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
@@ -73,7 +68,7 @@ struct basic_slot_ring {
     is_free.notify_all();
   }
 
-  static double seconds(typename clock::duration time) { return std::chrono::duration<double>(time).count(); }
+  static double seconds(clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
   const batch_order order;
   const std::int64_t first_epoch;
@@ -81,17 +76,16 @@ struct basic_slot_ring {
   std::vector<slot> slots;
 
   mutable std::mutex guard;
-  thread_signal is_free;   ///< for the workers: a slot is free
-  thread_signal changed;   ///< for the mover: a batch was made or released
-  thread_signal is_ready;  ///< for the user: a batch is ready
+  std::condition_variable is_free;   ///< for the workers: a slot is free
+  std::condition_variable changed;   ///< for the mover: a batch was made or released
+  std::condition_variable is_ready;  ///< for the user: a batch is ready
   std::int64_t claimed = 0, ready = 0, served = 0, released = 0, retired = 0;
   bool failed = false;  ///< whether a source has thrown: no further batch is begun
   bool closed = false;
   std::exception_ptr broken;  ///< why the mover has given up
   std::atomic<bool> stop{false};
   std::vector<epoch_clock> clocks;
-  typename clock::time_point last_retired{};
+  clock::time_point last_retired{};
 };
-using slot_ring = basic_slot_ring<void>;
 
 }  // namespace ferry::detail

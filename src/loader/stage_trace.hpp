@@ -16,8 +16,7 @@ namespace ferry::detail {
 inline constexpr const char* loader_category = "loader";
 
 /// What the event of a stage says about its batch.
-template <class...>
-void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& of) {
+inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& of) {
   if (!event.is_heard()) return;
   event.note("epoch", epoch);
   event.note("batch", batch);
