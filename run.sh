@@ -289,7 +289,7 @@ run_tests() {
 
 # ---- commands ---------------------------------------------------------------------------------------------------------
 
-base_packages=(python3-venv ca-certificates libboost-dev ccache)
+base_packages=(python3-venv ca-certificates libboost-dev libisal-dev ccache)
 
 # prepare PACKAGE...: the machine, the tools, and the Kokkos that this run uses.
 prepare() {

@@ -11,6 +11,12 @@ find_package(Threads REQUIRED)
 # Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
 find_package(Boost 1.70 CONFIG REQUIRED)
 
+# CRC-32C for checkpoints; the library's sources alone see it.
+find_package(ISAL MODULE REQUIRED)
+if(NOT ISAL_INCLUDE_DIR)
+  message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")
+endif()
+
 find_package(Kokkos 4.6...<6 CONFIG REQUIRED)
 if(FERRY_REQUIRE_CUDA AND NOT Kokkos_ENABLE_CUDA)
   message(FATAL_ERROR "The Kokkos in ${Kokkos_DIR} was built without CUDA (devices: ${Kokkos_DEVICES}). "

@@ -24,7 +24,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ferryConfig.cmake.in"
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/ferryConfig.cmake" "${PROJECT_BINARY_DIR}/ferryConfigVersion.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/FerryLanguage.cmake" "${PROJECT_SOURCE_DIR}/cmake/FerryInstances.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FerryNccl.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FerryNccl.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${ferry_config_dir}")
 # The sources of ferry::instances, which the consumer's build compiles.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/instances" DESTINATION "${ferry_config_dir}" FILES_MATCHING PATTERN "*.[ch]pp")

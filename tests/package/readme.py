@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ("without Conan Center", "with Conan Center")
 MOST_LINES = 3
+STAND_IN = {"boost": "1.74.0", "isa-l": "2.30.0"}
 
 
 def lines_of(case):
@@ -69,15 +70,16 @@ def run(commands, folder, env, timeout=1800):
 
 
 def add_stand_in(folder, env):
-    """Conan Center as far as ferry needs it: Boost under a number, wrapping the distribution's."""
-    recipe = folder / "recipes" / "boost" / "all"
-    recipe.mkdir(parents=True)
-    (folder / "recipes" / "boost" / "config.yml").write_text("versions:\n  \"1.74.0\":\n    folder: all\n")
-    text = (ROOT / "conan/index/recipes/boost/system/conanfile.py").read_text(encoding="utf-8")
-    numbered = text.replace('    version = "system"\n', "")
-    if numbered == text:
-        raise RuntimeError("the recipe of Boost has changed: it names no version to leave out")
-    (recipe / "conanfile.py").write_text(numbered)
+    """Conan Center as far as ferry needs it: its packages under numbers, wrapping the distribution's."""
+    for name, version in STAND_IN.items():
+        recipe = folder / "recipes" / name / "all"
+        recipe.mkdir(parents=True)
+        (folder / "recipes" / name / "config.yml").write_text(f"versions:\n  \"{version}\":\n    folder: all\n")
+        text = (ROOT / f"conan/index/recipes/{name}/system/conanfile.py").read_text(encoding="utf-8")
+        numbered = text.replace('    version = "system"\n', "")
+        if numbered == text:
+            raise RuntimeError(f"the recipe of {name} has changed: it names no version to leave out")
+        (recipe / "conanfile.py").write_text(numbered)
     run(f"conan remote remove conancenter && conan remote add conancenter '{folder}' --type local-recipes-index", folder, env)
 
 
