@@ -1,168 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "background_save.hpp"
+#include "tracked_arrays.hpp"
+
 #include <ferry/error.hpp>
-#include <ferry/io/detail/background_save.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_load.hpp>
 #include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/marks_on.hpp>
-#include <ferry/io/detail/tracked_arrays.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/whole_path.hpp>
-#include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/unheard_findings.hpp>
 #include <ferry/runtime/ticket.hpp>
-#include <ferry/tensor/tensor.hpp>
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
 /// The part of a checkpoint that knows no types. Thread-safe: calls are served one after the other.
-template <class Dependent>
-class basic_checkpoint_core {
-  using manifest = late<detail::manifest, Dependent>;
-  using manifest_entry = late<detail::manifest_entry, Dependent>;
-  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
-  using checkpoint_content = late<detail::checkpoint_content, Dependent>;
-  using checkpoint_entries = late<detail::checkpoint_entries, Dependent>;
-  using checkpoint_save = basic_checkpoint_save<Dependent>;
-  using background_save = basic_background_save<Dependent>;
-  using tracked_arrays = basic_tracked_arrays<Dependent>;
-
+class checkpoint_core {
  public:
-  explicit basic_checkpoint_core(std::string path) : path_(std::move(path)) {
-    while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
-    if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
-    require_whole_path("ferry::io::checkpoint", path_);
-    // A save in the background must not follow a later chdir.
-    if (path_.front() != '/')
-      if (const std::unique_ptr<late<char, Dependent>, void (*)(void*)> here(::getcwd(nullptr, 0),
-                                                                             &std::free);
-          here != nullptr)
-        path_ = path_in(here.get(), path_);
-  }
-  basic_checkpoint_core(const basic_checkpoint_core&) = delete;
-  basic_checkpoint_core& operator=(const basic_checkpoint_core&) = delete;
+  explicit checkpoint_core(std::string path);
+  checkpoint_core(const checkpoint_core&) = delete;
+  checkpoint_core& operator=(const checkpoint_core&) = delete;
   /// Waits for a save in the background, which its ticket may keep alive.
-  ~basic_checkpoint_core() {
-    if (background_ == nullptr || !background_->in_own_process()) return;
-    background_->wait();
-    if (const auto lost = background_->leave()) print_unheard(lost);
-  }
+  ~checkpoint_core();
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  void require_name(const std::string& name) const {
-    const auto lock = lock_unless_forked();
-    if (name.empty() || name.size() > 1000)
-      throw invalid_argument("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '" + name.substr(0, 40) +
-                             "' has " + std::to_string(name.size()));
-    for (const auto& each : entries_)
-      if (each->name() == name)
-        throw invalid_argument("ferry::io::checkpoint: two objects are added as '" + name + "'");
-  }
-  void add(owned<checkpoint_entry> entry) {
-    require_name(entry->name());
-    const auto lock = lock_unless_forked();
-    entries_.push_back(std::move(entry));
-  }
+  void require_name(const std::string& name) const;
+  void add(std::unique_ptr<checkpoint_entry> entry);
 
   /// Takes back an add().
-  void drop(const std::string& name) noexcept {
-    const std::lock_guard lock(guard_);
-    std::erase_if(entries_, [&](const auto& each) { return each->name() == name; });
-  }
+  void drop(const std::string& name) noexcept;
 
   /// From now on verbs keep the changed rows of an entry's tensors.
-  void track(const std::string& name, make_device_marks make) {
-    const auto lock = lock_unless_forked();
-    std::vector<checkpoint_array> arrays;
-    describe(name, arrays);
-    if (std::none_of(arrays.begin(), arrays.end(), [](const auto& each) { return each.accesses != nullptr; }))
-      throw invalid_argument("ferry::io::checkpoint::track: '" + name +
-                             "' has no tensor, so verbs can't keep its changed rows; a save of changes "
-                             "compares it");
-    tracked_.track(name, make);
-    tracked_.attach(name, arrays.data(), arrays.data() + arrays.size(), true);
-  }
-  void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
-    const auto lock = lock_unless_forked();
-    require_tracked("mark_changed", name);
-    tracked_.mark(name, rows);
-  }
-  void mark_all(const std::string& name) {
-    const auto lock = lock_unless_forked();
-    require_tracked("mark_all", name);
-    tracked_.mark_all(name);
-  }
+  void track(const std::string& name);
+  void mark_changed(const std::string& name, const std::vector<std::int64_t>& rows);
+  void mark_all(const std::string& name);
 
-  void save(const io::save_options& options) {
-    if (const auto together = ranks(); together.by != nullptr)
-      return together.by->save({path_, together.entries, this}, options);
-    const auto lock = lock_unless_forked();
-    throw_lost_save();
-    const auto made = begin(options);
-    made->write(0, made->chunks(), chunk_threads());
-    made->finish();
-    tracked_.is_in(std::move(made->made()));
-  }
+  void save(const io::save_options& options);
 
   /// The arrays' present contents are copied or written before the call returns.
-  std::shared_ptr<background_save> save_in_background(const io::save_options& options) {
-    if (ranks().by != nullptr)
-      throw invalid_argument(
-          "ferry::io::checkpoint::save_async: objects of several ranks are saved by all ranks together; call "
-          "save(), or save_async by a thread that acts for the group as a whole");
-    const auto lock = lock_unless_forked();
-    throw_lost_save();
-    auto made = begin(options);
-    std::size_t first = made->chunks();
-    std::size_t bytes = 0;
-    while (first > 0 && made->bytes_of(first - 1) <= options.snapshot_bytes - bytes)
-      bytes += made->bytes_of(--first);
-    std::shared_ptr<tensor<std::byte, pageable_space>> memory;
-    if (bytes != 0)
-      memory = std::make_shared<tensor<std::byte, pageable_space>>("checkpoint::snapshot", bytes);
-    const int threads = chunk_threads();
-    made->write(0, first, threads);
-    made->snapshot(first, made->chunks(), memory == nullptr ? nullptr : memory->data(), threads);
-    // Few threads write: the others are left to training.
-    background_ = std::shared_ptr<background_save>(
-        new background_save(std::move(made), first, std::max(1, threads / 8), std::move(memory)),
-        delete_in_own_process());
-    return background_;
-  }
+  ticket save_async(const io::save_options& options, std::weak_ptr<ticket_state_keeper> keeper);
 
-  void load(const io::load_options& options) {
-    if (const auto together = ranks(); together.by != nullptr)
-      return together.by->load({path_, together.entries, this}, options);
-    const auto lock = lock_unless_forked();
-    print_lost_save();
-    tracked_.forget();
-    manifest loaded = load_checkpoint(path_, entries_, options);
-    try {
-      track_loaded(std::move(loaded));
-    } catch (const std::exception&) {  // no memory. The objects are loaded: the next save compares them
-      tracked_.forget();
-    }
-  }
+  void load(const io::load_options& options);
 
  private:
   /// The ranks that the calling thread is one of, and what was added.
@@ -171,88 +59,19 @@ class basic_checkpoint_core {
     std::vector<checkpoint_entry*> entries;
   };
   /// Their calls do not hold the lock: ranks of one process that share this object wait for each other.
-  of_ranks ranks() {
-    const auto lock = lock_unless_forked();
-    of_ranks made;
-    const checkpoint_ranks* other = nullptr;
-    for (const auto& each : entries_) {
-      made.entries.push_back(each.get());
-      const checkpoint_ranks* const by = each->ranks();
-      if (by == nullptr) continue;
-      if (by->acts_for_one()) made.by = by;
-      if (other != nullptr && other->group() != by->group() && (by->acts_for_one() || other->acts_for_one()))
-        throw invalid_argument(
-            "ferry::io::checkpoint: objects of two groups of ranks were added; a thread that acts for one rank "
-            "saves and loads objects of one group");
-      other = by;
-    }
-    if (made.by != nullptr) {
-      print_lost_save();
-      tracked_.forget();
-    }
-    return made;
-  }
+  of_ranks ranks();
   /// Its error belongs to its ticket. That of a detached ticket is returned, once.
-  [[nodiscard]] std::exception_ptr end_background() {
-    if (background_ == nullptr) return nullptr;
-    background_->wait();
-    if (background_->error() == nullptr) tracked_.is_in(std::move(background_->made()));
-    auto lost = background_->leave();
-    background_ = nullptr;
-    return lost;
-  }
-  void throw_lost_save() {
-    if (const auto lost = end_background()) std::rethrow_exception(lost);
-  }
+  [[nodiscard]] std::exception_ptr end_background();
+  void throw_lost_save();
   /// Where an error of the save before must not stop the call.
-  void print_lost_save() {
-    if (const auto lost = end_background()) print_unheard(lost);
-  }
-  void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
-    manifest_entry facts;
-    for (const auto& each : entries_)
-      if (each->name() == name) return each->describe(facts, arrays);
-    throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
-  }
+  void print_lost_save();
+  void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const;
   /// What load() has loaded is the checkpoint of the folder.
-  void track_loaded(manifest&& loaded) {
-    tracked_.begin();
-    for (const auto& each : entries_) {
-      if (!tracked_.tracks(each->name())) continue;
-      std::vector<checkpoint_array> arrays;
-      describe(each->name(), arrays);
-      tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
-      for (auto& array : arrays) tracked_.take(each->name(), array);
-    }
-    tracked_.is_in(std::move(loaded));
-  }
-  void require_tracked(const std::string& what, const std::string& name) const {
-    if (!tracked_.tracks(name))
-      throw invalid_argument("ferry::io::checkpoint::" + what + ": '" + name + "' is not tracked");
-  }
-  owned<checkpoint_save> begin(const io::save_options& options) {
-    checkpoint_content content;
-    for (const auto& each : entries_) {
-      manifest_entry& to = content.entries.emplace_back();
-      to.name = each->name();
-      const std::size_t first = content.arrays.size();
-      each->describe(to, content.arrays);
-      tracked_.attach(to.name, content.arrays.data() + first, content.arrays.data() + content.arrays.size());
-    }
-    for (const auto& each : content.arrays)
-      if (each.accesses != nullptr) each.accesses->wait_for_writes();
-    // Marks come after their writes: rows that are read after the marks have these writes.
-    tracked_.begin();
-    std::size_t array = 0;
-    for (const auto& entry : content.entries)
-      for (std::size_t i = 0; i < entry.arrays.size(); ++i)
-        tracked_.take(entry.name, content.arrays[array++]);
-    return make_owned<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
-  }
+  void track_loaded(manifest&& loaded);
+  void require_tracked(const std::string& what, const std::string& name) const;
+  std::unique_ptr<checkpoint_save> begin(const io::save_options& options);
 
-  [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const {
-    return lock_unless_lost(guard_, user_, "io::checkpoint");
-  }
+  [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const;
 
   std::string path_;
   mutable std::mutex guard_;
@@ -261,6 +80,5 @@ class basic_checkpoint_core {
   std::shared_ptr<background_save> background_;
   tracked_arrays tracked_;
 };
-using checkpoint_core = basic_checkpoint_core<void>;
 
 }  // namespace ferry::detail

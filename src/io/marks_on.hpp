@@ -107,8 +107,6 @@ class marks_on final : public device_marks {
   tensor<unsigned char, device_space> taken_;
 };
 
-using make_device_marks = owned<device_marks> (*)(std::int64_t rows);
-
 /// Marks that kernels of Kokkos' default execution space set; null where that runs on the host.
 template <class Exec>
 owned<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {

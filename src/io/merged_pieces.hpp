@@ -3,18 +3,10 @@
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
-#include <ferry/io/detail/checkpoint_folder.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/piece_file.hpp>
-#include <ferry/io/detail/save_job.hpp>
-#include <ferry/memory/detail/late.hpp>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <numeric>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,117 +16,33 @@ namespace ferry::detail {
 /// needs the fewest bytes, until half of most_data_files are left. A file of many saves has many bytes, so a
 /// byte is moved once each time that files of its size have come together, and not with each save. None while
 /// there is room for one file more.
-template <class Dependent = void>
-std::vector<bool> files_to_empty(const late<manifest, Dependent>& of) {
-  std::vector<bool> chosen(of.files.size(), false);
-  if (of.files.size() < most_data_files) return chosen;
-  std::vector<std::uint64_t> needed(of.files.size(), 0);
-  for (const auto& entry : of.entries)
-    for (const auto& array : entry.arrays)
-      for (std::size_t place = 0; place < array.chunks.size(); ++place) {
-        const auto& chunk = array.chunks[place];
-        needed[chunk.piece.file] += array.bytes_of_chunk(place);
-        for (const auto& patch : chunk.patches) needed[patch.piece.file] += patch_bytes(array, patch.units);
-      }
-  std::vector<std::size_t> order(needed.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return needed[a] < needed[b]; });
-  order.resize(order.size() - most_data_files / 2);
-  for (const std::size_t each : order) chosen[each] = true;
-  return chosen;
-}
+std::vector<bool> files_to_empty(const manifest& of);
 
 /// Moves what a chunk has in files that a save empties into the save's own file. Thread-safe.
-template <class Dependent>
-class basic_merged_pieces {
-  using manifest_array = late<detail::manifest_array, Dependent>;
-  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
-  using manifest_patch = late<detail::manifest_patch, Dependent>;
-  using checkpoint_files = basic_checkpoint_files<Dependent>;
-  using piece_file = basic_piece_file<Dependent>;
-
+class merged_pieces {
  public:
   /// `empties`: see files_to_empty.
-  basic_merged_pieces(std::vector<bool>&& empties, const checkpoint_files& from, piece_file& to)
+  merged_pieces(std::vector<bool>&& empties, const checkpoint_files& from, piece_file& to)
       : empties_(std::move(empties)), from_(from), to_(to) {}
 
   /// `chunk`: that of the current checkpoint. Patches that follow each other become one. What is damaged
   /// stays where it is, for load() to name it: a save does not look at old bytes otherwise. Throws where the
   /// new file can't be written.
-  void move(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
-    if (leaves(chunk.piece) && rewrite(array, place, chunk)) return;
-    auto& patches = chunk.patches;
-    for (std::size_t first = 0; first < patches.size(); ++first) {
-      std::size_t end = first;
-      while (end < patches.size() && leaves(patches[end].piece)) ++end;
-      if (end == first || !join(array, place, patches, first, end)) continue;
-      patches.erase(patches.begin() + static_cast<std::ptrdiff_t>(first) + 1,
-                    patches.begin() + static_cast<std::ptrdiff_t>(end));
-    }
-  }
+  void move(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const;
 
  private:
-  [[nodiscard]] bool leaves(const manifest_piece& piece) const { return empties_[piece.file]; }
+  [[nodiscard]] bool leaves(const manifest_piece& piece) const;
 
   /// Writes a chunk with its patches as one piece.
-  bool rewrite(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
-    std::vector<std::byte> bytes(static_cast<std::size_t>(array.bytes_of_chunk(place))), scratch;
-    try {
-      from_.read_chunk(array, place, bytes.data(), scratch, "an array");
-    } catch (const io_error&) {
-      return false;
-    }
-    chunk = {to_.append(bytes.data(), bytes.size()), {}};
-    return true;
-  }
+  bool rewrite(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const;
 
   /// Writes patches [first, end) as one, in the place of the first: of each unit the last.
   bool join(const manifest_array& array, std::size_t place, std::vector<manifest_patch>& patches,
-            std::size_t first, std::size_t end) const {
-    const std::size_t unit = array.unit_bytes;
-    const std::uint64_t most = (array.bytes_of_chunk(place) + unit - 1) / unit;
-    struct moved {
-      std::uint32_t position;
-      std::size_t at;  ///< its first byte: the newest unit of a position is the last one
-    };
-    std::vector<moved> units;
-    std::vector<std::byte> bytes;
-    try {
-      for (std::size_t i = first; i < end; ++i) {
-        const std::size_t begin = bytes.size(), count = patches[i].units;
-        bytes.resize(begin + patch_bytes(array, count));
-        from_.read_piece(patches[i].piece, bytes.size() - begin, bytes.data() + begin, "an array");
-        for (std::size_t k = 0; k < count; ++k) {
-          std::uint32_t position = 0;
-          std::memcpy(&position, bytes.data() + begin + k * sizeof position, sizeof position);
-          if (position >= most) return false;
-          units.push_back({position, begin + count * sizeof position + k * unit});
-        }
-      }
-    } catch (const io_error&) {
-      return false;
-    }
-    std::sort(units.begin(), units.end(), [](const moved& a, const moved& b) {
-      return std::tie(a.position, b.at) < std::tie(b.position, a.at);
-    });
-    const auto last = std::unique(units.begin(), units.end(),
-                                  [](const moved& a, const moved& b) { return a.position == b.position; });
-    units.erase(last, units.end());
-    std::vector<std::byte> made(patch_bytes(array, units.size()));
-    std::byte* to = made.data() + units.size() * sizeof(std::uint32_t);
-    for (std::size_t i = 0; i < units.size(); ++i, to += unit) {
-      std::memcpy(made.data() + i * sizeof(std::uint32_t), &units[i].position, sizeof(std::uint32_t));
-      std::memcpy(to, bytes.data() + units[i].at, unit);
-    }
-    patches[first] = {to_.append(made.data(), made.size()), static_cast<std::uint32_t>(units.size())};
-    return true;
-  }
+            std::size_t first, std::size_t end) const;
 
   std::vector<bool> empties_;
   const checkpoint_files& from_;
   piece_file& to_;
 };
-using merged_pieces = basic_merged_pieces<void>;
 
 }  // namespace ferry::detail

@@ -1,62 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "text_cursor.hpp"
+
 #include <ferry/io/detail/dtype.hpp>
-#include <ferry/io/detail/stored_array.hpp>
-#include <ferry/io/detail/text_cursor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 /// The element types of .npy files. Their grammar is that of Python literals; nothing is evaluated.
 namespace ferry::detail {
 
 /// "<f4". bfloat16 is "<V2", as NumPy writes the dtype of ml_dtypes; a struct is "|V12".
-template <class...>
-std::string npy_descr(const dtype& type) {
-  const std::string bytes = std::to_string(type.bytes);
-  const char* order = type.bytes == 1 ? "|" : "<";
-  switch (type.kind) {
-    case dtype_kind::boolean:
-      return "|b" + bytes;
-    case dtype_kind::integer:
-      return order + ("i" + bytes);
-    case dtype_kind::unsigned_integer:
-      return order + ("u" + bytes);
-    case dtype_kind::real:
-      return order + ("f" + bytes);
-    case dtype_kind::brain:
-      return "<V2";
-    case dtype_kind::complex:
-      return order + ("c" + bytes);
-    case dtype_kind::record:
-      break;
-  }
-  return "|V" + bytes;
-}
+std::string npy_descr(const dtype& type);
 
 /// A string of a Python literal, without the meaning of its escapes.
-template <class...>
-bool python_string(text_cursor& at, std::string& into) {
-  at.skip_space();
-  const char quote = at.peek();
-  if (quote != '\'' && quote != '"') return at.fail("a string is missing");
-  at.advance();
-  into.clear();
-  while (!at.at_end() && at.peek() != quote) {
-    if (at.peek() == '\n') return at.fail("a string ends at a line's end");
-    if (at.peek() == '\\') {
-      into.push_back('\\');
-      at.advance();
-      if (at.at_end()) break;
-    }
-    into.push_back(at.peek());
-    at.advance();
-  }
-  return at.expect(quote);
-}
+bool python_string(text_cursor& at, std::string& into);
 
 /// A tuple of numbers: "()", "(3,)", "(3, 4)". Calls each(number). Python 2 wrote "3L".
 template <class Each>
@@ -74,103 +34,10 @@ bool python_tuple(text_cursor& at, const Each& each) {
 }
 
 /// The type of one string, "<f4" say.
-template <class...>
-bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
-  const auto refuse = [&](const char* why) { return at.fail("the element type '" + text + "' " + why); };
-  if (text.size() < 2) return refuse("is unknown");
-  char order = text[0];
-  const char kind = text[1];
-  if (order == '>' && (text.substr(2) != "1" || kind == 'U'))  // a byte has no order
-    return refuse(
-        "is big-endian, which ferry does not read; in NumPy, save array.astype(array.dtype.newbyteorder('<'))");
-  if (order == '=' && kind != 'V') order = '<';  // the machine's own
-  if (order != '<' && order != '|' && order != '>' && order != '=')
-    return refuse("does not begin with its byte order, '<', '=' or '|'");
-  if (kind == 'O') return refuse("is Python objects, which only Python can read");
-  if (kind == 'M' || kind == 'm') return refuse("is dates or durations; in NumPy, save array.view('<i8')");
-  text_cursor digits(std::string_view(text).substr(2));
-  std::uint64_t count = 0;
-  if (!digits.number(count) || !digits.at_end() || count > (std::uint64_t{1} << 31))
-    return refuse("is unknown");
-  into.bytes = static_cast<std::size_t>(count);
-  bool known = true;
-  switch (kind) {
-    case 'b':
-      into.kind = dtype_kind::boolean;
-      known = count == 1;
-      break;
-    case 'i':
-    case 'u':
-      into.kind = kind == 'i' ? dtype_kind::integer : dtype_kind::unsigned_integer;
-      known = count == 1 || count == 2 || count == 4 || count == 8;
-      break;
-    case 'f':
-      into.kind = dtype_kind::real;
-      known = count == 1 || count == 2 || count == 4 || count == 8 || count == 16;
-      if (count == 1) into.kind = dtype_kind::record;  // float8_e5m2 of ml_dtypes
-      break;
-    case 'c':
-      into.kind = dtype_kind::complex;
-      known = count == 8 || count == 16 || count == 32;
-      break;
-    case 'V':
-      // NumPy writes plain records with '|'; '<' comes from a type of its own, which ml_dtypes.bfloat16 is.
-      into.kind = order == '<' && count == 2 ? dtype_kind::brain : dtype_kind::record;
-      return true;
-    case 'S':
-      into.kind = dtype_kind::record;
-      return true;
-    case 'U':
-      into.kind = dtype_kind::record;
-      into.bytes *= 4;
-      return true;
-    default:
-      known = false;
-  }
-  if (!known) return refuse("is unknown");
-  return order == '<' || count == 1 || refuse("does not say its byte order");
-}
+bool npy_scalar(text_cursor& at, const std::string& text, dtype& into);
 
 /// An element type: a string, or a list of fields ('name', type) or ('name', type, (extents)), whose bytes
 /// are those of a record.
-template <class...>
-bool npy_type(text_cursor& at, dtype& into, int depth = 0) {
-  at.skip_space();
-  if (at.peek() != '[') {
-    std::string text;
-    return python_string(at, text) && npy_scalar(at, text, into);
-  }
-  if (depth == 16) return at.fail("element types are nested too deeply");
-  at.advance();
-  std::uint64_t all = 0;
-  while (!at.take(']')) {
-    std::string name;
-    if (!at.expect('(')) return false;
-    if (at.take('(')) {  // a title and a name
-      if (!python_string(at, name) || !at.expect(',') || !python_string(at, name) || !at.expect(')'))
-        return false;
-    } else if (!python_string(at, name)) {
-      return false;
-    }
-    dtype field;
-    if (!at.expect(',') || !npy_type(at, field, depth + 1)) return false;
-    std::uint64_t bytes = field.bytes;
-    bool fits = true;
-    if (at.take(',')) {
-      const auto multiply = [&](std::uint64_t extent) {
-        fits = fits && grow_bytes(bytes, extent);
-        if (extent == 0) bytes = 0;
-        return true;
-      };
-      if (!python_tuple(at, multiply)) return false;
-    }
-    all += bytes;
-    if (!fits || all > (std::uint64_t{1} << 31)) return at.fail("an element type is too large");
-    if (!at.expect(')')) return false;
-    if (!at.take(',') && at.peek() != ']') return at.expect(']');
-  }
-  into = {dtype_kind::record, static_cast<std::size_t>(all)};
-  return true;
-}
+bool npy_type(text_cursor& at, dtype& into, int depth = 0);
 
 }  // namespace ferry::detail

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../../src/io/crc32c.hpp"
+
+#include <ferry/error.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/detail/manifest_writer.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fuzz.hpp"
 
+#include <ferry/error.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 
 #include <cstddef>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/io/detail/marks_on.hpp>
-
+#include "../../src/io/marks_on.hpp"
 #include "support/arrays.hpp"
 #include "support/random.hpp"
 

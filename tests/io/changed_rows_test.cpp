@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../src/io/marks_on.hpp"
 #include "io/checkpoint_kit.hpp"
 
 #include <ferry/bags.hpp>
-#include <ferry/io/detail/marks_on.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 

@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/argument.hpp>
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
-#include <ferry/io/detail/checkpoint_core.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/io/detail/marks_on.hpp>
-#include <ferry/io/detail/rule_options.hpp>
 #include <ferry/io/detail/state_entry.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/records.hpp>
@@ -26,15 +20,18 @@
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <Kokkos_Core.hpp>
-
-#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace ferry::detail {
+class checkpoint_core;
+}
 
 /// Files: checkpoints, .npy and safetensors.
 namespace ferry::io {
@@ -64,23 +61,18 @@ class checkpoint {
  public:
   /// `path` names the folder; the first save makes it. Throws invalid_argument for a path that is empty or
   /// has a NUL inside.
-  template <class Dependent = void>
-  explicit checkpoint(std::string path)
-      : core_(ferry::detail::make_owned<ferry::detail::checkpoint_core>(std::move(path))) {}
+  explicit checkpoint(std::string path);
   /// Takes what the other has been given; its save in the background goes on.
-  checkpoint(checkpoint&&) noexcept = default;
+  checkpoint(checkpoint&&) noexcept;
   /// As above, after a wait for the save of this one.
-  checkpoint& operator=(checkpoint&&) noexcept = default;
+  checkpoint& operator=(checkpoint&&) noexcept;
   checkpoint(const checkpoint&) = delete;
   checkpoint& operator=(const checkpoint&) = delete;
   /// Waits for a save in the background. Its ticket remains valid.
-  ~checkpoint() = default;
+  ~checkpoint();
 
   /// The folder.
-  template <class Dependent = void>
-  [[nodiscard]] const std::string& path() const {
-    return core<Dependent>().path();
-  }
+  [[nodiscard]] const std::string& path() const;
 
   /// Adds an array under a name of its own: a tensor, slice, view, Kokkos::View with adjacent elements in a
   /// row, or a span or vector, of any element type and in any memory space. Throws invalid_argument for a
@@ -89,16 +81,16 @@ class checkpoint {
     requires ArrayLike<std::remove_reference_t<Array>>
   void add(const std::string& name, Array&& array) {
     ferry::detail::require_lasting<Array>();
-    auto entry = ferry::detail::make_owned<ferry::detail::array_entry>(
+    auto entry = std::make_unique<ferry::detail::array_entry>(
         name, "array", std::vector<ferry::detail::manifest_fact>{},
         ferry::detail::as_stored("", make_ref(array), name));
     if constexpr (ferry::detail::may_be_resized<std::remove_cvref_t<Array>>) entry->look_at(array);
-    core<Array>().add(std::move(entry));
+    add_entry(std::move(entry));
   }
   /// Adds a table of 8-bit rows.
   template <MemorySpace Space>
   void add(const std::string& name, rowwise_int8_tensor<Space>& table) {
-    core<Space>().add(ferry::detail::make_owned<ferry::detail::array_entry>(
+    add_entry(std::make_unique<ferry::detail::array_entry>(
         name, "rowwise_int8",
         std::vector<ferry::detail::manifest_fact>{
             {"width", ferry::detail::manifest_fact::natural, {}, {table.width()}}},
@@ -108,15 +100,7 @@ class checkpoint {
   template <class Number>
     requires(std::is_arithmetic_v<Number> && !std::is_const_v<Number>)
   void add(const std::string& name, Number& number) {
-    ferry::detail::checkpoint_array one;
-    one.schema.dtype = ferry::detail::dtype_name<Number>();
-    one.schema.element_bytes = sizeof(Number);
-    one.label = name;
-    one.row_bytes = one.row_stride = sizeof(Number);
-    one.data = reinterpret_cast<std::byte*>(&number);
-    ferry::detail::choose_chunks(one.schema, one.row_bytes);
-    core<Number>().add(ferry::detail::make_owned<ferry::detail::array_entry>(
-        name, "value", std::vector<ferry::detail::manifest_fact>{}, std::move(one)));
+    add_number(name, ferry::detail::dtype_name<Number>(), sizeof(Number), &number);
   }
 
   /// Adds a rule, or a chain, and the state that make_state made for it: the rule's name and options, those
@@ -141,12 +125,12 @@ class checkpoint {
   template <class Rule, Optimizer StateRule, class T, class StateType, MemorySpace Space>
   void add(const std::string& weights, const std::string& name, Rule&& rule,
            optim::records<StateRule, T, StateType, Space>& records) {
-    core<Rule>().require_name(name);
+    require_name(name);
     add(weights, records.table());
     try {
       add_state<StateRule>(name, rule, std::is_lvalue_reference_v<Rule>, records);
     } catch (...) {
-      core<Rule>().drop(weights);
+      drop(weights);
       throw;
     }
   }
@@ -156,12 +140,12 @@ class checkpoint {
   template <class Object>
     requires ferry::detail::CheckpointPart<Object>
   void add(const std::string& name, Object& object) {
-    core_->add(ferry::detail::checkpoint_part<Object>::entry(name, object));
+    add_entry(ferry::detail::checkpoint_part<Object>::entry(name, object));
   }
   template <class Rule, class State>
     requires ferry::detail::CheckpointPart<State>
   void add(const std::string& name, Rule&& rule, State& state) {
-    core_->add(
+    add_entry(
         ferry::detail::checkpoint_part<State>::entry(name, rule, std::is_lvalue_reference_v<Rule>, state));
   }
   /// @}
@@ -179,11 +163,7 @@ class checkpoint {
   ///
   /// Call it while no other thread calls verbs on these tensors. Throws invalid_argument where nothing was
   /// added under this name, and where that has no tensor; bad_alloc and budget_exceeded.
-  template <class Dependent = void>
-  void track(const std::string& name) {
-    using by = std::conditional_t<std::is_void_v<Dependent>, Kokkos::DefaultExecutionSpace, Dependent>;
-    core<Dependent>().track(name, &ferry::detail::device_marks_for<by>);
-  }
+  void track(const std::string& name);
   /// Rows of a tracked entry that were written without a verb, after the writes have ended: any number of row
   /// numbers in host memory, in any order. Throws out_of_range for a row that is none and marks nothing then;
   /// invalid_argument for an entry that is not tracked.
@@ -198,13 +178,10 @@ class checkpoint {
     std::vector<std::int64_t> numbers;
     for (std::int64_t i = 0; i < list.size(); ++i)
       numbers.push_back(static_cast<std::int64_t>(list.data[i * (list.rank == 1 ? list.strides[0] : 1)]));
-    core<Rows>().mark_changed(name, numbers);
+    mark_rows(name, numbers);
   }
   /// All rows of a tracked entry.
-  template <class Dependent = void>
-  void mark_all(const std::string& name) {
-    core<Dependent>().mark_all(name);
-  }
+  void mark_all(const std::string& name);
 
   /// Writes everything that was added, and makes it the checkpoint of the folder. Waits for work in flight on
   /// the tensors, and blocks until the files are on the disk. Throws io_error; the folder then holds the
@@ -213,10 +190,7 @@ class checkpoint {
   ///
   /// Wait for the tickets of steps with nonfinite::skip or with indices that may be bad first: a step that is
   /// taken back is taken back by its wait().
-  template <class Dependent = void>
-  void save(const save_options& options = {}) {
-    core<Dependent>().save(options);
-  }
+  void save(const save_options& options = {});
 
   /// As save(), of everything as it is after the work that `exec` has been given so far; later work does not
   /// show. Waits for that work, copies the arrays into host memory, and returns; a thread of ferry writes the
@@ -237,24 +211,26 @@ class checkpoint {
       throw invalid_argument(
           "ferry::io::checkpoint::save_async: the instance is being captured into a graph, whose work runs only when the graph is launched; end the capture first");
     backend::fence(exec, "ferry::save_async");
-    return ferry::detail::ticket_of(core<Exec>().save_in_background(options),
-                                    ferry::detail::engine::get<Exec>());
+    return save_in_background(options, ferry::detail::engine::get<Exec>());
   }
 
   /// Loads the checkpoint of the folder into everything that was added. Names, types, extents, rules, options
   /// and all checksums are checked first. Throws io_error, which names the entry and both values, and leaves
   /// all objects as they were. Waits for work in flight on the tensors; blocks.
-  template <class Dependent = void>
-  void load(const load_options& options = {}) {
-    core<Dependent>().load(options);
-  }
+  void load(const load_options& options = {});
 
  private:
-  /// See late.hpp.
-  template <class Dependent>
-  ferry::detail::late<ferry::detail::checkpoint_core, Dependent>& core() const {
-    return *core_;
+  void add_entry(std::unique_ptr<ferry::detail::checkpoint_entry> entry);
+  template <class Owner>  // of an entry
+  void add_entry(Owner entry) {
+    add_entry(std::unique_ptr<ferry::detail::checkpoint_entry>(entry.release()));
   }
+  void add_number(const std::string& name, std::string_view dtype, std::size_t bytes, void* number);
+  void require_name(const std::string& name) const;
+  void drop(const std::string& name) noexcept;
+  void mark_rows(const std::string& name, const std::vector<std::int64_t>& rows);
+  ticket save_in_background(const save_options& options,
+                            std::weak_ptr<ferry::detail::ticket_state_keeper> keeper);
 
   template <class StateRule, class Rule, class State>
   void add_state(const std::string& name, Rule& rule, bool stays, State& state) {
@@ -267,8 +243,8 @@ class checkpoint {
     auto fields =
         ferry::detail::fields_of_state(optim::detail::transforms_of<plain>::rule_in(rule), state, name);
     const auto put = [&]<class Kept>(std::shared_ptr<Kept> kept) {
-      core<Kept>().add(ferry::detail::make_owned<ferry::detail::state_entry<Kept, space>>(
-          name, std::move(kept), std::move(fields), state.clock()));
+      add_entry(std::make_unique<ferry::detail::state_entry<Kept, space>>(name, std::move(kept),
+                                                                          std::move(fields), state.clock()));
     };
     if (!stays)
       put(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
@@ -276,7 +252,7 @@ class checkpoint {
       put(std::shared_ptr<Rule>(&rule, [](Rule*) {}));
   }
 
-  ferry::detail::owned<ferry::detail::checkpoint_core> core_;
+  std::unique_ptr<ferry::detail::checkpoint_core> core_;
 };
 
 }  // namespace ferry::io

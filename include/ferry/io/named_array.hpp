@@ -39,7 +39,7 @@ class named_array {
         owner_ = std::move(kept);
       }
       const auto from = ferry::detail::read_only(make_ref(*source));
-      ferry::detail::require_extents("save_safetensors", from);
+      ferry::detail::require_extents("save_safetensors", from.note());
       entry_.name = std::move(name);
       entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
       for (std::size_t i = 0; i < from.rank; ++i)

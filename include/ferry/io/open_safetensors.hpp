@@ -17,9 +17,6 @@ namespace ferry::io {
 /// header above 100 MB, no UTF-8, offsets with holes or overlaps, sizes that are not those of shapes, bytes
 /// that are missing or left over. It also refuses names that come twice and keys that the format does not
 /// have.
-template <class...>  // compiled only where it is called
-[[nodiscard]] safetensors_file open_safetensors(const std::string& path) {
-  return safetensors_file(path);
-}
+[[nodiscard]] safetensors_file open_safetensors(const std::string& path);
 
 }  // namespace ferry::io

@@ -9,7 +9,6 @@
 #include <ferry/io/detail/array_arguments.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/fill_array.hpp>
-#include <ferry/io/detail/json_text.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/io/detail/safetensors_header.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
@@ -18,10 +17,8 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -35,35 +32,18 @@ namespace ferry::io {
 class safetensors_file {
  public:
   /// See open_safetensors.
-  template <class...>  // these are compiled only where they are called
-  explicit safetensors_file(const std::string& path)
-      : from_(ferry::detail::file::open_to_read("open_safetensors", path)),
-        header_(ferry::detail::read_safetensors_header(from_)) {}
+  explicit safetensors_file(const std::string& path);
 
   /// The names of the tensors, in the order of the file.
-  template <class...>
-  [[nodiscard]] std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const auto& each : header_.entries) all.push_back(each.name);
-    return all;
-  }
+  [[nodiscard]] std::vector<std::string> names() const;
   /// Whether there is a tensor of this name.
-  template <class...>
-  [[nodiscard]] bool contains(std::string_view name) const {
-    return find(name) != nullptr;
-  }
+  [[nodiscard]] bool contains(std::string_view name) const;
   /// The extents of a tensor; empty for a single element. Throws out_of_range for a name that is not in the
   /// file.
-  template <class...>
-  [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const {
-    return entry_of(name).shape;
-  }
+  [[nodiscard]] const std::vector<std::size_t>& shape(std::string_view name) const;
   /// The element type of a tensor in the words of the format, "F32" say; also one that ferry does not know,
   /// whose tensors can't be loaded. Throws out_of_range for a name that is not in the file.
-  template <class...>
-  [[nodiscard]] std::string_view dtype(std::string_view name) const {
-    return entry_of(name).type_name();
-  }
+  [[nodiscard]] std::string_view dtype(std::string_view name) const;
   /// The pairs of the file's metadata.
   [[nodiscard]] const std::vector<std::pair<std::string, std::string>>& metadata() const noexcept {
     return header_.metadata;
@@ -150,42 +130,9 @@ class safetensors_file {
   }
 
  private:
-  template <class...>
-  [[nodiscard]] const ferry::detail::safetensors_entry* find(std::string_view name) const {
-    const auto& all = header_.entries;
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
-    return found == all.end() ? nullptr : &*found;
-  }
-  template <class...>
-  [[nodiscard]] const ferry::detail::safetensors_entry& entry_of(std::string_view name) const {
-    if (const auto* found = find(name)) return *found;
-    throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
-                       ferry::detail::json_quoted(name));
-  }
-  template <class...>
-  [[nodiscard]] ferry::detail::stored_array stored(const ferry::detail::safetensors_entry& entry) const {
-    if (entry.shape.size() > max_rank)
-      throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                             ferry::detail::json_quoted(entry.name) + " has rank " +
-                             std::to_string(entry.shape.size()) + ", above the largest, " +
-                             std::to_string(max_rank));
-    if (!entry.has_known_type())
-      throw invalid_argument("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                             ferry::detail::json_quoted(entry.name) + " has elements of the type " +
-                             ferry::detail::json_quoted(entry.unknown_type.substr(0, 40)) +
-                             ", which is unknown");
-    const auto& type = ferry::detail::safetensors_dtypes[entry.type];
-    ferry::detail::stored_array made;
-    made.name = ferry::detail::json_quoted(entry.name);
-    made.elements = {type.kind, type.bits / 8};
-    made.type_text = type.name;
-    made.rank = std::max<std::size_t>(1, entry.shape.size());
-    made.extents[0] = 1;
-    std::copy(entry.shape.begin(), entry.shape.end(), made.extents.begin());
-    made.offset = header_.bytes + entry.begin;
-    return made;
-  }
+  [[nodiscard]] const ferry::detail::safetensors_entry* find(std::string_view name) const;
+  [[nodiscard]] const ferry::detail::safetensors_entry& entry_of(std::string_view name) const;
+  [[nodiscard]] ferry::detail::stored_array stored(const ferry::detail::safetensors_entry& entry) const;
 
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_all(const Exec& exec, std::string_view name) const {
@@ -198,18 +145,15 @@ class safetensors_file {
   /// Rows [begin, end) of a tensor.
   template <class Begin, class End>
   [[nodiscard]] ferry::detail::stored_array rows_of(std::string_view name, Begin begin, End end) const {
-    auto part = stored(entry_of(name));
-    if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, part.extents[0]))
-      throw out_of_range("ferry::io::safetensors_file: " + path() + ": the tensor " +
-                         ferry::detail::json_quoted(name) + " has " + std::to_string(part.extents[0]) +
-                         " rows, and rows " + std::to_string(begin) + " to " + std::to_string(end) +
-                         " do not lie inside of them");
-    std::uint64_t row_bytes = part.elements.bytes;
-    for (std::size_t i = 1; i < part.rank; ++i) row_bytes *= part.extents[i];
-    part.extents[0] = static_cast<std::size_t>(end) - static_cast<std::size_t>(begin);
-    part.offset += static_cast<std::uint64_t>(begin) * row_bytes;
-    return part;
+    const auto whole = stored(entry_of(name));
+    if (std::cmp_less(begin, 0) || std::cmp_less(end, begin) || std::cmp_greater(end, whole.extents[0]))
+      refuse_rows(whole, std::to_string(begin), std::to_string(end));
+    return part_of(whole, static_cast<std::size_t>(begin), static_cast<std::size_t>(end));
   }
+  [[nodiscard]] static ferry::detail::stored_array part_of(ferry::detail::stored_array whole,
+                                                           std::size_t begin, std::size_t end);
+  [[noreturn]] void refuse_rows(const ferry::detail::stored_array& whole, const std::string& begin,
+                                const std::string& end) const;
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,
                                         const ferry::detail::stored_array& part) const {

@@ -34,7 +34,7 @@ void save_npy(const Exec& exec, const std::string& path, const Array& array) {
   ferry::detail::require_reach<Exec, Array>();
   ferry::detail::fence_for_file(exec, "save_npy");
   const auto from = ferry::detail::read_only(make_ref(array));
-  ferry::detail::require_extents("save_npy", from);
+  ferry::detail::require_extents("save_npy", from.note());
   const std::string header = ferry::detail::npy_header(
       ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), {from.extents.data(), from.rank});
   ferry::detail::atomic_file to("save_npy", path);

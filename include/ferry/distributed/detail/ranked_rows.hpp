@@ -44,7 +44,7 @@ class basic_ranked_row_buffers {
   std::vector<std::size_t> expected;
   std::vector<std::byte*> to;
   std::vector<std::byte> scratch;
-  basic_bounce_buffer<Dependent> bounce;
+  bounce_buffer bounce;
 };
 using ranked_row_buffers = basic_ranked_row_buffers<void>;
 
@@ -52,10 +52,8 @@ using ranked_row_buffers = basic_ranked_row_buffers<void>;
 /// chunks, and sends the rows to the owners.
 template <class Dependent>
 class basic_ranked_rows {
-  using load_step = late<detail::load_step, Dependent>;
   using buffers = basic_ranked_row_buffers<Dependent>;
   using chunk_rows = basic_chunk_rows<Dependent>;
-  using checkpoint_files = basic_checkpoint_files<Dependent>;
 
  public:
   basic_ranked_rows(const load_step& step, int here, int ranks)

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/error.hpp>
-#include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -40,21 +39,14 @@ consteval void require_file_elements() {
 }
 
 /// An empty handle has no extents that a file could name.
-template <class T, class Space>
-void require_extents(const char* verb, const array_ref<T, Space>& array) {
-  if (array.rank == 0)
-    throw invalid_argument(std::string("ferry::io::") + verb + ": " +
-                           (array.label.empty() ? "an array" : "'" + array.label + "'") +
-                           " is an empty handle without extents: it was moved from, or never given any");
-}
+void require_extents(const char* verb, const array_note& array);
+
+[[noreturn]] void refuse_captured(const char* verb);
 
 /// Waits for the work enqueued on an instance.
 template <class Exec>
 void fence_for_file(const Exec& exec, const char* verb) {
-  if (execution_backend<Exec>::capturing(exec))
-    throw invalid_argument(std::string("ferry::io::") + verb +
-                           ": the instance is being captured into a graph, whose work runs only when the "
-                           "graph is launched; end the capture first");
+  if (execution_backend<Exec>::capturing(exec)) refuse_captured(verb);
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   execution_backend<Exec>::fence(exec, std::string("ferry::io::") + verb);
 }

@@ -6,14 +6,11 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
-#include <ferry/tensor/tensor.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -45,10 +43,7 @@ constexpr std::string_view dtype_name() {
 }
 
 /// Whether a file's elements can be converted on load: floating-point numbers into each other.
-template <class...>
-std::size_t floating_dtype_bytes(std::string_view dtype) {
-  return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
-}
+std::size_t floating_dtype_bytes(std::string_view dtype);
 
 /// Converts `count` elements of a file's floating-point type to T, one after the other.
 template <class T>
@@ -109,9 +104,7 @@ struct checkpoint_array {
 
   [[nodiscard]] bool is_dense() const { return row_stride == row_bytes; }
   /// The bytes themselves where the host may use them in place, else null.
-  [[nodiscard]] std::byte* in_place(std::uint64_t offset) const {
-    return is_dense() && read_device == nullptr && apart == nullptr ? data + offset : nullptr;
-  }
+  [[nodiscard]] std::byte* in_place(std::uint64_t offset) const;
 
   /// Calls visit(bytes in the array, bytes in the file's order, count) for the runs of adjacent bytes of
   /// [offset, offset + bytes).
@@ -127,86 +120,31 @@ struct checkpoint_array {
     }
   }
   /// First byte and number of bytes of the memory that a range of the file's order spans.
-  template <class...>
-  [[nodiscard]] std::pair<std::uint64_t, std::size_t> span_of(std::uint64_t offset, std::size_t bytes) const {
-    const auto place = [this](std::uint64_t at) { return at / row_bytes * row_stride + at % row_bytes; };
-    const std::uint64_t first = place(offset);
-    return {first, static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first)};
-  }
+  [[nodiscard]] std::pair<std::uint64_t, std::size_t> span_of(std::uint64_t offset, std::size_t bytes) const;
 
   /// The bytes of scratch that write() needs at most.
-  template <class...>
-  [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const {
-    if (bytes == 0 || write_device == nullptr || is_dense()) return 0;
-    return static_cast<std::size_t>((bytes / row_bytes + 2) * row_stride);
-  }
+  [[nodiscard]] std::size_t most_scratch_bytes(std::size_t bytes) const;
   /// Copies bytes [offset, offset + bytes) of the file's order out of the array, or into it. Blocks. An array
   /// of rows that lie apart is written by these. `scratch` is for strided rows in a device's memory: they
   /// travel with what lies between them.
   /// @{
-  template <class Dependent = void>
-  void read(std::uint64_t offset, std::size_t bytes, std::byte* to,
-            late<std::vector<std::byte>, Dependent>& scratch) const {
-    if (bytes == 0) return;
-    if (apart != nullptr) {
-      apart->read(offset, bytes, to);
-    } else if (read_device == nullptr) {
-      for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
-        std::memcpy(to + place, data + at, count);
-      });
-    } else if (is_dense()) {
-      read_device(to, data + offset, bytes);
-    } else {
-      const auto [first, length] = span_of(offset, bytes);
-      scratch.resize(length);
-      read_device(scratch.data(), data + first, length);
-      for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
-        std::memcpy(to + place, scratch.data() + (at - begin), count);
-      });
-    }
-  }
-  template <class Dependent = void>
+  void read(std::uint64_t offset, std::size_t bytes, std::byte* to, std::vector<std::byte>& scratch) const;
   void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
-             late<std::vector<std::byte>, Dependent>& scratch) const {
-    if (bytes == 0) return;
-    if (write_device == nullptr) {
-      for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
-        std::memcpy(data + at, from + place, count);
-      });
-    } else if (is_dense()) {
-      write_device(data + offset, from, bytes);
-    } else {
-      const auto [first, length] = span_of(offset, bytes);
-      scratch.resize(length);
-      read_device(scratch.data(), data + first, length);
-      for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
-        std::memcpy(scratch.data() + (at - begin), from + place, count);
-      });
-      write_device(data + first, scratch.data(), length);
-    }
-  }
+             std::vector<std::byte>& scratch) const;
   /// @}
 };
 
 /// The rows of such an array.
-template <class Dependent = void>
-rows_in_memory memory_of_rows(const late<checkpoint_array, Dependent>& array) {
-  const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
-  return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
-          static_cast<std::int64_t>(array.row_stride)};
-}
+rows_in_memory memory_of_rows(const checkpoint_array& array);
 
 /// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
-template <class Dependent = void>
-void choose_chunks(late<manifest_array, Dependent>& of, std::uint64_t row_bytes) {
-  constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
-                          usual_unit = std::uint64_t{1} << 12;
-  std::uint64_t unit = row_bytes;
-  if (unit == 0 || unit > longest_row)
-    unit = std::max<std::uint64_t>(1, usual_unit / of.element_bytes) * of.element_bytes;
-  of.unit_bytes = static_cast<std::uint32_t>(unit);
-  of.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
-}
+void choose_chunks(manifest_array& of, std::uint64_t row_bytes);
+
+/// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.
+[[noreturn]] void refuse_array(const array_note& array, const std::string& owner);
+/// An array of adjacent rows, without its memory.
+checkpoint_array describe_array(std::string name, const array_note& array, std::string_view dtype,
+                                std::size_t element_bytes);
 
 /// An array as a file sees it. Throws invalid_argument for an empty handle and for rows whose elements are
 /// not adjacent.
@@ -215,22 +153,11 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
   using plain = std::remove_const_t<T>;
   static_assert(sizeof(plain) <= (std::size_t{1} << 22),
                 "ferry: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB.");
-  if (array.rank == 0 || !array.has_dense_rows())
-    throw invalid_argument("ferry::io::checkpoint: '" + owner + "': " + array.describe() +
-                           (array.rank == 0
-                                ? " is an empty handle without extents"
-                                : " has rows whose elements are not adjacent; ferry::copy it first"));
-  checkpoint_array made;
-  made.schema.name = std::move(name);
-  made.schema.dtype = dtype_name<plain>();
-  made.schema.element_bytes = sizeof(plain);
-  for (std::size_t i = 0; i < array.rank; ++i)
-    made.schema.extents.push_back(static_cast<std::uint64_t>(array.extents[i]));
-  made.label = std::string(array.label);
+  if (array.rank == 0 || !array.has_dense_rows()) refuse_array(array.note(), owner);
+  checkpoint_array made = describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));
   made.data = reinterpret_cast<std::byte*>(const_cast<plain*>(array.data));
-  made.row_bytes = static_cast<std::uint64_t>(array.width()) * sizeof(plain);
-  made.row_stride =
-      array.is_contiguous() ? made.row_bytes : static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
+  if (!array.is_contiguous())
+    made.row_stride = static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
   made.read_only = std::is_const_v<T>;
   if constexpr (!Space::is_host_accessible && !device_is_host<Space>) {
     made.read_device = &device_backend<Space>::read;
@@ -238,7 +165,6 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
   }
   if constexpr (FloatingElement<plain>) made.convert = &convert_from_file<plain>;
   made.accesses = array.accesses;
-  choose_chunks(made.schema, made.row_bytes);
   return made;
 }
 

@@ -4,16 +4,12 @@
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
-#include <ferry/io/detail/checkpoint_save.hpp>
-#include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/load_options.hpp>
 #include <ferry/io/save_options.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,9 +30,7 @@ struct load_source {
   const checkpoint_files& files;
   bool convert;  ///< whether floating-point elements may be converted
 
-  [[noreturn]] void fail(const std::string& entry, const std::string& what) const {
-    throw_io_error("checkpoint", path, "entry '" + entry + "': " + what);
-  }
+  [[noreturn]] void fail(const std::string& entry, const std::string& what) const;
 };
 
 class checkpoint_ranks;
@@ -88,79 +82,31 @@ class checkpoint_ranks {
 };
 
 /// Checks that an array of the file fits the memory, and lists it.
-template <class Dependent = void>
-void load_into(const late<load_source, Dependent>& from, const std::string& entry,
-               const late<manifest_array, Dependent>* stored, const late<checkpoint_array, Dependent>& to,
-               std::vector<late<load_step, Dependent>>& steps) {
-  const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
-  if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
-  if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
-  const bool same = stored->dtype == to.schema.dtype && stored->element_bytes == to.schema.element_bytes;
-  const bool converts = to.convert != nullptr && stored->element_bytes != 0 &&
-                        floating_dtype_bytes(stored->dtype) == stored->element_bytes;
-  if (stored->extents != to.schema.extents || !(same || (from.convert && converts)))
-    from.fail(entry, part + "is " + stored->describe() + " in the file, and '" + to.label + "' is " +
-                         to.schema.describe() +
-                         (!same && converts && stored->extents == to.schema.extents
-                              ? "; load_options::convert would convert it"
-                              : ""));
-  steps.push_back({stored, to, "entry '" + entry + "'" + (part.empty() ? "" : ", array " + part)});
-}
+void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
+               const checkpoint_array& to, std::vector<load_step>& steps);
 
 /// Throws unless the file's entry is of this kind.
-template <class Dependent = void>
-void require_kind(const late<load_source, Dependent>& from, const late<manifest_entry, Dependent>& stored,
-                  const std::string& kind) {
-  if (stored.kind != kind)
-    from.fail(stored.name,
-              "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
-}
+void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind);
 
 /// An array between the calls that use it. That of a tensor ends with the tensor.
-template <class Dependent>
-class basic_kept_array {
-  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
-
+class kept_array {
  public:
-  explicit basic_kept_array(checkpoint_array array)
-      : array_(std::move(array)), accesses_(array_.accesses), is_tensor_(array_.accesses != nullptr) {
-    array_.accesses = nullptr;  // so that the end of the tensor shows
-  }
+  explicit kept_array(checkpoint_array array);
 
-  [[nodiscard]] const late<manifest_array, Dependent>& schema() const { return array_.schema; }
+  [[nodiscard]] const manifest_array& schema() const { return array_.schema; }
   /// For the entry of this name. Throws invalid_argument where the tensor has ended or has other memory.
-  [[nodiscard]] checkpoint_array current(const std::string& entry) const {
-    checkpoint_array array = array_;
-    array.accesses = accesses_.lock();
-    if (is_tensor_ && array.accesses == nullptr)
-      throw invalid_argument("ferry::io::checkpoint: '" + entry + "': '" + array.label +
-                             "' was destroyed, or was given other memory, after it was added");
-    return array;
-  }
+  [[nodiscard]] checkpoint_array current(const std::string& entry) const;
 
  private:
   checkpoint_array array_;
   std::weak_ptr<access_tracker> accesses_;
   bool is_tensor_;
 };
-using kept_array = basic_kept_array<void>;
 
 /// A table, an 8-bit table or a number: one array.
-template <class Dependent>
-class basic_array_entry final : public checkpoint_entry {
-  using manifest_entry = late<detail::manifest_entry, Dependent>;
-  using manifest_fact = late<detail::manifest_fact, Dependent>;
-  using checkpoint_array = late<detail::checkpoint_array, Dependent>;
-  using load_step = late<detail::load_step, Dependent>;
-  using load_source = late<detail::load_source, Dependent>;
-
+class array_entry final : public checkpoint_entry {
  public:
-  basic_array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts,
-                    checkpoint_array array)
-      : checkpoint_entry(std::move(name)),
-        kind_(std::move(kind)),
-        facts_(std::move(facts)),
-        array_(std::move(array)) {}
+  array_entry(std::string name, std::string kind, std::vector<manifest_fact> facts, checkpoint_array array);
 
   /// Of an array that lives: its memory and extents are those that it has at each call.
   template <class Array>
@@ -171,36 +117,18 @@ class basic_array_entry final : public checkpoint_entry {
     };
   }
 
-  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override {
-    checkpoint_array array = current();
-    to.kind = kind_;
-    to.facts = facts_;
-    to.arrays.push_back(array.schema);
-    arrays.push_back(std::move(array));
-  }
-  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override {
-    require_kind(from, stored, kind_);
-    for (const auto& each : facts_) {
-      const manifest_fact* const there = stored.fact(each.name);
-      if (there == nullptr || *there != each)
-        from.fail(name(), each.name + " is " + (there == nullptr ? "missing" : there->describe()) +
-                              " in the file, and " + each.describe() + " here");
-    }
-    load_into(from, name(), stored.array(array_.schema().name), current(), to);
-  }
+  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override;
+  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override;
 
  private:
-  [[nodiscard]] checkpoint_array current() const {
-    return look_ != nullptr ? look_(object_, name()) : array_.current(name());
-  }
+  [[nodiscard]] checkpoint_array current() const;
 
   std::string kind_;
   std::vector<manifest_fact> facts_;
-  basic_kept_array<Dependent> array_;
+  kept_array array_;
   const void* object_ = nullptr;
   checkpoint_array (*look_)(const void* object, const std::string& name) = nullptr;
 };
-using array_entry = basic_array_entry<void>;
 
 /// How an object of another part of the library enters a checkpoint. Specialised by the header that has it in
 /// a checkpoint, with a function entry(name, object), or entry(name, rule, stays, state) for states; `stays`:

@@ -1,120 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/io/detail/atomic_file.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/manifest_reader.hpp>
-#include <ferry/io/detail/manifest_writer.hpp>
-#include <ferry/memory/detail/file_rights.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <exception>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// The folder of a checkpoint: "manifest", data files "data-<number>", and "lock".
 namespace ferry::detail {
 
-inline constexpr std::string_view data_magic = "ferrydat";
-inline constexpr std::uint64_t largest_number = std::uint64_t{1} << 62;
 /// A save of changes leaves at most so many data files, and a reader has at most so many of them open.
 inline constexpr std::size_t most_data_files = 64;
 
-template <class...>
-std::string manifest_path(const std::string& folder) {
-  return folder + "/manifest";
-}
-template <class...>
-std::string data_path(const std::string& folder, std::uint64_t number) {
-  return folder + "/data-" + std::to_string(number);
-}
+std::string manifest_path(const std::string& folder);
+std::string data_path(const std::string& folder, std::uint64_t number);
 
 /// Names of the files in a folder; none where it can't be listed.
-template <class Dependent = void>
-std::vector<std::string> names_in(const std::string& folder) {
-  struct closer {
-    void operator()(DIR* open) const { closedir(open); }
-  };
-  std::vector<std::string> names;
-  const owned<DIR, closer> open(opendir(folder.c_str()));
-  if (open == nullptr) return names;
-  while (const dirent* each = readdir(open.get())) names.emplace_back(each->d_name);
-  return names;
-}
-
-/// The number of a data file's name; 0 for other names.
-template <class...>
-std::uint64_t data_number(const std::string& name) {
-  if (name.rfind("data-", 0) != 0 || name.size() < 6 || name.size() > 24) return 0;
-  if (name.find_first_not_of("0123456789", 5) != std::string::npos) return 0;
-  errno = 0;
-  const auto number = std::strtoull(name.c_str() + 5, nullptr, 10);
-  return errno == 0 && number <= largest_number ? number : 0;
-}
+std::vector<std::string> names_in(const std::string& folder);
 
 /// Makes the folder where it is missing. Throws io_error where the path names something else.
-template <class Dependent = void>
-void make_folder(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0) return sync_folder(open_folder("checkpoint", folder_of(path)));
-  const int reason = errno;
-  struct stat found {};
-  if (reason == EEXIST && ::stat(path.c_str(), &found) == 0) {
-    if (S_ISDIR(found.st_mode)) return;
-    throw_io_error("checkpoint", path, "it is a file, and a checkpoint is a folder");
-  }
-  errno = reason;
-  throw_errno("checkpoint", path, "make the folder");
-}
+void make_folder(const std::string& path);
 
 /// Keeps other objects and processes from saving into the same folder. Released by the destructor, and by the
 /// system if the process ends.
-template <class Dependent>
-class basic_folder_lock {
-  using file = basic_file<Dependent>;
-
+class folder_lock {
  public:
-  explicit basic_folder_lock(const std::string& folder) : file_("checkpoint", folder) {
-    if (!file_.open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666))
-      throw_errno("checkpoint", folder, "open its lock");
-    int result = 0;
-    do {
-      result = ::flock(file_.descriptor(), LOCK_EX | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
-    if (result == 0) return;
-    if (errno == EWOULDBLOCK) file_.fail("another checkpoint object or process is saving into it");
-    // File systems without locks (ENOSYS: Lustre without -o flock): nothing to do.
-    if (errno != ENOLCK && errno != ENOTSUP && errno != EINVAL && errno != ENOSYS)
-      file_.fail_by_errno("lock");
-  }
-  basic_folder_lock(const basic_folder_lock&) = delete;
-  basic_folder_lock& operator=(const basic_folder_lock&) = delete;
+  explicit folder_lock(const std::string& folder);
+  folder_lock(const folder_lock&) = delete;
+  folder_lock& operator=(const folder_lock&) = delete;
   /// Closing alone would leave the lock to a child that was forked meanwhile.
   /// Such a child shares the lock, and must not open it.
-  ~basic_folder_lock() {
-    if (process_.is_here()) static_cast<void>(::flock(file_.descriptor(), LOCK_UN));
-  }
+  ~folder_lock();
 
  private:
   file file_;
   process_mark process_;
 };
-using folder_lock = basic_folder_lock<void>;
 
 /// Why a process opens the folder of a checkpoint.
 enum class folder_use : std::uint8_t { reads, removes };
@@ -122,171 +47,63 @@ enum class folder_use : std::uint8_t { reads, removes };
 /// Keeps the data files of a folder for readers that can't have all of them open: these share a lock of the
 /// folder itself, and who removes files needs it alone, and does not wait for it. Without such locks of the
 /// file system everybody is let in.
-template <class Dependent>
-class basic_folder_use {
+class folder_guard {
  public:
-  basic_folder_use(const std::string& folder, folder_use how) : folder_("checkpoint", folder) {
-    if (!folder_.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) return;
-    int result = 0;
-    do {
-      result = ::flock(folder_.descriptor(), how == folder_use::reads ? LOCK_SH : LOCK_EX | LOCK_NB);
-    } while (result != 0 && errno == EINTR);
-    refused_ = result != 0 && errno == EWOULDBLOCK;
-  }
-  basic_folder_use(const basic_folder_use&) = delete;
-  basic_folder_use& operator=(const basic_folder_use&) = delete;
-  /// See ~basic_folder_lock.
-  ~basic_folder_use() {
-    if (folder_.is_open()) static_cast<void>(::flock(folder_.descriptor(), LOCK_UN));
-  }
+  folder_guard(const std::string& folder, folder_use how);
+  folder_guard(const folder_guard&) = delete;
+  folder_guard& operator=(const folder_guard&) = delete;
+  /// See ~folder_lock.
+  ~folder_guard();
 
   /// Whether a reader needs the files.
   [[nodiscard]] bool is_refused() const { return refused_; }
 
  private:
-  basic_file<Dependent> folder_;
+  file folder_;
   bool refused_ = false;
 };
 
 /// The bytes of the manifest of a folder. `missing`, where given, is set instead of an error if there is
 /// none.
-template <class Dependent = void>
-std::string manifest_bytes(const std::string& folder, bool* missing = nullptr) {
-  const std::string path = manifest_path(folder);
-  if (missing != nullptr) {
-    struct stat found {};
-    *missing = ::stat(path.c_str(), &found) != 0 && errno == ENOENT;
-    if (*missing) return {};
-  } else {
-    struct stat found {};
-    if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && ::stat(path.c_str(), &found) != 0 &&
-        errno == ENOENT)
-      throw_io_error("checkpoint", folder, "it holds no complete checkpoint: there is no manifest");
-  }
-  const file from = file::open_to_read("checkpoint", path);
-  const std::uint64_t size = from.size();
-  if (size > std::uint64_t{1} << 32) from.fail("it is too long for a manifest");
-  std::string bytes(static_cast<std::size_t>(size), '\0');
-  from.read_at(bytes.data(), bytes.size(), 0);
-  return bytes;
-}
+std::string manifest_bytes(const std::string& folder, bool* missing = nullptr);
 
 /// The manifest of a folder; see manifest_bytes.
-template <class Dependent = void>
-manifest read_manifest(const std::string& folder, bool* missing = nullptr) {
-  const std::string bytes = manifest_bytes(folder, missing);
-  if (missing != nullptr && *missing) return {};
-  return manifest_reader(bytes, manifest_path(folder)).read();
-}
+manifest read_manifest(const std::string& folder, bool* missing = nullptr);
 
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
-template <class Dependent = void>
-void write_manifest(const std::string& folder, const late<manifest, Dependent>& of) {
-  const std::string bytes = encode(of);
-  atomic_file to("checkpoint", manifest_path(folder));
-  to.content().write_at(bytes.data(), bytes.size(), 0);
-  to.commit();
-}
-
-/// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
-template <class Dependent = void>
-bool is_data_file(const std::string& path) {
-  file from("checkpoint", path);
-  if (!from.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(from.status().st_mode))
-    return false;
-  char start[8] = {};
-  const ssize_t got = ::pread(from.descriptor(), start, sizeof start, 0);
-  return got == 0 || (got == 8 && std::string_view(start, sizeof start) == data_magic);
-}
+void write_manifest(const std::string& folder, const manifest& of);
 
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
 /// that can't be removed are left, without memory for one, as are all while somebody reads an older
 /// checkpoint: the next save looks again.
-template <class Dependent = void>
-void remove_leftovers(const std::string& folder, const late<manifest, Dependent>& current) noexcept {
-  try {
-    const basic_folder_use<Dependent> alone(folder, folder_use::removes);
-    if (alone.is_refused()) return;
-    for (const auto& name : names_in(folder)) {
-      bool needed = true;
-      if (const std::uint64_t number = data_number(name); number != 0)
-        needed = std::any_of(current.files.begin(), current.files.end(),
-                             [&](const manifest_file& each) { return each.number == number; }) ||
-                 !is_data_file(path_in(folder, name));
-      else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
-        needed = false;
-      if (!needed) ::unlink(path_in(folder, name).c_str());
-    }
-  } catch (const std::exception&) {  // no memory: they stay
-  }
-}
+void remove_leftovers(const std::string& folder, const manifest& current) noexcept;
 
 /// The number of the next save: above those of all files that any save has left.
-template <class Dependent = void>
-std::uint64_t next_number(const std::string& folder, const manifest& current) {
-  std::uint64_t last = current.number;
-  for (const auto& name : names_in(folder)) last = std::max(last, data_number(name));
-  if (last >= largest_number)
-    throw_io_error("checkpoint", folder, "its manifest has the number " + std::to_string(last));
-  return last + 1;
-}
+std::uint64_t next_number(const std::string& folder, const manifest& current);
 
 /// The first bytes of a data file.
-template <class Dependent = void>
-std::vector<std::byte> data_header(std::uint64_t number) {
-  std::vector<std::byte> made(data_header_bytes);
-  const std::uint32_t version = manifest::version;
-  std::memcpy(made.data(), data_magic.data(), data_magic.size());
-  std::memcpy(made.data() + 8, &version, sizeof version);
-  std::memcpy(made.data() + 16, &number, sizeof number);
-  return made;
-}
+std::vector<std::byte> data_header(std::uint64_t number);
 
 /// A data file without its name in the manifest yet; removed unless it is kept.
-template <class Dependent>
-class basic_new_data_file {
-  using file = basic_file<Dependent>;
-
+class new_data_file {
  public:
-  basic_new_data_file(const std::string& folder, std::uint64_t number)
-      : path_(data_path(folder, number)), content_("checkpoint", path_) {
-    struct stat old {};
-    const bool exists = ::stat(manifest_path(folder).c_str(), &old) == 0 && S_ISREG(old.st_mode);
-    const auto header = data_header(number);
-    if (!content_.open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, exists ? 0600 : 0666))
-      throw_errno("checkpoint", path_, "create the file");
-    created_ = true;
-    try {
-      if (exists) take_rights(content_.descriptor(), old);  // who may read the manifest may read the data
-      content_.write_at(header.data(), header.size(), 0);
-    } catch (...) {
-      drop();
-      throw;
-    }
-  }
-  basic_new_data_file(const basic_new_data_file&) = delete;
-  basic_new_data_file& operator=(const basic_new_data_file&) = delete;
-  ~basic_new_data_file() { drop(); }
+  new_data_file(const std::string& folder, std::uint64_t number);
+  new_data_file(const new_data_file&) = delete;
+  new_data_file& operator=(const new_data_file&) = delete;
+  ~new_data_file();
 
   [[nodiscard]] const file& content() const { return content_; }
   /// Brings the content to the disk.
-  void finish() {
-    content_.sync();
-    content_.close();
-  }
+  void finish();
   void keep() { created_ = false; }
 
  private:
-  void drop() {
-    if (created_ && process_.is_here()) ::unlink(path_.c_str());
-    created_ = false;
-  }
+  void drop();
 
   process_mark process_;
   std::string path_;
   file content_;
   bool created_ = false;
 };
-using new_data_file = basic_new_data_file<void>;
 
 }  // namespace ferry::detail

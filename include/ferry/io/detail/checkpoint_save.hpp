@@ -4,27 +4,20 @@
 #include <ferry/io/detail/checkpoint_array.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
-#include <ferry/io/detail/chunk_threads.hpp>
 #include <ferry/io/detail/manifest.hpp>
-#include <ferry/io/detail/merged_pieces.hpp>
 #include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
-#include <ferry/memory/detail/late.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace ferry::detail {
+
+class merged_pieces;
 
 /// What is written: entries, whose arrays have no chunks yet, and the arrays' memory in the same order.
 struct checkpoint_content {
@@ -34,113 +27,26 @@ struct checkpoint_content {
 
 /// One save, from its content to the new manifest. The chunks may be written in several calls and from
 /// several threads. Nothing that exists is changed before finish(); without it the new file is removed.
-template <class Dependent>
-class basic_checkpoint_save {
-  using manifest = late<detail::manifest, Dependent>;
-  using manifest_entry = late<detail::manifest_entry, Dependent>;
-  using manifest_array = late<detail::manifest_array, Dependent>;
-  using manifest_chunk = late<detail::manifest_chunk, Dependent>;
-  using manifest_piece = late<detail::manifest_piece, Dependent>;
-  using manifest_file = late<detail::manifest_file, Dependent>;
-  using checkpoint_content = late<detail::checkpoint_content, Dependent>;
-  using save_job = basic_save_job<Dependent>;
-  using bounce_buffer = basic_bounce_buffer<Dependent>;
-  using checkpoint_files = basic_checkpoint_files<Dependent>;
-  using new_data_file = basic_new_data_file<Dependent>;
-  using folder_lock = basic_folder_lock<Dependent>;
-
+class checkpoint_save {
  public:
   /// `changes`: writes only what differs from the current checkpoint. Where that is `base`, the changed rows
   /// of the arrays tell; all else is compared.
-  basic_checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
-                        const manifest* base = nullptr)
-      : folder_(folder), content_(std::move(content)) {
-    make_folder(folder);
-    lock_.emplace(folder);
-    old_ = read_old(changes);
-    remove_leftovers(folder, old_);
-    made_.number = next_number(folder, old_);
-    // The new file comes after all old ones; old ones that are no longer needed are dropped by finish().
-    if (changes) {
-      made_.files = old_.files;
-      before_ = make_owned<checkpoint_files>(folder, old_);
-    }
-    data_ = make_owned<piece_file>(folder, made_.number);
-    if (changes) merged_.emplace(files_to_empty(old_), *before_, *data_);
-    const bool by_rows = changes && base != nullptr && old_ == *base;
-    std::size_t array = 0;
-    for (auto& entry : content_.entries) {
-      const manifest_entry* const was = changes ? old_.entry(entry.name) : nullptr;
-      for (auto& each : entry.arrays) {
-        const manifest_array* like = was == nullptr ? nullptr : was->array(each.name);
-        if (like != nullptr && !is_like(*like, each)) like = nullptr;
-        each.chunks.resize(static_cast<std::size_t>(each.chunk_count()));
-        for (std::size_t place = 0; place < each.chunks.size(); ++place) {
-          jobs_.push_back({&each, like, &content_.arrays[array], place});
-          if (by_rows && like != nullptr && content_.arrays[array].changed != nullptr)
-            jobs_.back().use(*content_.arrays[array].changed);
-        }
-        ++array;
-      }
-    }
-  }
+  checkpoint_save(const std::string& folder, checkpoint_content&& content, bool changes,
+                  const manifest* base = nullptr);
+
+  checkpoint_save(const checkpoint_save&) = delete;
+  checkpoint_save& operator=(const checkpoint_save&) = delete;
+  ~checkpoint_save();
 
   [[nodiscard]] std::size_t chunks() const { return jobs_.size(); }
   /// Bytes of the array that the save needs of a chunk.
-  [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const { return jobs_[chunk].bytes(); }
+  [[nodiscard]] std::size_t bytes_of(std::size_t chunk) const;
   /// Copies chunks [begin, end) into memory, from which they are written later. `to` has room for all.
-  void snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads) {
-    std::vector<std::size_t> places;
-    std::size_t place = 0;
-    for (std::size_t i = begin; i < end; place += bytes_of(i++)) places.push_back(place);
-    for_each_chunk(end - begin, threads, [&] {
-      return [&, scratch = std::vector<std::byte>(), bounce = bounce_buffer()](std::size_t i) mutable {
-        save_job& of = jobs_[begin + i];
-        const std::size_t bytes = of.bytes();
-        if (of.units) {
-          of.read_units(to + places[i], bounce, scratch);
-        } else if (of.from->read_device != nullptr) {
-          std::byte* const between = bounce.room(bytes);
-          of.from->read(of.offset(), bytes, between, scratch);
-          std::memcpy(to + places[i], between, bytes);
-        } else {
-          of.from->read(of.offset(), bytes, to + places[i], scratch);
-        }
-        of.snapshot = to + places[i];
-      };
-    });
-  }
+  void snapshot(std::size_t begin, std::size_t end, std::byte* to, int threads);
   /// Writes chunks [begin, end).
-  void write(std::size_t begin, std::size_t end, int threads) {
-    for_each_chunk(end - begin, threads, [&] {
-      return [this, begin, own = buffers()](std::size_t i) mutable { write_chunk(jobs_[begin + i], own); };
-    });
-  }
+  void write(std::size_t begin, std::size_t end, int threads);
   /// Brings everything to the disk and makes it the current checkpoint.
-  void finish() {
-    const auto own = static_cast<std::uint32_t>(made_.files.size());
-    // An empty file says nothing; it keeps a save of no bytes like any other.
-    made_.files.push_back({made_.number, data_->size()});
-    for (auto& each : jobs_) {
-      manifest_chunk& chunk = each.to->chunks[each.place];
-      if (chunk.piece.file == fresh) chunk.piece.file = own;
-      for (auto& patch : chunk.patches)
-        if (patch.piece.file == fresh) patch.piece.file = own;
-    }
-    made_.entries = content_.entries;
-    drop_unused_files();
-    data_->finish();
-    data_->keep();
-    try {
-      write_manifest(folder_, made_);
-    } catch (...) {
-      remove_unless_current();
-      throw;
-    }
-    merged_.reset();
-    before_ = nullptr;
-    remove_leftovers(folder_, made_);
-  }
+  void finish();
 
   /// After finish(): the new current checkpoint.
   [[nodiscard]] manifest& made() { return made_; }
@@ -150,93 +56,23 @@ class basic_checkpoint_save {
  private:
   static constexpr std::uint32_t fresh = piece_file::fresh;
 
-  struct buffers {
-    std::vector<std::byte> now, old, patch, scratch;
-    std::vector<std::uint32_t> changed;
-    bounce_buffer bounce;
-  };
+  struct buffers;
 
-  static bool is_like(const manifest_array& a, const manifest_array& b) {
-    return a.dtype == b.dtype && a.element_bytes == b.element_bytes && a.extents == b.extents &&
-           a.chunk_bytes == b.chunk_bytes && a.unit_bytes == b.unit_bytes;
-  }
+  static bool is_like(const manifest_array& a, const manifest_array& b);
   /// The current manifest. One that can't be read is refused: it may be a newer ferry's.
-  [[nodiscard]] manifest read_old(bool changes) const {
-    bool missing = false;
-    manifest found = read_manifest(folder_, &missing);
-    if (missing && changes)
-      throw_io_error("checkpoint", folder_,
-                     "it holds no checkpoint yet, so changes can't be saved; save everything first");
-    return found;
-  }
+  [[nodiscard]] manifest read_old(bool changes) const;
 
-  void write_chunk(const save_job& of, buffers& own) {
-    if (of.units) return write_units(of, own);
-    const std::size_t bytes = of.chunk_bytes();
-    const std::uint64_t offset = of.offset();
-    const std::byte* now = of.snapshot != nullptr ? of.snapshot : of.from->in_place(offset);
-    if (now == nullptr) {
-      if (of.from->read_device == nullptr) own.now.resize(bytes);
-      std::byte* const room = of.from->read_device == nullptr ? own.now.data() : own.bounce.room(bytes);
-      of.from->read(offset, bytes, room, own.scratch);
-      now = room;
-    }
-    manifest_chunk& to = of.to->chunks[of.place];
-    if (of.before == nullptr || !write_changes(of, now, bytes, own, to)) to = {data_->append(now, bytes), {}};
-  }
+  void write_chunk(const save_job& of, buffers& own);
 
   /// Writes the units that differ from the current checkpoint. False where the whole chunk had better be
   /// written: most of it has changed, its patches would outgrow half of it, or the old bytes are damaged.
   bool write_changes(const save_job& of, const std::byte* now, std::size_t bytes, buffers& own,
-                     manifest_chunk& to) {
-    own.old.resize(bytes);
-    try {
-      before_->read_chunk(*of.before, of.place, own.old.data(), own.scratch, "an array");
-    } catch (const io_error&) {
-      return false;
-    }
-    const std::size_t unit = of.to->unit_bytes;
-    own.changed.clear();
-    for (std::size_t begin = 0; begin < bytes; begin += unit)
-      if (std::memcmp(now + begin, own.old.data() + begin, std::min(unit, bytes - begin)) != 0)
-        own.changed.push_back(static_cast<std::uint32_t>(begin / unit));
-    to = of.before->chunks[of.place];
-    if (!own.changed.empty() && outgrows(*of.to, of.place, to, own.changed.size())) return false;
-    merged_->move(*of.before, of.place, to);
-    if (own.changed.empty()) return true;
-    std::byte* units = begin_patch(of, own.changed, own);
-    for (const std::uint32_t each : own.changed) {
-      const std::size_t begin = each * unit;
-      std::memcpy(units, now + begin, std::min(unit, bytes - begin));
-      units += unit;
-    }
-    append_patch(own, own.changed.size(), to);
-    return true;
-  }
+                     manifest_chunk& to);
   /// Writes the units that are known to have changed.
-  void write_units(const save_job& of, buffers& own) {
-    manifest_chunk& to = of.to->chunks[of.place];
-    to = of.before->chunks[of.place];
-    merged_->move(*of.before, of.place, to);
-    if (of.units->empty()) return;
-    std::byte* const units = begin_patch(of, *of.units, own);
-    if (of.snapshot != nullptr)
-      std::memcpy(units, of.snapshot, of.bytes());
-    else
-      of.read_units(units, own.bounce, own.scratch);
-    append_patch(own, of.units->size(), to);
-  }
+  void write_units(const save_job& of, buffers& own);
   /// The memory for the units of a patch, after their positions.
-  static std::byte* begin_patch(const save_job& of, const std::vector<std::uint32_t>& units, buffers& own) {
-    own.patch.assign(patch_bytes(*of.to, units.size()), std::byte{});
-    const std::size_t positions = units.size() * sizeof(std::uint32_t);
-    std::memcpy(own.patch.data(), units.data(), positions);
-    return own.patch.data() + positions;
-  }
-  void append_patch(const buffers& own, std::size_t units, manifest_chunk& to) {
-    to.patches.push_back(
-        {data_->append(own.patch.data(), own.patch.size()), static_cast<std::uint32_t>(units)});
-  }
+  static std::byte* begin_patch(const save_job& of, const std::vector<std::uint32_t>& units, buffers& own);
+  void append_patch(const buffers& own, std::size_t units, manifest_chunk& to);
 
   template <class Visit>
   void for_each_piece_made(const Visit& visit) {
@@ -248,35 +84,20 @@ class basic_checkpoint_save {
         }
   }
   /// Leaves only files in the manifest that it still needs, and the new one.
-  void drop_unused_files() {
-    std::vector<bool> used(made_.files.size(), false);
-    used.back() = true;
-    for_each_piece_made([&](manifest_piece& each) { used[each.file] = true; });
-    std::vector<std::uint32_t> place(used.size());
-    std::vector<manifest_file> left;
-    for (std::size_t i = 0; i < used.size(); ++i) {
-      place[i] = static_cast<std::uint32_t>(left.size());
-      if (used[i]) left.push_back(made_.files[i]);
-    }
-    for_each_piece_made([&](manifest_piece& each) { each.file = place[each.file]; });
-    made_.files = std::move(left);
-  }
+  void drop_unused_files();
   /// After an error of the last step, which may come after the rename. Where nobody can tell, the file stays:
   /// the next save removes it if no manifest names it.
-  void remove_unless_current() {
-    if (!may_be_current(folder_, made_.number)) ::unlink(data_path(folder_, made_.number).c_str());
-  }
+  void remove_unless_current();
 
   std::string folder_;
   checkpoint_content content_;
   std::optional<folder_lock> lock_;
   manifest old_;
   manifest made_;
-  owned<checkpoint_files> before_;
-  owned<piece_file> data_;
-  std::optional<basic_merged_pieces<Dependent>> merged_;
+  std::unique_ptr<checkpoint_files> before_;
+  std::unique_ptr<piece_file> data_;
+  std::unique_ptr<merged_pieces> merged_;
   std::vector<save_job> jobs_;
 };
-using checkpoint_save = basic_checkpoint_save<void>;
 
 }  // namespace ferry::detail

@@ -2,36 +2,21 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/whole_path.hpp>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace ferry::detail {
 
 /// An io_error: "ferry::io::<verb>: <path>: <what>".
-[[noreturn]] inline void throw_io_error(const std::string& verb, const std::string& path,
-                                        std::string_view what) {
-  throw io_error("ferry::io::" + verb + ": " + path + ": " + std::string(what));
-}
+[[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view what);
 /// The same, with the text of errno.
-[[noreturn]] inline void throw_errno(const std::string& verb, const std::string& path,
-                                     std::string_view operation) {
-  const int reason = errno;
-  throw_io_error(verb, path, std::string(operation) + ": " + std::strerror(reason));
-}
+[[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);
 
 /// A regular file. Reads and writes name their place, so several threads may use one file. Errors are
 /// io_errors that name the verb, the path and the operation. Other processes that this one starts do not
@@ -39,190 +24,77 @@ namespace ferry::detail {
 ///
 /// The names come first and open() last: nothing that takes memory, and so may fail, lies between the
 /// system's descriptor and its owner.
-template <class Dependent>
-class basic_file {
+class file {
  public:
-  basic_file() = default;
+  file() = default;
   /// A file that is not open yet, and its names for messages. Throws invalid_argument for a path with a NUL.
-  basic_file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
-    require_whole_path("ferry::io::" + verb_, path_);
-  }
-  basic_file(const basic_file&) = delete;
-  basic_file& operator=(const basic_file&) = delete;
-  basic_file(basic_file&& other) noexcept
-      : descriptor_(std::exchange(other.descriptor_, -1)),
-        verb_(std::move(other.verb_)),
-        path_(std::move(other.path_)) {}
-  basic_file& operator=(basic_file&& other) noexcept {
-    if (this != &other) {
-      drop();
-      descriptor_ = std::exchange(other.descriptor_, -1);
-      verb_ = std::move(other.verb_);
-      path_ = std::move(other.path_);
-    }
-    return *this;
-  }
-  ~basic_file() { drop(); }
+  file(std::string verb, std::string path);
+  file(const file&) = delete;
+  file& operator=(const file&) = delete;
+  file(file&& other) noexcept;
+  file& operator=(file&& other) noexcept;
+  ~file();
 
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
   /// check a header against.
-  static basic_file open_to_read(const std::string& verb, const std::string& path) {
-    basic_file made(verb, path);
-    // Without O_NONBLOCK, opening a pipe would wait for a writer.
-    if (!made.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
-    const struct stat found = made.status();
-    if (!S_ISREG(found.st_mode))
-      throw_io_error(verb, path,
-                     S_ISDIR(found.st_mode) ? "it is a folder, not a file" : "it is no regular file");
-    return made;
-  }
+  static file open_to_read(const std::string& verb, const std::string& path);
 
   /// open(2), which replaces a descriptor that the file has; `path` may differ from that for messages. False
   /// where it fails, with errno.
-  [[nodiscard]] bool open(const char* path, int flags, unsigned mode = 0) noexcept {
-    drop();
-    do {
-      descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
-    } while (descriptor_ < 0 && errno == EINTR);
-    return is_open();
-  }
+  [[nodiscard]] bool open(const char* path, int flags, unsigned mode = 0) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] const std::string& verb() const noexcept { return verb_; }
 
-  [[nodiscard]] struct stat status() const {
-    struct stat found {};
-    if (::fstat(descriptor_, &found) != 0) fail_by_errno("fstat");
-    return found;
-  }
+  [[nodiscard]] struct stat status() const;
   /// Bytes.
-  [[nodiscard]] std::uint64_t size() const { return static_cast<std::uint64_t>(status().st_size); }
+  [[nodiscard]] std::uint64_t size() const;
 
   /// Reads exactly `bytes` bytes from `offset`. A file that ends before throws.
-  void read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
-    auto* at = static_cast<std::byte*>(to);
-    while (bytes != 0) {
-      const ssize_t got = ::pread(descriptor_, at, std::min(bytes, most_at_once), place(offset));
-      if (got < 0) {
-        if (errno == EINTR) continue;
-        fail_by_errno("read at byte " + std::to_string(offset));
-      }
-      if (got == 0)
-        fail("the file ends at byte " + std::to_string(offset) + ", and " + std::to_string(bytes) +
-             " more bytes were expected");
-      at += got;
-      bytes -= static_cast<std::size_t>(got);
-      offset += static_cast<std::uint64_t>(got);
-    }
-  }
+  void read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
 
   /// Writes `bytes` bytes at `offset`.
-  void write_at(const void* from, std::size_t bytes, std::uint64_t offset) const {
-    const auto* at = static_cast<const std::byte*>(from);
-    while (bytes != 0) {
-      const ssize_t put = ::pwrite(descriptor_, at, std::min(bytes, most_at_once), place(offset));
-      if (put < 0) {
-        if (errno == EINTR) continue;
-        fail_by_errno("write at byte " + std::to_string(offset));
-      }
-      if (put == 0) fail("write at byte " + std::to_string(offset) + ": the system took no byte");
-      at += put;
-      bytes -= static_cast<std::size_t>(put);
-      offset += static_cast<std::uint64_t>(put);
-    }
-  }
+  void write_at(const void* from, std::size_t bytes, std::uint64_t offset) const;
 
   /// Starts to bring written bytes to the disk, so that sync() has less to wait for. A hint: failures are
   /// found by sync().
-  void start_write_back(std::uint64_t offset, std::size_t bytes) const noexcept {
-    static_cast<void>(::sync_file_range(descriptor_, static_cast<off64_t>(offset),
-                                        static_cast<off64_t>(bytes), SYNC_FILE_RANGE_WRITE));
-  }
+  void start_write_back(std::uint64_t offset, std::size_t bytes) const noexcept;
 
   /// Reserves room for a file of `bytes` bytes, so that a full disk is found before anything is written.
   /// Does nothing on file systems that can't.
-  void reserve(std::uint64_t bytes) const {
-    if (bytes == 0) return;
-    int result = -1;
-    // A signal undoes the call on some file systems: under a timer, a long one would never end.
-    for (int tries = 0; tries < 3 && result != 0; ++tries) {
-      result = ::fallocate(descriptor_, 0, 0, place(bytes));
-      if (result != 0 && errno != EINTR) break;
-    }
-    if (result != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
-      fail_by_errno("reserve " + std::to_string(bytes) + " bytes");
-  }
+  void reserve(std::uint64_t bytes) const;
 
   /// Returns when the content is on the disk.
-  void sync() const {
-    int result = 0;
-    do {
-      result = ::fsync(descriptor_);
-    } while (result != 0 && errno == EINTR);
-    if (result != 0) fail_by_errno("fsync");
-  }
+  void sync() const;
 
   /// Closes the file, whatever the system says.
-  void drop() noexcept {
-    if (is_open()) ::close(descriptor_);
-    descriptor_ = -1;
-  }
+  void drop() noexcept;
   /// Closes the file and throws where the system reports a late error.
-  void close() {
-    if (!is_open()) return;
-    // After EINTR, Linux has closed the descriptor.
-    if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_by_errno("close");
-  }
+  void close();
 
-  [[noreturn]] void fail(std::string_view what) const { throw_io_error(verb_, path_, what); }
-  [[noreturn]] void fail_by_errno(std::string_view operation) const { throw_errno(verb_, path_, operation); }
+  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail_by_errno(std::string_view operation) const;
 
  private:
   static constexpr std::size_t most_at_once = std::size_t{1} << 30;  // Linux moves less than 2 GiB at once
 
-  [[nodiscard]] off_t place(std::uint64_t offset) const {
-    if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
-      fail("byte " + std::to_string(offset) + " lies beyond the largest file");
-    return static_cast<off_t>(offset);
-  }
+  [[nodiscard]] off_t place(std::uint64_t offset) const;
 
   int descriptor_ = -1;
   std::string verb_;
   std::string path_;
 };
-using file = basic_file<void>;
 
 /// The folder part of a path: "." for "w.npy", "/" for "/w.npy".
-template <class...>
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
-}
+std::string folder_of(const std::string& path);
 
 /// The path of an entry of a folder.
-template <class...>
-std::string path_in(std::string folder, const std::string& name) {
-  if (folder.back() != '/') folder.push_back('/');
-  return folder.append(name);
-}
+std::string path_in(std::string folder, const std::string& name);
 
 /// A folder, opened for sync_folder.
-template <class...>
-file open_folder(const std::string& verb, const std::string& folder) {
-  file opened(verb, folder);
-  if (!opened.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) throw_errno(verb, folder, "open the folder");
-  return opened;
-}
+file open_folder(const std::string& verb, const std::string& folder);
 /// Returns when the entries of a folder, new names say, are on the disk. Takes no memory.
-template <class...>
-void sync_folder(const file& folder) {
-  int result = 0;
-  do {
-    result = ::fsync(folder.descriptor());
-  } while (result != 0 && errno == EINTR);
-  // Some file systems can't, and need not.
-  if (result != 0 && errno != EINVAL && errno != EROFS) folder.fail_by_errno("fsync of the folder");
-}
+void sync_folder(const file& folder);
 
 }  // namespace ferry::detail

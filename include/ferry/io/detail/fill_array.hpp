@@ -11,26 +11,12 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <cstddef>
-#include <string>
 #include <type_traits>
 
 namespace ferry::detail {
 
 /// Throws invalid_argument unless the array has the extents of the file's.
-template <class T, class Space>
-void require_same_extents(const file& from, const stored_array& stored, const array_ref<T, Space>& into) {
-  bool same = stored.rank == into.rank;
-  for (std::size_t i = 0; same && i < stored.rank; ++i)
-    same = stored.extents[i] == static_cast<std::size_t>(into.extents[i]);
-  if (same) return;
-  std::string shape = "[";
-  for (const std::size_t each : stored.sizes())
-    shape += (shape.size() == 1 ? "" : " x ") + std::to_string(each);
-  throw invalid_argument("ferry::io::" + from.verb() + ": " + from.path() + ": " +
-                         (stored.name.empty() ? "its array is " : stored.name + " is ") + shape + "], and " +
-                         into.describe() + " has other extents");
-}
+void require_same_extents(const file& from, const stored_array& stored, const array_note& into);
 
 /// Fills an array that exists with an array of a file, which has the same extents. Elements, extents and the
 /// instance are checked before anything is changed.
@@ -45,7 +31,7 @@ void fill_array(const Exec& exec, const file& from, const stored_array& stored, 
   const auto to = make_ref(into);
   using element = std::remove_reference_t<decltype(*to.data)>;
   require_loadable<element, converts>(from, stored);
-  require_same_extents(from, stored, to);
+  require_same_extents(from, stored, to.note());
   fence_for_file(exec, from.verb().c_str());
   read_array<converts, Turns, may_have_strides<std::remove_cv_t<Array>>>(exec, from, stored, to);
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
-/// What a checkpoint's manifest says. docs/checkpoints.md describes its bytes; manifest_codec.hpp writes and
-/// reads them.
+/// What a checkpoint's manifest says. docs/checkpoints.md describes its bytes; manifest_writer.hpp
+/// and manifest_reader.hpp write and read them.
 namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
@@ -35,7 +31,6 @@ struct manifest_fact {
 
   [[nodiscard]] bool operator==(const manifest_fact&) const = default;
   /// "0.001", "(0.9, 0.999)" or "'adam'", for messages.
-  template <class...>
   [[nodiscard]] std::string describe() const;
 };
 
@@ -76,30 +71,11 @@ struct manifest_array {
   std::vector<manifest_chunk> chunks;
 
   [[nodiscard]] bool operator==(const manifest_array&) const = default;
-  template <class...>
-  [[nodiscard]] std::uint64_t bytes() const {
-    std::uint64_t all = element_bytes;
-    for (const auto extent : extents) all *= extent;
-    return all;
-  }
-  template <class...>
-  [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const {
-    const std::uint64_t begin = chunk * chunk_bytes;
-    return begin + chunk_bytes < bytes() ? chunk_bytes : bytes() - begin;
-  }
-  template <class...>
-  [[nodiscard]] std::uint64_t chunk_count() const {
-    return (bytes() + chunk_bytes - 1) / chunk_bytes;
-  }
+  [[nodiscard]] std::uint64_t bytes() const;
+  [[nodiscard]] std::uint64_t bytes_of_chunk(std::size_t chunk) const;
+  [[nodiscard]] std::uint64_t chunk_count() const;
   /// "f32 [1000 x 128]"
-  template <class...>
-  [[nodiscard]] std::string describe() const {
-    std::string made =
-        dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
-    for (std::size_t i = 0; i < extents.size(); ++i)
-      made += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
-    return made + "]";
-  }
+  [[nodiscard]] std::string describe() const;
 };
 
 /// What was added to the checkpoint under one name.
@@ -110,14 +86,8 @@ struct manifest_entry {
   std::vector<manifest_array> arrays;
 
   [[nodiscard]] bool operator==(const manifest_entry&) const = default;
-  template <class...>
-  [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const {
-    return find_named(facts, wanted);
-  }
-  template <class...>
-  [[nodiscard]] const manifest_array* array(std::string_view wanted) const {
-    return find_named(arrays, wanted);
-  }
+  [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const;
+  [[nodiscard]] const manifest_array* array(std::string_view wanted) const;
 };
 
 /// A data file: its number, which is part of its name, and its size.
@@ -136,32 +106,7 @@ struct manifest {
   std::vector<manifest_entry> entries;
 
   [[nodiscard]] bool operator==(const manifest&) const = default;
-  template <class...>
-  [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const {
-    return find_named(entries, wanted);
-  }
+  [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const;
 };
-
-template <class...>
-std::string manifest_fact::describe() const {
-  if (kind == text) return "'" + words + "'";
-  std::string made;
-  for (const auto bits : numbers) {
-    std::array<char, 32> digits{};
-    std::string one;
-    if (kind == real) {
-      // The shortest of these that gives the number back.
-      for (int precision = 6; precision <= 17; ++precision) {
-        std::snprintf(digits.data(), digits.size(), "%.*g", precision, std::bit_cast<double>(bits));
-        if (std::bit_cast<std::uint64_t>(std::strtod(digits.data(), nullptr)) == bits) break;
-      }
-      one = digits.data();
-    } else {
-      one = kind == whole ? std::to_string(static_cast<std::int64_t>(bits)) : std::to_string(bits);
-    }
-    made += (made.empty() ? "" : ", ") + one;
-  }
-  return numbers.size() == 1 ? made : "(" + made + ")";
-}
 
 }  // namespace ferry::detail

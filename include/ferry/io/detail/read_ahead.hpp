@@ -3,12 +3,8 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/io/detail/mapping.hpp>
-#include <ferry/io/detail/stream_rows.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
-#include <unistd.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -20,15 +16,13 @@ namespace ferry::detail {
 /// Whether the system should read only the pages that rows lie on. By default it reads 128 KiB with each
 /// missing page. That warms up a file that fits into memory, and wastes most of the disk's rate and of the
 /// page cache for single rows of a file that does not.
-template <class...>
-bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes) {
-  constexpr std::size_t with_each_page = std::size_t{128} << 10;
-  const auto pages = static_cast<std::size_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
-  const auto page = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_PAGESIZE)));
-  return row_bytes < with_each_page && file_bytes / page > pages / 2;
-}
+bool is_read_at_random(std::size_t file_bytes, std::size_t row_bytes);
 
-/// Starts to read rows of a mapped file, in the file's order, by several threads.
+/// Starts to read rows of a mapped file, by several threads.
+void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t row_bytes,
+                     std::vector<std::uint64_t> rows);
+
+/// Starts to read the listed ones of `rows` rows, in the file's order, by several threads.
 template <class Indices>
 void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t rows, std::size_t row_bytes,
                      const Indices& indices) {
@@ -46,27 +40,7 @@ void read_rows_ahead(const mapping& pages, std::size_t offset, std::size_t rows,
     if (std::cmp_greater_equal(row, 0) && std::cmp_less(row, rows))
       wanted.push_back(static_cast<std::uint64_t>(row));
   }
-  std::sort(wanted.begin(), wanted.end());
-  // Rows of one page, and of pages next to each other, are one range.
-  constexpr std::size_t page = 4096;
-  struct range {
-    std::size_t begin, end;
-  };
-  std::vector<range> ranges;
-  for (const std::uint64_t row : wanted) {
-    const std::size_t begin = (offset + row * row_bytes) / page * page;
-    const std::size_t end = (offset + (row + 1) * row_bytes + page - 1) / page * page;
-    if (!ranges.empty() && begin <= ranges.back().end)
-      ranges.back().end = end;
-    else
-      ranges.push_back({begin, end});
-  }
-  for_each_piece(static_cast<std::int64_t>(ranges.size()), 256, [&](std::int64_t first, std::int64_t count) {
-    for (std::int64_t i = first; i < first + count; ++i) {
-      const range& each = ranges[static_cast<std::size_t>(i)];
-      pages.read_ahead(each.begin, std::min(each.end, pages.bytes()));
-    }
-  });
+  read_rows_ahead(pages, offset, row_bytes, std::move(wanted));
 }
 
 }  // namespace ferry::detail

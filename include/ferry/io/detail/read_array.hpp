@@ -8,7 +8,6 @@
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 #include <ferry/io/detail/stream_rows.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/tensor/detail/numeric.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/half.hpp>
@@ -21,21 +20,13 @@
 #include <cstring>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 
 namespace ferry::detail {
 
 /// Whether elements of type `wanted` have these bytes in the file. A record of two bytes may hold a bfloat16,
 /// and the other way round, because .npy has no name for it.
-template <class...>
-bool is_stored_as(const dtype& stored, const dtype& wanted) {
-  const auto may_be_either = [](const dtype& type) {
-    return type.bytes == 2 && (type.kind == dtype_kind::brain || type.kind == dtype_kind::record);
-  };
-  return stored == wanted || (may_be_either(stored) && may_be_either(wanted));
-}
+bool is_stored_as(const dtype& stored, const dtype& wanted);
 
 /// Converts stored elements of type From.
 template <class From, class To>
@@ -67,6 +58,11 @@ stored_converter<To> converter_of(const dtype& from) {
   return found;
 }
 
+/// Throws invalid_argument for elements of a file that are not `wanted`. `converts`: a conversion was asked
+/// for.
+[[noreturn]] void refuse_elements(const file& from, const stored_array& stored, const dtype& wanted,
+                                  bool converts);
+
 /// Throws invalid_argument where the elements of the file are not T's and are not converted to it.
 template <class T, bool Convert>
 void require_loadable(const file& from, const stored_array& stored) {
@@ -74,12 +70,7 @@ void require_loadable(const file& from, const stored_array& stored) {
   if (is_stored_as(stored.elements, wanted)) return;
   if constexpr (Convert)
     if (converter_of<T>(stored.elements) != nullptr) return;
-  throw invalid_argument(
-      "ferry::io::" + from.verb() + ": " + from.path() + ": " +
-      (stored.name.empty() ? "its elements are " : "the elements of " + stored.name + " are ") +
-      stored.elements.name() + " (" + stored.type_text + "), not " + wanted.name() +
-      (Convert ? ", and there is no conversion between these"
-               : "; ferry::io::convert_dtype{} as the last argument of a load converts numbers"));
+  refuse_elements(from, stored, wanted, Convert);
 }
 
 /// The view of a row-major array in the order of a column-major file: the extents from the last to the first.
@@ -108,7 +99,7 @@ tensor<T, Space, Extents> tensor_of(const std::string& label, device where,
 template <class To>
 void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_each,
                     stored_converter<To> converter, To* to, std::size_t count) {
-  late<std::array<std::byte, (std::size_t{1} << 15)>, To> buffer;
+  std::array<std::byte, (std::size_t{1} << 15)> buffer;
   const std::size_t at_once = buffer.size() / bytes_each;
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t some = std::min(at_once, count - done);
@@ -117,13 +108,9 @@ void read_converted(const file& from, std::uint64_t offset, std::size_t bytes_ea
   }
 }
 
-/// Bytes of a file as booleans, which have no other values than 0 and 1 in C++. Every byte but 0 is true, as
-/// NumPy reads it.
-template <class...>
-void make_booleans(void* elements, std::size_t count) {
-  auto* const bytes = static_cast<unsigned char*>(elements);
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != 0 ? 1 : 0;
-}
+/// Bytes of a file as booleans, which have no other values than 0 and 1 in C++. As NumPy, takes every byte
+/// but 0 as true.
+void make_booleans(void* elements, std::size_t count);
 
 /// Fills an array with the elements of a file.
 ///

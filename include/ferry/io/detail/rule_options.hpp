@@ -11,7 +11,6 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 /// The options of rules and transforms as named numbers.
@@ -52,14 +51,7 @@ inline constexpr std::string_view option_names(std::string_view rule) {
 }
 
 /// Name number `place` of a list of option_names; "option <place>" where the list has other than `count`.
-template <class Dependent = void>
-std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
-  std::size_t found = names.empty() ? 0 : 1;
-  for (const char each : names) found += each == ' ' ? 1 : 0;
-  if (found != count) return "option " + std::to_string(place);
-  for (; place != 0; --place) names.remove_prefix(names.find(' ') + 1);
-  return std::string(names.substr(0, names.find(' ')));
-}
+std::string option_name(std::string_view names, std::size_t place, std::size_t count);
 
 /// A number as the 8 bytes that a fact keeps.
 template <class T>

@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 
@@ -23,26 +22,12 @@ struct stored_array {
   bool column_major = false;
   std::uint64_t offset = 0;  ///< of the first byte
 
-  template <class...>
-  [[nodiscard]] std::span<const std::size_t> sizes() const {
-    return std::span<const std::size_t>(extents).first(rank);
-  }
-  template <class...>
-  [[nodiscard]] std::size_t size() const {
-    std::size_t product = 1;
-    for (const std::size_t each : sizes()) product *= each;
-    return product;
-  }
+  [[nodiscard]] std::span<const std::size_t> sizes() const;
+  [[nodiscard]] std::size_t size() const;
 };
 
 /// Multiplies `bytes` by an extent. Returns false where a later product of extents other than zero does not
 /// fit the address space.
-template <class...>
-bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent) {
-  if (extent == 0) return true;
-  if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) / extent) return false;
-  bytes *= extent;
-  return true;
-}
+bool grow_bytes(std::uint64_t& bytes, std::uint64_t extent);
 
 }  // namespace ferry::detail

@@ -2,24 +2,22 @@
 #pragma once
 
 #include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/rows/copy.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
-#include <ferry/runtime/detail/worker_team.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <type_traits>
 
 /// Moves arrays of any memory space to and from host code that works on pieces of them, such as reads and
@@ -53,23 +51,8 @@ auto default_exec_for() {
 /// Calls work(first, count) for the pieces of [0, all), by the calling thread and the worker pool, in any
 /// order. Every `first` is a multiple of `piece`. After an error no further piece is started; the first error
 /// is rethrown.
-template <class Work>
-void for_each_piece(std::int64_t all, std::int64_t piece, const Work& work) {
-  const std::int64_t pieces = (all + piece - 1) / piece;
-  const int most = std::max(1, static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency()));
-  std::atomic<std::int64_t> next{0};
-  worker_team workers(static_cast<int>(std::min<std::int64_t>(most, pieces)) - 1, most);
-  workers.run([&](int) {
-    for (std::int64_t at = next++; at < pieces; at = next++) {
-      try {
-        work(at * piece, std::min(piece, all - at * piece));
-      } catch (...) {
-        next = pieces;
-        throw;
-      }
-    }
-  });
-}
+void for_each_piece(std::int64_t all, std::int64_t piece,
+                    function_ref<void(std::int64_t, std::int64_t)> work);
 
 /// Calls visit(part, first) for parts of `array` of at most `most` elements, in row-major order. `first` is
 /// the position of the part's first element. Parts of a contiguous array are of rank 1.

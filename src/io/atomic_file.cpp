@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/detail/atomic_file.hpp>
+
+#include <ferry/io/detail/file.hpp>
+#include <ferry/memory/detail/file_rights.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
+namespace ferry::detail {
+
+std::string behind_links(const std::string& verb, const std::string& path) {
+  std::string at = path;
+  for (int links = 0; links < 40; ++links) {
+    struct stat found {};
+    if (::lstat(at.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return at;
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
+    if (length < 0) throw_errno(verb, at, "readlink");
+    target.resize(static_cast<std::size_t>(length));
+    at = !target.empty() && target.front() == '/' ? target : path_in(folder_of(at), target);
+  }
+  errno = ELOOP;
+  throw_errno(verb, path, "readlink");
+}
+
+atomic_file::atomic_file(const std::string& verb, const std::string& path)
+    : content_(verb, path), final_(behind_links(verb, path)) {
+  struct stat old {};
+  const bool exists = ::stat(final_.c_str(), &old) == 0;
+  if (exists && !S_ISREG(old.st_mode))
+    throw_io_error(verb, path, S_ISDIR(old.st_mode) ? "it is a folder, not a file" : "it is no regular file");
+  const std::string folder = folder_of(final_);
+  const std::size_t slash = final_.rfind('/');
+  // A name has at most 255 bytes.
+  const std::string name = final_.substr(slash == std::string::npos ? 0 : slash + 1).substr(0, 200);
+  if (name.empty()) throw_io_error(verb, path, "it names no file");
+  // Until it has the rights of the old file it is open to its owner alone.
+  const unsigned mode = exists ? 0600 : 0666;
+  for (int number = 0; number < most_names; ++number) {
+    temporary_ = slash == std::string::npos ? name : path_in(folder, name);
+    temporary_.append(".").append(std::to_string(::getpid()));
+    temporary_.append("-").append(std::to_string(number)).append(".part");
+    if (content_.open(temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode) || errno != EEXIST)
+      break;
+  }
+  if (!content_.is_open()) throw_errno(verb, path, "create a temporary file in " + folder);
+  // Nothing from here on throws: the destructor removes only the file of an object that was constructed.
+  if (exists) take_rights(content_.descriptor(), old);
+}
+
+atomic_file::~atomic_file() {
+  if (!temporary_.empty() && process_.is_here()) ::unlink(temporary_.c_str());
+}
+
+void atomic_file::commit() {
+  const std::string verb = content_.verb();
+  const std::string path = content_.path();
+  const file folder = open_folder(verb, folder_of(final_));  // no step after the rename takes memory
+  content_.sync();
+  content_.close();
+  if (std::rename(temporary_.c_str(), final_.c_str()) != 0) throw_errno(verb, path, "rename");
+  temporary_.clear();
+  sync_folder(folder);
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/detail/checkpoint_array.hpp>
+
+#include <ferry/error.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/detail/changed_rows.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+std::size_t floating_dtype_bytes(std::string_view dtype) {
+  return dtype == "f64" ? 8 : dtype == "f32" ? 4 : dtype == "f16" || dtype == "bf16" ? 2 : 0;
+}
+
+std::byte* checkpoint_array::in_place(std::uint64_t offset) const {
+  return is_dense() && read_device == nullptr && apart == nullptr ? data + offset : nullptr;
+}
+
+std::pair<std::uint64_t, std::size_t> checkpoint_array::span_of(std::uint64_t offset,
+                                                                std::size_t bytes) const {
+  const auto place = [this](std::uint64_t at) { return at / row_bytes * row_stride + at % row_bytes; };
+  const std::uint64_t first = place(offset);
+  return {first, static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first)};
+}
+
+std::size_t checkpoint_array::most_scratch_bytes(std::size_t bytes) const {
+  if (bytes == 0 || write_device == nullptr || is_dense()) return 0;
+  return static_cast<std::size_t>((bytes / row_bytes + 2) * row_stride);
+}
+
+void checkpoint_array::read(std::uint64_t offset, std::size_t bytes, std::byte* to,
+                            std::vector<std::byte>& scratch) const {
+  if (bytes == 0) return;
+  if (apart != nullptr) {
+    apart->read(offset, bytes, to);
+  } else if (read_device == nullptr) {
+    for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
+      std::memcpy(to + place, data + at, count);
+    });
+  } else if (is_dense()) {
+    read_device(to, data + offset, bytes);
+  } else {
+    const auto [first, length] = span_of(offset, bytes);
+    scratch.resize(length);
+    read_device(scratch.data(), data + first, length);
+    for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
+      std::memcpy(to + place, scratch.data() + (at - begin), count);
+    });
+  }
+}
+
+void checkpoint_array::write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+                             std::vector<std::byte>& scratch) const {
+  if (bytes == 0) return;
+  if (write_device == nullptr) {
+    for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
+      std::memcpy(data + at, from + place, count);
+    });
+  } else if (is_dense()) {
+    write_device(data + offset, from, bytes);
+  } else {
+    const auto [first, length] = span_of(offset, bytes);
+    scratch.resize(length);
+    read_device(scratch.data(), data + first, length);
+    for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
+      std::memcpy(scratch.data() + (at - begin), from + place, count);
+    });
+    write_device(data + first, scratch.data(), length);
+  }
+}
+
+rows_in_memory memory_of_rows(const checkpoint_array& array) {
+  const auto rows = array.schema.extents.empty() ? 1 : static_cast<std::int64_t>(array.schema.extents[0]);
+  return {array.data, rows, static_cast<std::int64_t>(array.row_bytes),
+          static_cast<std::int64_t>(array.row_stride)};
+}
+
+void refuse_array(const array_note& array, const std::string& owner) {
+  throw invalid_argument("ferry::io::checkpoint: '" + owner + "': " + array.describe() +
+                         (array.rank == 0
+                              ? " is an empty handle without extents"
+                              : " has rows whose elements are not adjacent; ferry::copy it first"));
+}
+
+checkpoint_array describe_array(std::string name, const array_note& array, std::string_view dtype,
+                                std::size_t element_bytes) {
+  checkpoint_array made;
+  made.schema.name = std::move(name);
+  made.schema.dtype = dtype;
+  made.schema.element_bytes = static_cast<std::uint32_t>(element_bytes);
+  made.row_bytes = element_bytes;
+  for (std::size_t i = 0; i < array.rank; ++i) {
+    made.schema.extents.push_back(static_cast<std::uint64_t>(array.extents[i]));
+    if (i != 0) made.row_bytes *= static_cast<std::uint64_t>(array.extents[i]);
+  }
+  made.row_stride = made.row_bytes;
+  made.label = std::string(array.label);
+  choose_chunks(made.schema, made.row_bytes);
+  return made;
+}
+
+void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
+  constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
+                          usual_unit = std::uint64_t{1} << 12;
+  std::uint64_t unit = row_bytes;
+  if (unit == 0 || unit > longest_row)
+    unit = std::max<std::uint64_t>(1, usual_unit / of.element_bytes) * of.element_bytes;
+  of.unit_bytes = static_cast<std::uint32_t>(unit);
+  of.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
+}
+
+}  // namespace ferry::detail

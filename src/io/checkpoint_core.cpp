@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint_core.hpp"
+
+#include "../../backends/enabled.hpp"
+#include "background_save.hpp"
+#include "marks_on.hpp"
+
+#include <ferry/error.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_load.hpp>
+#include <ferry/io/detail/checkpoint_save.hpp>
+#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/io/save_options.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
+#include <ferry/memory/detail/whole_path.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/unheard_findings.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+checkpoint_core::checkpoint_core(std::string path) : path_(std::move(path)) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  if (path_.empty()) throw invalid_argument("ferry::io::checkpoint: the path is empty");
+  require_whole_path("ferry::io::checkpoint", path_);
+  // A save in the background must not follow a later chdir.
+  if (path_.front() != '/')
+    if (const std::unique_ptr<char, void (*)(void*)> here(::getcwd(nullptr, 0), &std::free); here != nullptr)
+      path_ = path_in(here.get(), path_);
+}
+
+checkpoint_core::~checkpoint_core() {
+  if (background_ == nullptr || !background_->in_own_process()) return;
+  background_->wait();
+  if (const auto lost = background_->leave()) print_unheard(lost);
+}
+
+void checkpoint_core::require_name(const std::string& name) const {
+  const auto lock = lock_unless_forked();
+  if (name.empty() || name.size() > 1000)
+    throw invalid_argument("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '" + name.substr(0, 40) +
+                           "' has " + std::to_string(name.size()));
+  for (const auto& each : entries_)
+    if (each->name() == name)
+      throw invalid_argument("ferry::io::checkpoint: two objects are added as '" + name + "'");
+}
+
+void checkpoint_core::add(std::unique_ptr<checkpoint_entry> entry) {
+  require_name(entry->name());
+  const auto lock = lock_unless_forked();
+  entries_.push_back(std::move(entry));
+}
+
+void checkpoint_core::drop(const std::string& name) noexcept {
+  const std::lock_guard lock(guard_);
+  std::erase_if(entries_, [&](const auto& each) { return each->name() == name; });
+}
+
+void checkpoint_core::track(const std::string& name) {
+  const auto lock = lock_unless_forked();
+  std::vector<checkpoint_array> arrays;
+  describe(name, arrays);
+  if (std::none_of(arrays.begin(), arrays.end(), [](const auto& each) { return each.accesses != nullptr; }))
+    throw invalid_argument("ferry::io::checkpoint::track: '" + name +
+                           "' has no tensor, so verbs can't keep its changed rows; a save of changes "
+                           "compares it");
+  tracked_.track(name);
+  tracked_.attach(name, arrays.data(), arrays.data() + arrays.size(), true);
+}
+
+void checkpoint_core::mark_changed(const std::string& name, const std::vector<std::int64_t>& rows) {
+  const auto lock = lock_unless_forked();
+  require_tracked("mark_changed", name);
+  tracked_.mark(name, rows);
+}
+
+void checkpoint_core::mark_all(const std::string& name) {
+  const auto lock = lock_unless_forked();
+  require_tracked("mark_all", name);
+  tracked_.mark_all(name);
+}
+
+void checkpoint_core::save(const io::save_options& options) {
+  if (const auto together = ranks(); together.by != nullptr)
+    return together.by->save({path_, together.entries, this}, options);
+  const auto lock = lock_unless_forked();
+  throw_lost_save();
+  const auto made = begin(options);
+  made->write(0, made->chunks(), chunk_threads());
+  made->finish();
+  tracked_.is_in(std::move(made->made()));
+}
+
+ticket checkpoint_core::save_async(const io::save_options& options,
+                                   std::weak_ptr<ticket_state_keeper> keeper) {
+  if (ranks().by != nullptr)
+    throw invalid_argument(
+        "ferry::io::checkpoint::save_async: objects of several ranks are saved by all ranks together; call "
+        "save(), or save_async by a thread that acts for the group as a whole");
+  const auto lock = lock_unless_forked();
+  throw_lost_save();
+  auto made = begin(options);
+  std::size_t first = made->chunks();
+  std::size_t bytes = 0;
+  while (first > 0 && made->bytes_of(first - 1) <= options.snapshot_bytes - bytes)
+    bytes += made->bytes_of(--first);
+  std::shared_ptr<tensor<std::byte, pageable_space>> memory;
+  if (bytes != 0) memory = std::make_shared<tensor<std::byte, pageable_space>>("checkpoint::snapshot", bytes);
+  const int threads = chunk_threads();
+  made->write(0, first, threads);
+  made->snapshot(first, made->chunks(), memory == nullptr ? nullptr : memory->data(), threads);
+  // Few threads write: the others are left to training.
+  background_ = std::shared_ptr<background_save>(
+      new background_save(std::move(made), first, std::max(1, threads / 8), std::move(memory)),
+      delete_in_own_process());
+  return ticket_of(background_, std::move(keeper));
+}
+
+void checkpoint_core::load(const io::load_options& options) {
+  if (const auto together = ranks(); together.by != nullptr)
+    return together.by->load({path_, together.entries, this}, options);
+  const auto lock = lock_unless_forked();
+  print_lost_save();
+  tracked_.forget();
+  manifest loaded = load_checkpoint(path_, entries_, options);
+  try {
+    track_loaded(std::move(loaded));
+  } catch (const std::exception&) {  // no memory. The objects are loaded: the next save compares them
+    tracked_.forget();
+  }
+}
+
+checkpoint_core::of_ranks checkpoint_core::ranks() {
+  const auto lock = lock_unless_forked();
+  of_ranks made;
+  const checkpoint_ranks* other = nullptr;
+  for (const auto& each : entries_) {
+    made.entries.push_back(each.get());
+    const checkpoint_ranks* const by = each->ranks();
+    if (by == nullptr) continue;
+    if (by->acts_for_one()) made.by = by;
+    if (other != nullptr && other->group() != by->group() && (by->acts_for_one() || other->acts_for_one()))
+      throw invalid_argument(
+          "ferry::io::checkpoint: objects of two groups of ranks were added; a thread that acts for one rank "
+          "saves and loads objects of one group");
+    other = by;
+  }
+  if (made.by != nullptr) {
+    print_lost_save();
+    tracked_.forget();
+  }
+  return made;
+}
+
+std::exception_ptr checkpoint_core::end_background() {
+  if (background_ == nullptr) return nullptr;
+  background_->wait();
+  if (background_->error() == nullptr) tracked_.is_in(std::move(background_->made()));
+  auto lost = background_->leave();
+  background_ = nullptr;
+  return lost;
+}
+
+void checkpoint_core::throw_lost_save() {
+  if (const auto lost = end_background()) std::rethrow_exception(lost);
+}
+
+void checkpoint_core::print_lost_save() {
+  if (const auto lost = end_background()) print_unheard(lost);
+}
+
+void checkpoint_core::describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
+  manifest_entry facts;
+  for (const auto& each : entries_)
+    if (each->name() == name) return each->describe(facts, arrays);
+  throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
+}
+
+void checkpoint_core::track_loaded(manifest&& loaded) {
+  tracked_.begin();
+  for (const auto& each : entries_) {
+    if (!tracked_.tracks(each->name())) continue;
+    std::vector<checkpoint_array> arrays;
+    describe(each->name(), arrays);
+    tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
+    for (auto& array : arrays) tracked_.take(each->name(), array);
+  }
+  tracked_.is_in(std::move(loaded));
+}
+
+void checkpoint_core::require_tracked(const std::string& what, const std::string& name) const {
+  if (!tracked_.tracks(name))
+    throw invalid_argument("ferry::io::checkpoint::" + what + ": '" + name + "' is not tracked");
+}
+
+std::unique_ptr<checkpoint_save> checkpoint_core::begin(const io::save_options& options) {
+  checkpoint_content content;
+  for (const auto& each : entries_) {
+    manifest_entry& to = content.entries.emplace_back();
+    to.name = each->name();
+    const std::size_t first = content.arrays.size();
+    each->describe(to, content.arrays);
+    tracked_.attach(to.name, content.arrays.data() + first, content.arrays.data() + content.arrays.size());
+  }
+  for (const auto& each : content.arrays)
+    if (each.accesses != nullptr) each.accesses->wait_for_writes();
+  // Marks come after their writes: rows that are read after the marks have these writes.
+  tracked_.begin();
+  std::size_t array = 0;
+  for (const auto& entry : content.entries)
+    for (std::size_t i = 0; i < entry.arrays.size(); ++i) tracked_.take(entry.name, content.arrays[array++]);
+  return std::make_unique<checkpoint_save>(path_, std::move(content), options.changes, tracked_.base());
+}
+
+std::unique_lock<std::mutex> checkpoint_core::lock_unless_forked() const {
+  return lock_unless_lost(guard_, user_, "io::checkpoint");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/detail/checkpoint_load.hpp>
+
+#include <ferry/io/detail/checkpoint_array.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/save_job.hpp>
+#include <ferry/io/load_options.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+opened_checkpoint open_checkpoint(const std::string& folder) {
+  opened_checkpoint made;
+  for (int tries = 0; tries < 8; ++tries) {
+    bool gone = false;
+    made.says = read_manifest(folder);
+    made.files = std::make_unique<checkpoint_files>(folder, made.says, tries < 7 ? &gone : nullptr);
+    if (!gone) break;
+  }
+  return made;
+}
+
+chunk_place::chunk_place(const load_step& step, std::size_t place, std::size_t bytes)
+    : offset(place * step.from->chunk_bytes / step.from->element_bytes * step.to.schema.element_bytes),
+      count(bytes / step.from->element_bytes) {}
+
+void load_memory::reserve(const load_step& step) {
+  const std::size_t chunks = step.from->chunks.size();
+  const auto team = std::min(chunks, static_cast<std::size_t>(std::max(1, threads_)));
+  if (memory_.size() < team) memory_.resize(team);
+  std::size_t bytes = 0, made = 0, scratch = 0, written = 0;
+  for (std::size_t place = 0; place < chunks; ++place) {
+    const auto stored = static_cast<std::size_t>(step.from->bytes_of_chunk(place));
+    const chunk_place at(step, place, stored);
+    const std::size_t length = at.count * step.to.schema.element_bytes;
+    bytes = std::max(bytes, stored);
+    written = std::max(written, length);
+    if (step.from->dtype != step.to.schema.dtype) made = std::max(made, length);
+    for (const auto& each : step.from->chunks[place].patches)
+      scratch = std::max(scratch, patch_bytes(*step.from, each.units));
+  }
+  scratch = std::max(scratch, step.to.most_scratch_bytes(written));
+  for (std::size_t i = 0; i < team; ++i) {
+    memory_[i].bytes.reserve(bytes);
+    memory_[i].made.reserve(made);
+    memory_[i].scratch.reserve(scratch);
+    if (step.to.apart != nullptr) step.to.apart->reserve(memory_[i].apart, written);
+  }
+  marking_.push_back(std::make_unique<marked_write>(step.to.accesses, memory_of_rows(step.to)));
+}
+
+void load_memory::for_each_stored_chunk(const checkpoint_files& files, const load_step& step,
+                                        function_ref<void(of_thread&, std::size_t)> work) {
+  std::atomic<std::size_t> next{0};
+  for_each_chunk(step.from->chunks.size(), threads_, [&] {
+    return [&, &own = memory_[next++]](std::size_t place) {
+      own.bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
+      files.read_chunk(*step.from, place, own.bytes.data(), own.scratch, step.what);
+      work(own, place);
+    };
+  });
+}
+
+void prepare_entry(const load_source& source, const manifest& says, checkpoint_entry& entry,
+                   std::vector<load_step>& steps) {
+  const manifest_entry* const stored = says.entry(entry.name());
+  if (stored == nullptr) {
+    std::string names;
+    for (const auto& one : says.entries) names += (names.empty() ? "'" : ", '") + one.name + "'";
+    source.fail(entry.name(), "the file has no such entry; it has " + (names.empty() ? "none" : names));
+  }
+  entry.prepare(source, *stored, steps);
+}
+
+void require_all_added(const load_source& source, const manifest& says,
+                       std::span<checkpoint_entry* const> entries) {
+  for (const auto& each : says.entries)
+    if (std::none_of(entries.begin(), entries.end(),
+                     [&](const checkpoint_entry* entry) { return entry->name() == each.name; }))
+      source.fail(each.name,
+                  "it is in the file, and nothing of that name was added; add it, or load with "
+                  "load_options::partial");
+}
+
+const std::byte* as_elements(const load_step& step, const std::vector<std::byte>& bytes,
+                             std::vector<std::byte>& made) {
+  if (step.from->dtype == step.to.schema.dtype) return bytes.data();
+  const std::size_t count = bytes.size() / step.from->element_bytes;
+  made.resize(count * step.to.schema.element_bytes);
+  step.to.convert(step.from->dtype, bytes.data(), made.data(), count);
+  return made.data();
+}
+
+void load_array(const checkpoint_files& files, const load_step& step, load_memory& memory) {
+  const auto& to = step.to;
+  memory.for_each_stored_chunk(files, step, [&](load_memory::of_thread& own, std::size_t place) {
+    const chunk_place at(step, place, own.bytes.size());
+    const std::size_t length = at.count * to.schema.element_bytes;
+    const std::byte* const elements = as_elements(step, own.bytes, own.made);
+    if (to.apart != nullptr)
+      to.apart->write(at.offset, length, elements, own.apart);
+    else
+      to.write(at.offset, length, elements, own.scratch);
+  });
+}
+
+manifest load_checkpoint(const std::string& folder, const checkpoint_entries& entries,
+                         const io::load_options& options) {
+  opened_checkpoint from = open_checkpoint(folder);
+  const load_source source{folder, *from.files, options.convert};
+  std::vector<load_step> steps;
+  for (const auto& each : entries) prepare_entry(source, from.says, *each, steps);
+  if (!options.partial) {
+    std::vector<checkpoint_entry*> added;
+    for (const auto& each : entries) added.push_back(each.get());
+    require_all_added(source, from.says, added);
+  }
+  for (const auto& step : steps)
+    if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+  load_memory memory(chunk_threads());
+  for (const auto& step : steps) memory.reserve(step);
+  for (const auto& step : steps) memory.for_each_stored_chunk(*from.files, step, [](auto&&...) {});
+
+  // Everything fits and is intact, and the memory is there. From here only the hardware can fail.
+  for (const auto& step : steps) load_array(*from.files, step, memory);
+  for (const auto& each : entries) each->commit();
+  return std::move(from.says);
+}
+
+}  // namespace ferry::detail

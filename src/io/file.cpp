@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/detail/file.hpp>
+
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/whole_path.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ferry::detail {
+
+void throw_io_error(const std::string& verb, const std::string& path, std::string_view what) {
+  throw io_error("ferry::io::" + verb + ": " + path + ": " + std::string(what));
+}
+
+void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
+  const int reason = errno;
+  throw_io_error(verb, path, std::string(operation) + ": " + std::strerror(reason));
+}
+
+file::file(std::string verb, std::string path) : verb_(std::move(verb)), path_(std::move(path)) {
+  require_whole_path("ferry::io::" + verb_, path_);
+}
+
+file::file(file&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      verb_(std::move(other.verb_)),
+      path_(std::move(other.path_)) {}
+
+file& file::operator=(file&& other) noexcept {
+  if (this != &other) {
+    drop();
+    descriptor_ = std::exchange(other.descriptor_, -1);
+    verb_ = std::move(other.verb_);
+    path_ = std::move(other.path_);
+  }
+  return *this;
+}
+
+file::~file() { drop(); }
+
+file file::open_to_read(const std::string& verb, const std::string& path) {
+  file made(verb, path);
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
+  if (!made.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
+  const struct stat found = made.status();
+  if (!S_ISREG(found.st_mode))
+    throw_io_error(verb, path,
+                   S_ISDIR(found.st_mode) ? "it is a folder, not a file" : "it is no regular file");
+  return made;
+}
+
+bool file::open(const char* path, int flags, unsigned mode) noexcept {
+  drop();
+  do {
+    descriptor_ = ::open(path, flags | O_CLOEXEC, mode);
+  } while (descriptor_ < 0 && errno == EINTR);
+  return is_open();
+}
+
+struct stat file::status() const {
+  struct stat found {};
+  if (::fstat(descriptor_, &found) != 0) fail_by_errno("fstat");
+  return found;
+}
+
+std::uint64_t file::size() const { return static_cast<std::uint64_t>(status().st_size); }
+
+void file::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
+  auto* at = static_cast<std::byte*>(to);
+  while (bytes != 0) {
+    const ssize_t got = ::pread(descriptor_, at, std::min(bytes, most_at_once), place(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      fail_by_errno("read at byte " + std::to_string(offset));
+    }
+    if (got == 0)
+      fail("the file ends at byte " + std::to_string(offset) + ", and " + std::to_string(bytes) +
+           " more bytes were expected");
+    at += got;
+    bytes -= static_cast<std::size_t>(got);
+    offset += static_cast<std::uint64_t>(got);
+  }
+}
+
+void file::write_at(const void* from, std::size_t bytes, std::uint64_t offset) const {
+  const auto* at = static_cast<const std::byte*>(from);
+  while (bytes != 0) {
+    const ssize_t put = ::pwrite(descriptor_, at, std::min(bytes, most_at_once), place(offset));
+    if (put < 0) {
+      if (errno == EINTR) continue;
+      fail_by_errno("write at byte " + std::to_string(offset));
+    }
+    if (put == 0) fail("write at byte " + std::to_string(offset) + ": the system took no byte");
+    at += put;
+    bytes -= static_cast<std::size_t>(put);
+    offset += static_cast<std::uint64_t>(put);
+  }
+}
+
+void file::start_write_back(std::uint64_t offset, std::size_t bytes) const noexcept {
+  static_cast<void>(::sync_file_range(descriptor_, static_cast<off64_t>(offset), static_cast<off64_t>(bytes),
+                                      SYNC_FILE_RANGE_WRITE));
+}
+
+void file::reserve(std::uint64_t bytes) const {
+  if (bytes == 0) return;
+  int result = -1;
+  // A signal undoes the call on some file systems: under a timer, a long one would never end.
+  for (int tries = 0; tries < 3 && result != 0; ++tries) {
+    result = ::fallocate(descriptor_, 0, 0, place(bytes));
+    if (result != 0 && errno != EINTR) break;
+  }
+  if (result != 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
+    fail_by_errno("reserve " + std::to_string(bytes) + " bytes");
+}
+
+void file::sync() const {
+  int result = 0;
+  do {
+    result = ::fsync(descriptor_);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) fail_by_errno("fsync");
+}
+
+void file::drop() noexcept {
+  if (is_open()) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+void file::close() {
+  if (!is_open()) return;
+  // After EINTR, Linux has closed the descriptor.
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_by_errno("close");
+}
+
+void file::fail(std::string_view what) const { throw_io_error(verb_, path_, what); }
+
+void file::fail_by_errno(std::string_view operation) const { throw_errno(verb_, path_, operation); }
+
+off_t file::place(std::uint64_t offset) const {
+  if (offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max()))
+    fail("byte " + std::to_string(offset) + " lies beyond the largest file");
+  return static_cast<off_t>(offset);
+}
+
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string path_in(std::string folder, const std::string& name) {
+  if (folder.back() != '/') folder.push_back('/');
+  return folder.append(name);
+}
+
+file open_folder(const std::string& verb, const std::string& folder) {
+  file opened(verb, folder);
+  if (!opened.open(folder.c_str(), O_RDONLY | O_DIRECTORY)) throw_errno(verb, folder, "open the folder");
+  return opened;
+}
+
+void sync_folder(const file& folder) {
+  int result = 0;
+  do {
+    result = ::fsync(folder.descriptor());
+  } while (result != 0 && errno == EINTR);
+  // Some file systems can't, and need not.
+  if (result != 0 && errno != EINVAL && errno != EROFS) folder.fail_by_errno("fsync of the folder");
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/detail/save_job.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+std::byte* bounce_buffer::room(std::size_t bytes) {
+  if (memory_.size() < bytes) memory_ = tensor<std::byte, pinned_space>("checkpoint::bounce", bytes);
+  return memory_.data();
+}
+
+std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
+  return units * (sizeof(std::uint32_t) + of.unit_bytes);
+}
+
+bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk, std::size_t units) {
+  std::size_t all = patch_bytes(of, units);
+  for (const auto& each : chunk.patches) all += patch_bytes(of, each.units);
+  return 2 * all > of.bytes_of_chunk(place);
+}
+
+std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(to->bytes_of_chunk(place)); }
+
+std::size_t save_job::bytes() const { return units ? units->size() * to->unit_bytes : chunk_bytes(); }
+
+void save_job::use(const std::vector<unsigned char>& changed) {
+  std::vector<std::uint32_t> found;
+  const std::uint64_t row_bytes = from->row_bytes, begin = offset(), end = begin + chunk_bytes();
+  const std::uint64_t unit = to->unit_bytes;
+  for (std::uint64_t row = begin / row_bytes; row * row_bytes < end; ++row) {
+    if (changed[static_cast<std::size_t>(row)] == 0) continue;
+    const std::uint64_t first = (std::max(row * row_bytes, begin) - begin) / unit;
+    const std::uint64_t last = (std::min((row + 1) * row_bytes, end) - begin - 1) / unit;
+    for (std::uint64_t each = first; each <= last; ++each)
+      if (found.empty() || found.back() != each) found.push_back(static_cast<std::uint32_t>(each));
+  }
+  if (!found.empty() && outgrows(*to, place, before->chunks[place], found.size()))
+    before = nullptr;
+  else
+    units = std::move(found);
+}
+
+void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
+  if (units->empty()) return;
+  const std::size_t unit = to->unit_bytes, all = chunk_bytes();
+  const auto end_of = [&](std::uint32_t which) { return std::min((which + std::size_t{1}) * unit, all); };
+  const std::byte* at_device = nullptr;
+  const std::size_t first = units->front() * unit;
+  if (from->read_device != nullptr) {
+    const std::size_t bytes = end_of(units->back()) - first;
+    std::byte* const room = bounce.room(bytes);
+    from->read(offset() + first, bytes, room, scratch);
+    at_device = room;
+  }
+  for (const std::uint32_t which : *units) {
+    const std::size_t begin = which * unit, bytes = end_of(which) - begin;
+    if (at_device != nullptr)
+      std::memcpy(into, at_device + (begin - first), bytes);
+    else
+      from->read(offset() + begin, bytes, into, scratch);
+    std::memset(into + bytes, 0, unit - bytes);
+    into += unit;
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/io/save_safetensors.hpp>
+
+#include "json_text.hpp"
+
+#include <ferry/error.hpp>
+#include <ferry/io/detail/atomic_file.hpp>
+#include <ferry/io/detail/safetensors_header.hpp>
+#include <ferry/io/named_array.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+namespace detail {
+
+namespace {
+
+/// Throws invalid_argument for names that a header can't hold.
+void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
+                               const char* what) {
+  const auto refuse = [&](std::string_view name, const char* why) {
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + what + " " +
+                           json_quoted(name) + " " + why);
+  };
+  for (const auto& each : names) {
+    if (valid_utf8(each) != each.size())
+      refuse(each.substr(0, valid_utf8(each)), "is not UTF-8 after these bytes");
+    if (each == "__metadata__") refuse(each, "has a name that the format keeps for itself");
+  }
+  std::sort(names.begin(), names.end());
+  const auto found = std::adjacent_find(names.begin(), names.end());
+  if (found != names.end()) refuse(*found, "comes twice");
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const io::named_array* arrays, std::size_t count,
+                       const safetensors_metadata& metadata) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < count; ++i) names.push_back(arrays[i].entry().name);
+  require_safetensors_names(path, names, "array");
+  names.clear();
+  for (const auto& [key, value] : metadata) {
+    names.push_back(key);
+    require_safetensors_names(path, {value}, "metadata's value");
+  }
+  require_safetensors_names(path, names, "metadata's key");
+
+  // The order of the reference implementation: large elements first, so that all are aligned; then by name.
+  std::vector<const io::named_array*> order;
+  for (std::size_t i = 0; i < count; ++i) order.push_back(arrays + i);
+  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    const auto& left = a->entry();
+    const auto& right = b->entry();
+    return left.type != right.type ? left.type > right.type : left.name < right.name;
+  });
+  std::vector<safetensors_entry> entries;
+  std::uint64_t bytes = 0;
+  for (const auto* each : order) {
+    auto& entry = entries.emplace_back(each->entry());
+    entry.begin = bytes;
+    entry.end = bytes += each->entry().end;
+  }
+  const std::string header = make_safetensors_header(entries, metadata);
+  if (header.size() - 8 > longest_safetensors_header)
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the header would have " +
+                           std::to_string(header.size() - 8) + " bytes; the most are " +
+                           std::to_string(longest_safetensors_header));
+  atomic_file to("save_safetensors", path);
+  to.content().reserve(header.size() + bytes);
+  to.content().write_at(header.data(), header.size(), 0);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i]->write(to.content(), header.size() + entries[i].begin);
+  to.commit();
+}
+
+}  // namespace detail
+
+namespace io {
+
+void save_safetensors(const std::string& path, std::span<const named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+  ferry::detail::write_safetensors(path, arrays.data(), arrays.size(), metadata);
+}
+
+void save_safetensors(const std::string& path, std::initializer_list<named_array> arrays,
+                      const std::vector<std::pair<std::string, std::string>>& metadata) {
+  ferry::detail::write_safetensors(path, arrays.begin(), arrays.size(), metadata);
+}
+
+}  // namespace io
+}  // namespace ferry
