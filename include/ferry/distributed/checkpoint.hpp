@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/distributed/detail/ranked_entry.hpp>
-#include <ferry/distributed/detail/ranked_load.hpp>
-#include <ferry/distributed/detail/ranked_save.hpp>
 #include <ferry/distributed/detail/sharded_entries.hpp>
 #include <ferry/distributed/sharded_plan.hpp>
 #include <ferry/distributed/sharded_rowwise_int8.hpp>
@@ -66,7 +64,7 @@ owned<checkpoint_entry> entry_of_shards(const std::string& name, const char* kin
     auto& shard = shards.emplace_back();
     if (table.holds(r)) shard = part_of_shard<Space>(as_stored("", make_ref(table.shard(r)), name));
   });
-  return make_owned<sharded_array_entry>(
+  return sharded_array_entry(
       name, table.comm(), table.number(), kind, std::move(facts),
       std::make_shared<const spread_of<Spread>>(table.sharding(), static_cast<std::int64_t>(table.rows()),
                                                 table.comm().size(), digest_of(table.sharding())),

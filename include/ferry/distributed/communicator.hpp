@@ -24,6 +24,14 @@
 
 namespace ferry {
 
+namespace detail {
+
+/// A deadline that the clock bears: one longer than a year would overflow it. Throws invalid_argument unless
+/// it is positive.
+std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline);
+
+}  // namespace detail
+
 /// Options of a communicator.
 struct communicator_options {
   /// How long a rank waits in one collective call for the others. Work of the others counts, so it must be
@@ -62,7 +70,12 @@ class communicator {
   /// device_error where a device can't be used.
   template <class Exec = Kokkos::DefaultExecutionSpace>
   [[nodiscard]] static communicator devices(const std::vector<int>& ids,
-                                            const communicator_options& options = {});
+                                            const communicator_options& options = {}) {
+    static_assert(
+        std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
+        "ferry: communicator::devices makes instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
+    return on_devices(ids, options);
+  }
 
   /// A group of `size` processes of one machine and one user, of which the calling one is `rank`: those that
   /// pass the same key, a short text of your choice, within the deadline. The ranks exchange rows through
@@ -79,19 +92,13 @@ class communicator {
   /// The rank that the calling thread acts for. Outside of run() and bind() a process that holds one rank
   /// acts for that rank; where it holds all of several ranks this is -1: a call acts for the group as a
   /// whole, see sharded_table. Throws invalid_argument where it holds some of the ranks.
-  [[nodiscard]] int rank() const {
-    const int acting = acting_rank();
-    return size() == 1 ? 0 : acting;
-  }
+  [[nodiscard]] int rank() const;
   /// The same for the verbs, which treat the rank of a group of one as the group as a whole: -1.
   [[nodiscard]] int acting_rank() const { return detail::acting_rank(*group_); }
 
   /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a
   /// number outside of [0, size()).
-  [[nodiscard]] ferry::device device(int of) const {
-    require_rank(of);
-    return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
-  }
+  [[nodiscard]] ferry::device device(int of) const;
   /// The execution space instance of a rank: in a group of devices one that no other rank has, else Kokkos'
   /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a number outside of
   /// [0, size()); invalid_argument after Kokkos::finalize.
@@ -101,8 +108,9 @@ class communicator {
         std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
         "ferry: communicator::exec gives instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
     require_rank(of);
-    if (group_->devices() == nullptr) return Exec{};
-    return static_cast<const detail::rank_instances<Exec>&>(*group_->devices()).instance(of);
+    if constexpr (std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>)
+      if (group_->devices() != nullptr) return group_->devices()->instance(of);
+    return Exec{};
   }
 
   /// Runs f(rank, exec(rank)), f(rank), or f(), on one thread for each rank of this process, and returns when
@@ -129,8 +137,7 @@ class communicator {
       const typename execution_backend<Exec>::device_guard on(exec<Exec>(rank));
       call(rank);
     };
-    detail::run_ranks(
-        *group_, [](const void* of, int rank) { (*static_cast<decltype(act)*>(of))(rank); }, &act);
+    detail::run_ranks(*group_, act);
   }
 
   /// Makes the calling thread act for a rank during the object's lifetime. End it on the same thread. If an
@@ -167,10 +174,7 @@ class communicator {
     const int here = acting_rank();
     if (here < 0) return {mine};
     std::vector<T> all(static_cast<std::size_t>(size()), mine);
-    std::vector<std::byte> bytes(all.size() * sizeof(T));
-    detail::call_note note("all_gather of");
-    group_->all_gather(here, note.add_number(sizeof(T)).add(" bytes"),
-                       std::as_bytes(std::span<const T>(&mine, 1)), bytes.data());
+    const std::vector<std::byte> bytes = gather_bytes(here, std::as_bytes(std::span<const T>(&mine, 1)));
     T each = mine;
     for (std::size_t r = 0; r < all.size(); ++r) {  // vector<bool> has no elements to copy into
       std::memcpy(static_cast<void*>(&each), bytes.data() + r * sizeof(T), sizeof(T));
@@ -186,15 +190,13 @@ class communicator {
   [[nodiscard]] const std::shared_ptr<detail::transport>& group() const { return group_; }
 
  private:
-  void require_rank(int of) const {
-    if (of < 0 || of >= size())
-      throw out_of_range("ferry::communicator: there is no rank " + std::to_string(of) + " of " +
-                         std::to_string(size()));
-  }
+  [[nodiscard]] static communicator on_devices(const std::vector<int>& ids,
+                                               const communicator_options& options);
+  /// The bytes of all ranks, one after the other.
+  [[nodiscard]] std::vector<std::byte> gather_bytes(int here, std::span<const std::byte> mine) const;
+  void require_rank(int of) const;
 
   std::shared_ptr<detail::transport> group_;
 };
 
 }  // namespace ferry
-
-#include <ferry/distributed/detail/communicator_bodies.hpp>

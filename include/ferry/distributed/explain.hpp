@@ -13,9 +13,7 @@
 #include <ferry/profile/explain.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace ferry {
@@ -37,19 +35,26 @@ struct sharded_explanation {
   std::vector<candidate> candidates;  ///< the picked one first
 
   /// A table with one line per candidate; a star marks the picked one.
-  [[nodiscard]] std::string to_string() const {
-    std::string text = call + "\n";
-    for (const auto& one : candidates) {
-      char line[120];
-      std::snprintf(line, sizeof line, "%c %-11s %10lld rows, %10lld from other ranks, %9.3f MB  ",
-                    one.picked ? '*' : ' ', one.path.c_str(), static_cast<long long>(one.rows),
-                    static_cast<long long>(one.rows_from_others),
-                    static_cast<double>(one.bytes_from_others) * 1e-6);
-      text.append(line).append(one.reason).append("\n");
-    }
-    return text;
-  }
+  [[nodiscard]] std::string to_string() const;
 };
+
+namespace detail {
+
+/// Facts of a batch that tell which way its rows come.
+struct batch_facts {
+  sharded_explanation::candidate by_position, exchange;  ///< the counts
+  bool prefers_exchange = false;
+  bool has_plan = false;    ///< a row_plan
+  bool is_planned = false;  ///< a plan of either kind
+  bool reaches_peers = false;
+  std::int64_t positions = 0;
+  std::string table;
+  int rank = -1;
+};
+/// The explanation of these facts.
+[[nodiscard]] sharded_explanation explain_batch(const batch_facts& facts);
+
+}  // namespace detail
 
 /// How path::automatic fetches the rows of this rank's batch in gather(exec, table, indices, ...), with the
 /// rows that travel on each path. Counts them by a look at the indices; moves no rows, and needs no other
@@ -98,42 +103,20 @@ template <class Exec, class T, class Space, class Spread, class Indices>
     one.bytes_from_others = one.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
     return one;
   };
-  auto by_position = count(route), exchange = count(each_once);
-  by_position.path = "by position";
-  exchange.path = "exchange";
-  exchange.picked = detail::prefers_once(table, named);
-  by_position.picked = !exchange.picked;
-  by_position.reason = "a row for each position";
-  exchange.reason = "each different row once, then a copy to its positions; ";
-  if (exchange.picked)
-    exchange.reason += "the plan shows that it halves the rows.";
-  else if (by_position.rows_from_others == 0)
-    exchange.reason += "no row comes from another rank.";
-  else if (detail::is_plan<Indices>)
-    exchange.reason += "more than half of the rows are different.";
-  else
-    exchange.reason += "taken on request, or where a row_plan has counted the rows.";
-  by_position.reason += ".";
-  sharded_explanation told;
-  told.call = "gather of " + std::to_string(detail::routed_positions(named)) + " rows, table " +
-              table.describe() + (here >= 0 ? ", rank " + std::to_string(here) : std::string(", all ranks")) +
-              (detail::is_plan<Indices> || detail::is_sharded_plan<Indices> ? ", with a plan" : "");
-  told.candidates = {by_position, exchange};
-  if (exchange.picked) std::swap(told.candidates[0], told.candidates[1]);
+  detail::batch_facts facts;
+  facts.by_position = count(route);
+  facts.exchange = count(each_once);
+  facts.prefers_exchange = detail::prefers_once(table, named);
+  facts.has_plan = detail::is_plan<Indices>;
+  facts.is_planned = detail::is_plan<Indices> || detail::is_sharded_plan<Indices>;
+  facts.positions = detail::routed_positions(named);
+  facts.table = table.describe();
+  facts.rank = here;
   if constexpr (!detail::is_sharded_plan<Indices>)
     if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>)
-      if (here >= 0 && table.comm().group()->passes_device_memory() && detail::kernels_read(exec, named) &&
-          detail::reaches_shards(exec, table)) {
-        auto peer = told.candidates[0];
-        peer.path = "peer";
-        peer.reason = exchange.picked ? "each different row once, then a copy to its positions"
-                                      : "a row for each position";
-        peer.reason += "; kernels of this rank read the shards of all ranks.";
-        told.candidates[0].picked = false;
-        told.candidates.insert(told.candidates.begin(), peer);
-      }
-  told.picked = told.candidates[0].path;
-  return told;
+      facts.reaches_peers = here >= 0 && table.comm().group()->passes_device_memory() &&
+                            detail::kernels_read(exec, named) && detail::reaches_shards(exec, table);
+  return detail::explain_batch(facts);
 }
 
 }  // namespace ferry

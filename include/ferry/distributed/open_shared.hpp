@@ -29,34 +29,16 @@ namespace detail {
 /// The extents of a handle whose tensor this process may open as T in a space. Throws invalid_argument.
 template <class T, class Extents>
 shape<Extents> checked_record(const shared_record& of, std::string_view space) {
-  const auto refuse = [&of](const std::string& why) {
-    throw invalid_argument("ferry::open_shared: " + of.describe() + ": " + why);
-  };
-  if (of.mark != shared_record::own_mark || of.rank > max_rank)
-    refuse("it was not made by ferry::share of this version");
-  const process_home here = process_home::here();
-  if (of.home.boot != here.boot) refuse("it was shared on another machine");
-  if (of.home.numbers != here.numbers)
-    refuse("it was shared in another container, whose processes this one does not see");
-  if (of.space.view() != space) refuse("it was opened as a tensor in " + std::string(space));
-  if (of.type != shared_record::digest_of<T>() || of.element_bytes != sizeof(T))
-    refuse("it has elements of " + std::to_string(of.element_bytes) +
-           " bytes, and was opened as a tensor of " + shared_record::name_of_type(typeid(T).name()) +
-           ", of " + std::to_string(sizeof(T)) + " bytes");
+  int rank = -1;
+  if constexpr (Extents::has_static_rank) rank = static_cast<int>(Extents::rank);
+  require_opens(of, typeid(T), sizeof(T), space, rank);
   std::array<std::size_t, max_rank> sizes{};
   for (std::size_t i = 0; i < of.rank; ++i) sizes[i] = static_cast<std::size_t>(of.extents[i]);
   try {
-    if constexpr (Extents::has_static_rank)
-      if (of.rank != Extents::rank)
-        refuse("it has " + std::to_string(of.rank) + " extents, and was opened as a tensor of " +
-               std::to_string(Extents::rank));
     return shape<Extents>::make(std::span<const std::size_t>(sizes.data(), static_cast<std::size_t>(of.rank)),
                                 std::string(of.label.view()), sizeof(T));
   } catch (const invalid_argument& unfit) {
-    const std::string text = unfit.what();
-    if (text.starts_with("ferry::open_shared")) throw;
-    refuse(text);
-    throw;
+    refuse_record("ferry::open_shared", of, unfit.what());
   }
 }
 
@@ -64,7 +46,7 @@ shape<Extents> checked_record(const shared_record& of, std::string_view space) {
 template <class Space>
 std::shared_ptr<std::byte> opened_memory(const shared_record& of, [[maybe_unused]] int device) {
   if constexpr (!shares_memory<Space>()) {
-    throw invalid_argument("ferry::open_shared: " + of.describe() + ": " + no_shared_memory);
+    refuse_host_memory("ferry::open_shared", of);
   } else {
     if (of.loan.lease.number == 0) return {};
     const auto said = [&of](const char* why) {

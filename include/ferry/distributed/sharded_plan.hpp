@@ -5,7 +5,7 @@
 #include <ferry/distributed/detail/routing.hpp>
 #include <ferry/distributed/detail/rows_once.hpp>
 #include <ferry/distributed/sharded_table.hpp>
-#include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/plan/row_plan.hpp>
 
 #include <cstdint>
@@ -29,15 +29,26 @@ struct routing_when_needed {
   routing<Wire> made;
 };
 
-/// The routes of a batch and a plan for each shard that the thread acts for.
-template <class Exec>
-struct sharded_plan_storage {
+/// The tables that a plan is for, and the thread that made it.
+struct planned_tables {
   communicator comm;
   std::uint64_t spread;  ///< digest of the sharding
   std::int64_t rows;
   std::string_view bounds;
   int first;                 ///< the first rank that the thread acts for
   std::uint64_t number = 0;  ///< in its group, the same on all ranks
+};
+
+/// Throws invalid_argument unless the plan is for tables like the one that `wanted` and `describe` tell of.
+/// Without a name of bounds a plan with any bounds will do.
+void require_planned(const char* verb, const planned_tables& plan, bool by_group,
+                     const planned_tables& wanted, function_ref<std::string()> describe);
+
+/// The routes of a batch and a plan for each shard that the thread acts for.
+template <class Exec>
+struct sharded_plan_storage : planned_tables {
+  explicit sharded_plan_storage(planned_tables tables) : planned_tables(std::move(tables)) {}
+
   routing<wire_space<Exec>> routes{};
   std::vector<row_plan> plans{};  ///< of the shards from `first` on
   std::shared_ptr<routing_when_needed<wire_space<Exec>>> each_once =
@@ -100,24 +111,14 @@ std::uint64_t digest_of(const Spread& spread) {
 
 template <class Chosen, class Exec, class Table>
 void require_sharded_plan(const char* verb, const sharded_plan<Exec>& plan, const Table& table) {
-  const auto& of = plan.storage();
-  const auto unfit = [&](const std::string& what) {
-    throw invalid_argument(std::string("ferry::") + verb + ": the plan " + what + "; the table is " +
-                           table.describe());
-  };
-  if (!(of.comm == table.comm())) unfit("was made for a table of another communicator");
-  if (of.rows != static_cast<std::int64_t>(table.rows()))
-    unfit("was made for tables of " + std::to_string(of.rows) + " rows");
-  if (of.spread != digest_of(table.sharding())) unfit("was made for tables with another sharding");
-  if constexpr (Chosen::template names<bounds_category>) {
-    using bounds_policy = typename Chosen::template get<bounds_category, void>;
-    if (of.bounds != bounds_policy::name)
-      unfit("was made with " + std::string(of.bounds) + ", the verb can't change that to " +
-            std::string(bounds_policy::name));
-  }
-  const int here = table.comm().acting_rank();
-  if (of.routes.is_whole != (here < 0) || (here >= 0 && of.first != here))
-    unfit("was made by a thread that acts for another rank, or for the group");
+  std::string_view bounds;
+  if constexpr (Chosen::template names<bounds_category>)
+    bounds = Chosen::template get<bounds_category, void>::name;
+  const auto& storage = plan.storage();
+  require_planned(verb, storage, storage.routes.is_whole,
+                  {table.comm(), digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()), bounds,
+                   table.comm().acting_rank()},
+                  [&table] { return table.describe(); });
 }
 
 }  // namespace detail

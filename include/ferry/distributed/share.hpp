@@ -8,11 +8,12 @@
 #include <ferry/distributed/detail/shared_record.hpp>
 #include <ferry/distributed/shared_handle.hpp>
 #include <ferry/error.hpp>
+#include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>
 
+#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <string>
+#include <span>
 #include <typeinfo>
 
 namespace ferry {
@@ -37,29 +38,23 @@ namespace ferry {
 template <Element T, MemorySpace Space, class Extents>
 [[nodiscard]] shared_handle share(const tensor<T, Space, Extents>& from) {
   detail::require_shared_space<Space>();
-  detail::shared_record made;
-  made.mark = detail::shared_record::own_mark;
-  made.type = detail::shared_record::digest_of<T>();
-  made.element_bytes = sizeof(T);
-  made.rank = from.rank();
-  for (std::size_t i = 0; i < from.rank(); ++i) made.extents[i] = from.extent(i);
-  made.home = detail::process_home::here();
-  made.space = detail::short_text<32>(Space::name);
-  made.type_name = detail::short_text<64>(typeid(T).name());
-  made.label = detail::short_text<96>(from.label());
+  std::array<std::size_t, max_rank> sizes{};
+  for (std::size_t i = 0; i < from.rank(); ++i) sizes[i] = from.extent(i);
+  detail::shared_record record(typeid(T), sizeof(T), Space::name, from.label(),
+                               std::span<const std::size_t>(sizes.data(), from.rank()));
   if constexpr (!detail::shares_memory<Space>()) {
-    throw invalid_argument("ferry::share: " + made.describe() + ": " + detail::no_shared_memory);
+    detail::refuse_host_memory("ferry::share", record);
   } else {
     if (from.accesses() != nullptr) from.accesses()->wait_for_writes();
-    if (from.size() == 0) return shared_handle(made);
+    if (from.size() == 0) return shared_handle(record);
     std::size_t offset = 0;
     if (from.memory() != nullptr)
-      made.loan = detail::lent_memory<Space>::get().lend(*from.memory());
-    else if (!detail::borrowed_memory<Space>::get().find(from.data(), made.loan, offset))
-      throw invalid_argument("ferry::share: " + made.describe() +
+      record.loan = detail::lent_memory<Space>::get().lend(*from.memory());
+    else if (!detail::borrowed_memory<Space>::get().find(from.data(), record.loan, offset))
+      throw invalid_argument("ferry::share: " + record.describe() +
                              " is memory of other code, whose end ferry does not see; copy it into a tensor");
-    made.offset = offset;
-    return shared_handle(made);
+    record.offset = offset;
+    return shared_handle(record);
   }
 }
 

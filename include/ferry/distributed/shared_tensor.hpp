@@ -74,10 +74,11 @@ class shared_tensor : public detail::shared_tensor_base<T, Space> {
     return call.guarded([&] {
       const auto extents =
           shape<dynamic_rank>::make(detail::checked_extents(label, sizes...), label, sizeof(T));
-      auto memory = detail::share_memory<Space>(call, comm, label, extents.size() * sizeof(T));
-      auto* const data = reinterpret_cast<T*>(memory->data());
+      auto memory = detail::share_memory(call, comm, label, extents.size() * sizeof(T),
+                                         std::same_as<Space, pinned_space>);
+      auto* const data = reinterpret_cast<T*>(memory.data);
       call.close();
-      return tensor<T, Space>(label, extents, data, std::move(memory));
+      return tensor<T, Space>(label, extents, data, std::move(memory.owner));
     });
   }
 };

@@ -8,7 +8,6 @@
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,13 +21,7 @@ namespace ferry {
 /// The rows [first, second) of a batch of `rows` rows that rank `rank` of `ranks` works on: neighbours, in
 /// the order of the ranks, ceil(rows / ranks) of them for each rank until none are left, as torch.chunk deals
 /// them out. The parts of all ranks one after the other are the batch.
-[[nodiscard]] inline std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank,
-                                                                       int ranks) {
-  const std::int64_t most = rows / ranks + (rows % ranks != 0 ? 1 : 0);
-  // rank * most may exceed 2^63 - 1 only where rank * most >= rows.
-  const std::int64_t first = most == 0 || rank > rows / most ? rows : std::min(rows, rank * most);
-  return {first, rows - first < most ? rows : first + most};
-}
+[[nodiscard]] std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank, int ranks);
 
 /// The rows of a batch that the calling thread's rank works on, as a slice, where every rank has the whole
 /// batch; all rows for a thread that acts for the group as a whole. No rank waits for another one.

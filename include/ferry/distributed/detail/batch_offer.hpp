@@ -7,7 +7,6 @@
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -46,27 +45,15 @@ batch_offer offer_batch(const Exec& exec, const Exec& there, const routed_lists&
   return made;
 }
 
-/// Whether each owner can pull its rows of all batches by a kernel; the same on all ranks.
+/// Whether each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
+/// whether kernels of a device reach the memory of another one.
+[[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
+
+/// The same for the devices of Exec.
 template <class Exec>
 bool can_pull(const std::vector<batch_offer>& offers) {
-  constexpr int most = 64;
-  std::bitset<most> owners, memories;
-  for (const batch_offer& each : offers) {
-    if (each.is_made == 0) return false;
-    for (const int device : {each.owner_device, each.lists_device, each.values_device})
-      if (device >= most) return false;
-    owners.set(static_cast<std::size_t>(each.owner_device));
-    for (const int device : {each.lists_device, each.values_device})
-      if (device >= 0) memories.set(static_cast<std::size_t>(device));
-  }
-  for (std::size_t owner = 0; owner < most; ++owner) {
-    if (!owners[owner]) continue;
-    for (std::size_t of = 0; of < most; ++of)
-      if (of != owner && memories[of] &&
-          !execution_backend<Exec>::devices_reach(static_cast<int>(owner), static_cast<int>(of)))
-        return false;
-  }
-  return true;
+  return can_pull(
+      offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
 }
 
 }  // namespace ferry::detail

@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -14,9 +13,6 @@ namespace ferry::detail {
 /// What a note does not show, and messages name where it differs.
 enum class note_part : std::size_t { types, state, options, values, content };
 inline constexpr std::size_t note_parts = 5;
-inline constexpr std::array<std::string_view, note_parts> note_part_names = {
-    "policies or element types", "the state", "the options of the rule or its transforms",
-    "the values of arguments", "what is saved or loaded"};
 
 /// What a rank calls: the verb, the table's label and number, and all arguments that must agree between the
 /// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
@@ -34,14 +30,7 @@ struct call_note {
   explicit call_note(std::string_view words) { add(words); }
 
   /// Appends words. FNV-1a.
-  call_note& add(std::string_view words) {
-    for (const char c : words) {
-      mix(digest, c);
-      if (length < room) text[static_cast<std::size_t>(length)] = c;
-      ++length;
-    }
-    return *this;
-  }
+  call_note& add(std::string_view words);
   template <class Number>
   call_note& add_number(Number number) {
     return add(" ").add(std::to_string(number));
@@ -49,55 +38,26 @@ struct call_note {
   /// A number that the text does not show, of a type without padding.
   template <class Number>
   call_note& add_hidden(note_part part, const Number& number) {
-    char bytes[sizeof(Number)];
-    std::memcpy(bytes, &number, sizeof number);
-    std::uint64_t& into = hidden[static_cast<std::size_t>(part)];
-    if (into == 0) into = basis;
-    for (const char c : bytes) mix(into, c);
-    return *this;
+    return add_hidden_bytes(part, &number, sizeof number);
   }
+  call_note& add_hidden_bytes(note_part part, const void* data, std::size_t bytes);
 
   [[nodiscard]] std::string_view words() const {
     return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
   }
   /// Whether both are the same call as the text tells it. A rank that refuses its arguments may differ in the
   /// rest.
-  [[nodiscard]] bool reads_like(const call_note& other) const {
-    return digest == other.digest && length == other.length && words() == other.words();
-  }
+  [[nodiscard]] bool reads_like(const call_note& other) const;
   friend bool operator==(const call_note& a, const call_note& b) {
     return a.reads_like(b) && a.hidden == b.hidden;
   }
-
- private:
-  static void mix(std::uint64_t& into, char c) {
-    into = (into ^ static_cast<unsigned char>(c)) * 1099511628211ull;
-  }
 };
-
-/// "; they differ in the state": what the words of different calls do not show; empty where they show all.
-/// `calls` have a note each, by rank.
-template <class Calls>
-std::string hidden_difference(const Calls& calls) {
-  std::string text;
-  for (std::size_t part = 0; part < note_parts; ++part)
-    for (const auto& call : calls)
-      if (call.note.hidden[part] != calls.front().note.hidden[part]) {
-        text += (text.empty() ? "; they differ in " : ", and in ") + std::string(note_part_names[part]);
-        break;
-      }
-  return text;
-}
 
 /// What a failing rank said, of fixed size.
 struct failure_text {
   std::array<char, 400> text{};
 
-  void set(std::string_view what) {
-    const std::size_t count = std::min(what.size(), text.size() - 1);
-    std::copy_n(what.data(), count, text.data());
-    text[count] = '\0';
-  }
+  void set(std::string_view what);
   [[nodiscard]] const char* c_str() const { return text.data(); }
 };
 

@@ -4,6 +4,7 @@
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/distributed/detail/call_note.hpp>
 #include <ferry/distributed/detail/transport.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -23,8 +24,7 @@ namespace ferry::detail {
 class collective {
  public:
   /// Throws as communicator::rank.
-  collective(const communicator& comm, const call_note& note)
-      : group_(comm.group()), rank_(comm.acting_rank()), note_(note) {}
+  collective(const communicator& comm, const call_note& note);
   collective(const collective&) = delete;
   collective& operator=(const collective&) = delete;
 
@@ -43,47 +43,29 @@ class collective {
   [[nodiscard]] std::vector<T> all_gather(std::span<const T> mine) {
     static_assert(std::is_trivially_copyable_v<T>);
     std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks()));
-    phase([&](const call_note& note) {
-      group_->all_gather(rank_, note, std::as_bytes(mine), reinterpret_cast<std::byte*>(all.data()));
-    });
+    all_gather_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(all.data()));
     return all;
   }
+  void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
   /// Waits for all ranks, which have succeeded up to here.
-  void agree() {
-    phase([&](const call_note& note) {
-      if (std::exchange(reads_, false))
-        group_->end_reads(rank_, note, nullptr);
-      else
-        group_->all_gather(rank_, note, {}, nullptr);
-    });
-  }
+  void agree();
   /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
   /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also where
   /// one throws or the group breaks.
   void begin_reads() { reads_ = true; }
   /// Keeps memory that other ranks read until the verb has ended, also after an exception.
   void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
-  void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
-    phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
-  }
+  void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from);
   /// The same of memory of devices; see transport::exchange_device_memory and exchange_devices.
   /// @{
   [[nodiscard]] bool sends_device_memory() const { return group_->sends_device_memory(); }
-  void exchange_device_memory(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
-    phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, to, from); });
-  }
+  void exchange_device_memory(std::span<const outgoing_part> to, std::span<const incoming_part> from);
   [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
   void exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
-                        device_lane& lane) {
-    phase([&](const call_note& note) { group_->exchange_devices(rank_, note, to, from, lane); });
-  }
+                        device_lane& lane);
   /// @}
   /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
-  [[nodiscard]] int pass_descriptor(int from, int descriptor) {
-    int mine = -1;
-    phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, from, descriptor); });
-    return mine;
-  }
+  [[nodiscard]] int pass_descriptor(int from, int descriptor);
   /// After the last phase: later exceptions are this rank's own.
   void close() { open_ = false; }
 
@@ -103,25 +85,8 @@ class collective {
 
  private:
   /// An exception of the transport has reached all ranks, or broken the group.
-  template <class Act>
-  void phase(const Act& act) {
-    const call_note note = call_note(note_).add_number(phases_++);
-    open_ = false;
-    act(note);
-    open_ = true;
-  }
-  void tell(const char* what) noexcept {
-    if (!open_ || is_whole()) return;
-    open_ = false;
-    try {
-      const call_note note = call_note(note_).add_number(phases_);
-      if (std::exchange(reads_, false))
-        group_->end_reads(rank_, note, what);
-      else
-        group_->fail(rank_, note, what);
-    } catch (...) {  // the group is broken, so the others know
-    }
-  }
+  void phase(function_ref<void(const call_note&)> act);
+  void tell(const char* what) noexcept;
 
   std::shared_ptr<transport> group_;
   int rank_;

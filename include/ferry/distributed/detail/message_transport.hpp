@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/call_header.hpp>
 #include <ferry/distributed/detail/transport.hpp>
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +13,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -32,61 +28,17 @@ class message_transport : public transport {
   [[nodiscard]] int first_local() const override { return rank_; }
   [[nodiscard]] int local_count() const override { return 1; }
 
-  void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override {
-    std::vector<outgoing_part> to;
-    std::vector<incoming_part> from;
-    const std::size_t bytes = mine.size();
-    meet(call_header::kind::all_gather, note, bytes, nullptr, [&] {
-      to.assign(static_cast<std::size_t>(size_), {mine.data(), bytes});
-      for (std::size_t r = 0; r < to.size(); ++r) from.push_back({theirs + r * bytes, bytes});
-      make_room(to);
-    });
-    or_break([&] { move(note, to, from); });
-  }
+  void all_gather(int, const call_note& note, std::span<const std::byte> mine, std::byte* theirs) override;
   void exchange(int, const call_note& note, std::span<const outgoing_part> to,
-                std::span<const incoming_part> from) override {
-    meet(call_header::kind::exchange, note, 0, nullptr, [&] { make_room(to); });
-    or_break([&] { move(note, to, from); });
-  }
+                std::span<const incoming_part> from) override;
   void exchange_device_memory(int, const call_note& note, std::span<const outgoing_part> to,
-                              std::span<const incoming_part> from) override {
-    if (!sends_device_memory()) return transport::exchange_device_memory(rank_, note, to, from);
-    meet(call_header::kind::exchange, note, 0, nullptr);
-    or_break([&] {
-      if (!move_device_parts(to, from, clock::now() + deadline_)) give_up(note);
-    });
-  }
-  int pass_descriptor(int, const call_note& note, int from, int descriptor) override {
-    if (!passes_descriptors()) return transport::pass_descriptor(rank_, note, from, descriptor);
-    meet(call_header::kind::exchange, note, 0, nullptr);
-    int mine = -1;
-    or_break([&] { mine = move_descriptor(from, descriptor, clock::now() + deadline_); });
-    return mine;
-  }
-  void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) override {
-    std::erase_if(awaited_, [](const awaited& each) { return each.of.expired(); });
-    awaited_.push_back({of, reads});
-  }
-  void fail(int, const call_note& note, const char* what) noexcept override {
-    try {
-      meet(call_header::kind::failure, note, 0, what);
-    } catch (...) {
-      // The caller throws its own error.
-    }
-  }
+                              std::span<const incoming_part> from) override;
+  int pass_descriptor(int, const call_note& note, int from, int descriptor) override;
+  void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) override;
+  void fail(int, const call_note& note, const char* what) noexcept override;
   /// Tells the others in place of a header, and does not wait for theirs.
-  void abort(int, const char* what) noexcept override {
-    if (is_broken()) return;
-    say_last(call_header::kind::abort, what);
-    break_by(trouble::peer, [] { return "ferry::communicator: this rank has left by an exception"; });
-  }
-  void enter(int rank) override {
-    if (rank != rank_)
-      throw out_of_range("ferry::communicator: rank " + std::to_string(rank) +
-                         " is not of this process, which is rank " + std::to_string(rank_));
-    if (std::exchange(occupied_, true))
-      throw invalid_argument("ferry::communicator: another thread acts for rank " + std::to_string(rank));
-  }
+  void abort(int, const char* what) noexcept override;
+  void enter(int rank) override;
   void leave(int, bool) noexcept override { occupied_ = false; }
   [[nodiscard]] bool is_occupied() const override { return occupied_; }
   [[nodiscard]] std::uint64_t next_number(int) override { return numbers_++; }
@@ -124,154 +76,32 @@ class message_transport : public transport {
   virtual void send_last(const call_header& last, clock::time_point until) = 0;
 
   /// Breaks the group: a rank has ended, or the means of communication failed.
-  [[noreturn]] void stop(const std::string& text) {
-    break_by(trouble::late, [&] { return "ferry::communicator: " + text; });
-    throw_broken();
-  }
+  [[noreturn]] void stop(const std::string& text);
   /// Breaks the group: `last` came from a rank in place of its data.
-  [[noreturn]] void stop_by(const call_header& last) {
-    break_by(trouble::late, [&] {
-      return last.what == call_header::kind::late
-                 ? std::string_view(last.said.c_str())
-                 : "ferry::communicator: a rank has left a call before its data was sent";
-    });
-    throw_broken();
-  }
+  [[noreturn]] void stop_by(const call_header& last);
 
  private:
   /// The others count on the data of this rank; without it no later call can be understood.
-  template <class Act>
-  void or_break(const Act& act) {
-    try {
-      act();
-    } catch (...) {
-      break_by(trouble::late, [] { return "ferry::communicator: this rank failed while data moved"; });
-      throw;
-    }
-  }
+  void or_break(function_ref<void()> act);
   /// Keeps the first reason, which text() composes.
-  template <class Text>
-  void break_by(trouble what, const Text& text) noexcept {
-    if (is_broken()) return;
-    trouble_ = what;
-    try {
-      text_ = text();
-    } catch (...) {
-      text_.clear();  // out of memory: the type of the error has to do
-    }
-  }
-  [[noreturn]] void throw_broken() const {
-    if (trouble_ == trouble::protocol) throw protocol_error(text_);
-    if (trouble_ == trouble::late) throw communication_error(text_);
-    throw peer_error(text_);
-  }
-  [[nodiscard]] std::string waited(const call_note& note) const {
-    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
-    return "ferry::communicator: rank " + std::to_string(rank_) + " waited for " + std::to_string(ms) +
-           " ms, its deadline, in " + std::string(note.words()) + " (call " + std::to_string(calls_) + ")";
-  }
-  void say_last(call_header::kind what, const char* said) noexcept {
-    try {
-      call_header last{call_header::header_mark, call_note("abort"), what, 0, calls_, {}};
-      last.said.set(said);
-      send_last(last, clock::now() + std::min<std::chrono::nanoseconds>(deadline_, std::chrono::seconds(1)));
-    } catch (...) {
-      // The others find out by their deadlines.
-    }
-  }
+  void break_by(trouble what, function_ref<std::string()> text) noexcept;
+  [[noreturn]] void throw_broken() const;
+  [[nodiscard]] std::string waited(const call_note& note) const;
+  void say_last(call_header::kind what, const char* said) noexcept;
 
   /// prepare() runs before the headers are sent; the others are told where it throws.
-  template <class Prepare>
   void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said,
-            const Prepare& prepare) {
-    if (is_broken()) throw_broken();
-    call_header own{call_header::header_mark, note, what, bytes, ++calls_, {}};
-    if (said != nullptr) own.said.set(said);
-    const std::exception_ptr lost = get_ready(own, prepare);
-    headers_.resize(static_cast<std::size_t>(size_));
-    headers_[static_cast<std::size_t>(rank_)] = own;
-    const std::string missing = swap_headers(own, headers_, clock::now() + deadline_);
-    if (!missing.empty()) {
-      break_by(trouble::late, [&] { return waited(note) + "; not there: " + missing; });
-      say_last(call_header::kind::late, text_.c_str());  // for ranks that come later
-      throw_broken();
-    }
-    judge();
-    if (lost != nullptr) std::rethrow_exception(lost);
-  }
-
-  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said) {
-    meet(what, note, bytes, said, [] {});
-  }
+            function_ref<void()> prepare);
+  void meet(call_header::kind what, const call_note& note, std::uint64_t bytes, const char* said);
 
   /// See wait_before_calls. Work that failed, and memory that is lacking, are told to the others.
-  template <class Prepare>
-  std::exception_ptr get_ready(call_header& own, const Prepare& prepare) {
-    try {
-      prepare();
-      for (const awaited& each : awaited_) {
-        const auto alive = each.of.lock();
-        if (alive == nullptr) continue;
-        if (each.reads)
-          alive->wait_for_all();
-        else
-          alive->wait_for_writes();
-      }
-      return nullptr;
-    } catch (const std::exception& failed) {
-      own.what = call_header::kind::failure;
-      own.said.set(failed.what());
-      return std::current_exception();
-    }
-  }
+  std::exception_ptr get_ready(call_header& own, function_ref<void()> prepare);
 
   /// All ranks judge the same headers.
-  void judge() {
-    using kind = call_header::kind;
-    for (std::size_t r = 0; r < headers_.size(); ++r) {
-      const call_header& each = headers_[r];
-      if (each.what == kind::late) break_by(trouble::late, [&] { return each.said.c_str(); });
-      if (each.what == kind::abort)
-        break_by(trouble::peer, [&] {
-          return "ferry::communicator: rank " + std::to_string(r) + " failed: " + each.said.c_str();
-        });
-      if (is_broken()) throw_broken();
-    }
-    const auto fails = [](const call_header& each) { return each.what == kind::failure; };
-    const auto failed = std::find_if(headers_.begin(), headers_.end(), fails);
-    const call_header* alive = nullptr;
-    bool same = true;
-    for (const call_header& each : headers_) {
-      same = same && each.note.reads_like(headers_.front().note);
-      if (fails(each)) continue;
-      if (alive == nullptr) alive = &each;
-      same = same && each.note == alive->note && each.what == alive->what && each.bytes == alive->bytes;
-    }
-    if (!same) {
-      break_by(trouble::protocol, [&] {
-        std::string text =
-            "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
-        for (std::size_t r = 0; r < headers_.size(); ++r)
-          text += (r == 0 ? "rank " : "; rank ") + std::to_string(r) + " is in " +
-                  std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
-        return text + hidden_difference(headers_);
-      });
-      throw_broken();
-    }
-    if (failed != headers_.end() && failed - headers_.begin() != rank_)
-      throw peer_error("ferry::communicator: rank " + std::to_string(failed - headers_.begin()) +
-                       " failed in " + std::string(failed->note.words()) + ": " + failed->said.c_str());
-  }
+  void judge();
 
-  void move(const call_note& note, std::span<const outgoing_part> to, std::span<const incoming_part> from) {
-    const auto self = static_cast<std::size_t>(rank_);
-    if (to[self].bytes != 0) std::copy_n(to[self].data, to[self].bytes, from[self].data);
-    if (!move_parts(to, from, clock::now() + deadline_)) give_up(note);
-  }
-  [[noreturn]] void give_up(const call_note& note) {
-    break_by(trouble::late, [&] { return waited(note) + ", while data moved"; });
-    throw_broken();
-  }
+  void move(const call_note& note, std::span<const outgoing_part> to, std::span<const incoming_part> from);
+  [[noreturn]] void give_up(const call_note& note);
 
   struct awaited {
     std::weak_ptr<access_tracker> of;

@@ -110,28 +110,9 @@ struct pulled_rows {
 };
 
 /// The lists of all ranks for the owner `rank`. Values are found in units of `unit` bytes after `lowest`.
-inline kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& offers,
-                                     const std::vector<std::int64_t>& counts, const std::byte* lowest,
-                                     std::size_t unit) {
-  kernels::join_lists made{};
-  made.ranks = static_cast<int>(offers.size());
-  std::int64_t first = 0;
-  for (std::size_t r = 0; r < offers.size(); ++r) {
-    const std::int64_t* const of = counts.data() + r * offers.size();
-    std::int64_t before = 0;
-    for (int owner = 0; owner < rank; ++owner) before += of[owner];
-    made.place[r] = offers[r].place + before;
-    made.local[r] = offers[r].rows + before;
-    // The difference of addresses of different arrays, as numbers.
-    const auto shift =
-        reinterpret_cast<std::uintptr_t>(offers[r].values) - reinterpret_cast<std::uintptr_t>(lowest);
-    made.values[r] = static_cast<std::int64_t>(shift / unit);
-    made.step[r] = offers[r].value_step / static_cast<std::int64_t>(unit);
-    made.begin[r] = first;
-    first += of[rank];
-  }
-  return made;
-}
+[[nodiscard]] kernels::join_lists lists_for(int rank, const std::vector<batch_offer>& offers,
+                                            const std::vector<std::int64_t>& counts, const std::byte* lowest,
+                                            std::size_t unit);
 
 /// What pull_rows lets run next to the pull of the values: nothing.
 struct nothing_meanwhile {

@@ -50,20 +50,9 @@ struct reached_shards {
   }
 };
 
-/// Calls refuse(why) where the instances of a device do not read the shard of another process' rank.
-template <class Refuse>
-void require_opened(const opened_shards& others, const communicator& comm, int rank, int device,
-                    const Refuse& refuse) {
-  const std::string shard = "this object does not hold that of rank " + std::to_string(rank);
-  if (others.reads != nullptr && others.device == device) return;
-  if (others.reads != nullptr)
-    refuse(shard + ", and has opened it for device " + std::to_string(others.device) + ", not for device " +
-           std::to_string(device));
-  if (!others.why_not.empty()) refuse(shard + ": " + others.why_not);
-  refuse(shard + (comm.group()->local_count() == comm.size()
-                      ? "; make the table outside of communicator::run, by one process"
-                      : ", which is in another process; processes reach each other's device memory alone"));
-}
+/// Why the instances of a device do not read the shard of another process' rank; empty if they do.
+[[nodiscard]] std::string why_unopened(const opened_shards& others, const communicator& comm, int rank,
+                                       int device);
 
 /// Orders the call after the writes to all shards in flight. Throws invalid_argument for a shard that this
 /// object neither holds nor has opened, or that the instance does not reach.
@@ -93,7 +82,8 @@ reached_shards<T, Spread> reach_shards(launch_context<Exec>& of,
   for (int r = 0; r < ranks; ++r) {
     if (made.only >= 0 && r != made.only) continue;
     if (!table.holds(r)) {
-      require_opened(others, table.comm(), r, of.device(), refuse);
+      if (const std::string why = why_unopened(others, table.comm(), r, of.device()); !why.empty())
+        refuse(why);
       if (const std::byte* const data = others.data[static_cast<std::size_t>(r)].get())
         take(r, reinterpret_cast<const T*>(data));
       continue;

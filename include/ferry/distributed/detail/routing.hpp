@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,16 @@ struct batch_notice {
   Offer offer;
 };
 
+/// What all ranks say of their batches.
+struct batch_notices {
+  std::vector<std::byte> notices;      ///< by rank
+  std::vector<std::int64_t> counts;    ///< [rank * ranks + owner]
+  std::vector<std::int64_t> in_begin;  ///< see routing
+};
+/// Sends a rank's notice and its counts to the others: one phase.
+[[nodiscard]] batch_notices exchange_notices(collective& call, std::span<const std::byte> notice,
+                                             std::span<const std::int64_t> counts);
+
 /// The ranks tell each other what they found in their batches, how many positions each owner gets, and an
 /// offer: one phase. The findings of `scanned` are sent along.
 template <class Wire, class Offer>
@@ -113,28 +124,23 @@ routing<Wire> meet_about_batches(collective& call, row_route<Wire>&& own, batch_
     return made;
   }
   const auto ranks = static_cast<std::size_t>(call.ranks());
-  const batch_notice<Offer> mine{scanned, offer};
   std::vector<std::int64_t> counts(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto [first, last] = made.own.group(static_cast<int>(r));
     counts[r] = last - first;
   }
-  std::vector<std::byte> said(sizeof mine + ranks * sizeof(std::int64_t));
-  std::memcpy(said.data(), &mine, sizeof mine);
-  std::memcpy(said.data() + sizeof mine, counts.data(), ranks * sizeof(std::int64_t));
+  const batch_notice<Offer> mine{scanned, offer};
+  static_assert(std::is_trivially_copyable_v<Offer>);
+  auto all = exchange_notices(call, std::as_bytes(std::span(&mine, 1)), counts);
+  made.in_begin = std::move(all.in_begin);
+  met.counts = std::move(all.counts);
   made.findings.reserve(ranks);
   met.offers.reserve(ranks);
-  met.counts.resize(ranks * ranks);
-  made.in_begin.assign(ranks + 1, 0);
-  const auto all = call.all_gather(std::span<const std::byte>(said));
   for (std::size_t r = 0; r < ranks; ++r) {
-    batch_notice<Offer> its;
-    std::memcpy(&its, all.data() + r * said.size(), sizeof its);
-    std::memcpy(met.counts.data() + r * ranks, all.data() + r * said.size() + sizeof its,
-                ranks * sizeof(std::int64_t));
-    made.findings.push_back(its.found);
-    met.offers.push_back(its.offer);
-    made.in_begin[r + 1] = made.in_begin[r] + met.counts[r * ranks + static_cast<std::size_t>(call.rank())];
+    batch_notice<Offer> notice;
+    std::memcpy(&notice, all.notices.data() + r * sizeof notice, sizeof notice);
+    made.findings.push_back(notice.found);
+    met.offers.push_back(notice.offer);
   }
   return made;
 }

@@ -24,40 +24,13 @@
 
 namespace ferry::detail {
 
-/// A sharded table, of which the object that was added holds some shards.
-template <class Dependent>
-class basic_sharded_array_entry final : public ranked_entry {
- public:
-  /// shards[i]: of rank first_local + i, where it is there.
-  basic_sharded_array_entry(std::string name, const communicator& comm, std::uint64_t number,
-                            std::string kind, std::vector<manifest_fact> facts,
-                            std::shared_ptr<const row_spread> spread,
-                            std::vector<std::optional<shard_part>>&& shards)
-      : ranked_entry(std::move(name), comm, number),
-        kind_(std::move(kind)),
-        facts_(std::move(facts)),
-        spread_(std::move(spread)),
-        shards_(std::move(shards)) {}
-
-  [[nodiscard]] owned<checkpoint_entry> acting(bool) const override {
-    const auto [first, last] = acting_ranks();
-    std::vector<shard_part> parts;
-    for (int r = first; r < last; ++r) {
-      const auto& shard = shards_[static_cast<std::size_t>(r - comm().group()->first_local())];
-      if (!shard) fail_without(r);
-      parts.push_back(*shard);
-    }
-    return make_owned<array_entry>(name(), kind_, facts_,
-                                   array_of_shards(comm(), spread_, first, std::move(parts)));
-  }
-
- private:
-  std::string kind_;
-  std::vector<manifest_fact> facts_;
-  std::shared_ptr<const row_spread> spread_;
-  std::vector<std::optional<shard_part>> shards_;
-};
-using sharded_array_entry = basic_sharded_array_entry<void>;
+/// A sharded table, of which the object that was added holds some shards. shards[i]: of rank first_local + i,
+/// if it is there.
+[[nodiscard]] owned<checkpoint_entry> sharded_array_entry(std::string name, const communicator& comm,
+                                                          std::uint64_t number, std::string kind,
+                                                          std::vector<manifest_fact> facts,
+                                                          std::shared_ptr<const row_spread> spread,
+                                                          std::vector<std::optional<shard_part>>&& shards);
 
 /// A state with the shards of some ranks: one, or all.
 template <class Optimizer, class Space>

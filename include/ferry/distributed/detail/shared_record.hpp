@@ -2,19 +2,14 @@
 #pragma once
 
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/distributed/detail/machine_mark.hpp>
 #include <ferry/distributed/detail/memory_lease.hpp>
-#include <ferry/error.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/tensor/extents.hpp>
 
-#include <cxxabi.h>
-
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
+#include <span>
 #include <string>
 #include <string_view>
 #include <typeinfo>
@@ -39,16 +34,12 @@ consteval void require_shared_space() {
       "ferry: share and open_shared are for memory of devices, in device_space; processes share host memory by ferry::shared_tensor.");
 }
 
-/// Why device_space of a host backend is not shared.
-inline constexpr const char* no_shared_memory =
-    "on this backend that is host memory, which no other process can open; make a ferry::shared_tensor instead";
-
 /// Processes that know each other by their numbers.
 struct process_home {
   std::array<char, 40> boot{};
   std::uint64_t numbers = 0;
 
-  static process_home here() { return {machine_mark::here().boot, namespace_of("/proc/self/ns/pid")}; }
+  static process_home here();
 };
 
 /// An allocation that other processes may open.
@@ -86,34 +77,26 @@ struct shared_record {
   short_text<64> type_name;
   short_text<96> label;
 
+  shared_record() = default;
+  /// Of a tensor with elements of a type; without its memory.
+  shared_record(const std::type_info& elements, std::size_t bytes, std::string_view in_space,
+                std::string_view of_label, std::span<const std::size_t> sizes);
+
   /// "'w' [10 x 4] of float in device_space, of process 1234"
-  [[nodiscard]] std::string describe() const {
-    if (mark != own_mark) return "a handle that names no tensor";
-    std::string shape = "[";
-    for (std::size_t i = 0; i < std::min<std::size_t>(rank, max_rank); ++i)
-      shape += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
-    return "'" + std::string(label.view()) + "' " + shape + "] of " + name_of_type(type_name.view()) +
-           " in " + std::string(space.view()) +
-           (loan.lease.number == 0 ? std::string() : ", of process " + std::to_string(loan.lease.process));
-  }
+  [[nodiscard]] std::string describe() const;
 
   /// The same for a type in all programs.
-  template <class T>
-  static std::uint64_t digest_of() {
-    std::uint64_t digest = 0xcbf29ce484222325u;  // FNV-1a
-    for (const char* at = typeid(T).name(); *at != '\0'; ++at)
-      digest = (digest ^ static_cast<unsigned char>(*at)) * 0x100000001b3u;
-    return digest;
-  }
-  static std::string name_of_type(std::string_view mangled) {
-    int status = 0;
-    const std::string text(mangled);
-    char* const readable = abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status);
-    if (readable == nullptr) return text;
-    std::string made(readable);
-    std::free(readable);
-    return made;
-  }
+  static std::uint64_t digest_of(const std::type_info& type);
+  static std::string name_of_type(std::string_view mangled);
 };
+
+/// Throws invalid_argument: "<call>: <record>: <why>"
+[[noreturn]] void refuse_record(const char* call, const shared_record& of, const std::string& why);
+/// The same for device_space of a host backend.
+[[noreturn]] void refuse_host_memory(const char* call, const shared_record& of);
+/// Throws invalid_argument unless this process may open the tensor with elements of a type in a space; of
+/// `rank` extents, -1 for any number.
+void require_opens(const shared_record& of, const std::type_info& elements, std::size_t bytes,
+                   std::string_view space, int rank);
 
 }  // namespace ferry::detail

@@ -3,7 +3,6 @@
 
 #include <ferry/distributed/detail/call_note.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>
@@ -14,6 +13,7 @@
 
 namespace ferry::detail {
 
+class access_tracker;
 class device_lane;
 class rank_devices;
 
@@ -45,7 +45,7 @@ class transport {
   transport() = default;
   transport(const transport&) = delete;
   transport& operator=(const transport&) = delete;
-  virtual ~transport() = default;
+  virtual ~transport();
 
   /// False in a child process, which shares the connections with its parent and has none of its threads.
   [[nodiscard]] bool in_own_process() const noexcept { return process_.is_here(); }
@@ -72,42 +72,25 @@ class transport {
   /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, the
   /// others throw peer_error, and the group is broken.
   virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                std::span<const incoming_part> from, device_lane& lane) {
-    static_cast<void>(rank), static_cast<void>(note), static_cast<void>(to), static_cast<void>(from);
-    static_cast<void>(lane);
-    throw invalid_argument("ferry::communicator: its ranks can't pass on memory of devices");
-  }
+                                std::span<const incoming_part> from, device_lane& lane);
   /// Whether exchange_device_memory serves: messages of this process may lie in memory of devices.
   [[nodiscard]] virtual bool sends_device_memory() const { return false; }
   /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank
   /// itself is empty. Other ranks may call exchange.
   virtual void exchange_device_memory(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                      std::span<const incoming_part> from) {
-    static_cast<void>(rank), static_cast<void>(note), static_cast<void>(to), static_cast<void>(from);
-    throw invalid_argument("ferry::communicator: its messages can't lie in memory of devices");
-  }
+                                      std::span<const incoming_part> from);
   /// The call after an all_gather of addresses, where the ranks are threads of this process and have read
   /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the
   /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
-  virtual void end_reads(int rank, const call_note& note, const char* failed) {
-    if (failed == nullptr)
-      all_gather(rank, note, {}, nullptr);
-    else
-      fail(rank, note, failed);
-  }
+  virtual void end_reads(int rank, const call_note& note, const char* failed);
   /// Whether pass_descriptor serves.
   [[nodiscard]] virtual bool passes_descriptors() const { return false; }
   /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.
-  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor) {
-    static_cast<void>(rank), static_cast<void>(note), static_cast<void>(from), static_cast<void>(descriptor);
-    throw invalid_argument("ferry::communicator: its ranks can't pass on file descriptors");
-  }
+  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor);
   /// From here on, each call waits first for the writes of this process that have been recorded, and for the
   /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
   /// not know of each other's work; threads need not wait.
-  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads) {
-    static_cast<void>(of), static_cast<void>(reads);
-  }
+  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads);
   /// Takes part in the next call of the others as the rank that failed.
   virtual void fail(int rank, const call_note& note, const char* what) noexcept = 0;
 
@@ -140,26 +123,14 @@ class transport {
 /// The rank that the calling thread acts for in each group; bindings nest.
 class rank_binding {
  public:
-  rank_binding(const transport* group, int rank) : group_(group), rank_(rank), outer_(innermost()) {
-    innermost() = this;
-  }
+  rank_binding(const transport* group, int rank);
   rank_binding(const rank_binding&) = delete;
   rank_binding& operator=(const rank_binding&) = delete;
   /// Bindings may end in any order.
-  ~rank_binding() {
-    for (rank_binding** link = &innermost(); *link != nullptr; link = &(*link)->outer_)
-      if (*link == this) {
-        *link = outer_;
-        return;
-      }
-  }
+  ~rank_binding();
 
   /// The rank of this thread, -1 where it has none.
-  [[nodiscard]] static int rank_in(const transport* group) {
-    for (const rank_binding* each = innermost(); each != nullptr; each = each->outer_)
-      if (each->group_ == group) return each->rank_;
-    return -1;
-  }
+  [[nodiscard]] static int rank_in(const transport* group);
 
  private:
   FERRY_SHARED static rank_binding*& innermost() noexcept {

@@ -56,13 +56,7 @@ struct values_in_place {
 
 /// Whether the values for the shard of `rank` all lie in memory of devices: those in host memory are pulled
 /// first, by few threads.
-inline bool lie_on_devices(int rank, const batch_meeting<batch_offer>& met) {
-  const auto ranks = met.offers.size();
-  for (std::size_t r = 0; r < ranks; ++r)
-    if (met.counts[r * ranks + static_cast<std::size_t>(rank)] != 0 && met.offers[r].values_device < 0)
-      return false;
-  return true;
-}
+[[nodiscard]] bool lie_on_devices(int rank, const batch_meeting<batch_offer>& met);
 
 /// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `there`. Enqueues only.
 template <class T, class Exec>

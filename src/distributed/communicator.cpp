@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
 #include <ferry/distributed/communicator.hpp>
+
+#include "socket_transport.hpp"
+#include "thread_transport.hpp"
+
 #include <ferry/distributed/detail/rank_devices.hpp>
-#include <ferry/distributed/detail/socket_transport.hpp>
-#include <ferry/distributed/detail/thread_transport.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -19,8 +20,7 @@ namespace ferry {
 
 namespace detail {
 
-/// Deadlines longer than a year would overflow the clock.
-inline std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline) {
+std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::nanoseconds deadline) {
   if (deadline <= std::chrono::nanoseconds(0))
     throw invalid_argument(std::string("ferry::") + what + ": the deadline must be positive");
   return std::min(deadline, std::chrono::nanoseconds(std::chrono::hours(24 * 365)));
@@ -28,7 +28,7 @@ inline std::chrono::nanoseconds checked_deadline(const char* what, std::chrono::
 
 }  // namespace detail
 
-inline communicator communicator::threads(int ranks, const communicator_options& options) {
+communicator communicator::threads(int ranks, const communicator_options& options) {
   if (ranks < 1)
     throw invalid_argument("ferry::communicator::threads: the number of ranks is " + std::to_string(ranks) +
                            ", must be >= 1");
@@ -36,20 +36,16 @@ inline communicator communicator::threads(int ranks, const communicator_options&
       ranks, detail::checked_deadline("communicator::threads", options.deadline)));
 }
 
-template <class Exec>
-communicator communicator::devices(const std::vector<int>& ids, const communicator_options& options) {
-  static_assert(
-      std::is_same_v<Exec, Kokkos::DefaultExecutionSpace>,
-      "ferry: communicator::devices makes instances of Kokkos::DefaultExecutionSpace; it takes no other type.");
+communicator communicator::on_devices(const std::vector<int>& ids, const communicator_options& options) {
   if (ids.empty())
     throw invalid_argument("ferry::communicator::devices: no ids were given; each rank needs a device");
   const auto deadline = detail::checked_deadline("communicator::devices", options.deadline);
   return communicator(std::make_shared<detail::thread_transport>(
-      static_cast<int>(ids.size()), deadline, std::make_unique<const detail::rank_instances<Exec>>(ids)));
+      static_cast<int>(ids.size()), deadline, std::make_unique<const detail::rank_devices>(ids)));
 }
 
-inline communicator communicator::node(int rank, int size, const std::string& key,
-                                       const communicator_options& options) {
+communicator communicator::node(int rank, int size, const std::string& key,
+                                const communicator_options& options) {
   if (size < 1 || rank < 0 || rank >= size)
     throw invalid_argument("ferry::communicator::node: there is no rank " + std::to_string(rank) + " of " +
                            std::to_string(size));
@@ -57,18 +53,41 @@ inline communicator communicator::node(int rank, int size, const std::string& ke
       rank, size, key, detail::checked_deadline("communicator::node", options.deadline)));
 }
 
-inline void communicator::barrier() const {
+int communicator::rank() const {
+  const int acting = acting_rank();
+  return size() == 1 ? 0 : acting;
+}
+
+device communicator::device(int of) const {
+  require_rank(of);
+  return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
+}
+
+void communicator::require_rank(int of) const {
+  if (of < 0 || of >= size())
+    throw out_of_range("ferry::communicator: there is no rank " + std::to_string(of) + " of " +
+                       std::to_string(size()));
+}
+
+std::vector<std::byte> communicator::gather_bytes(int here, std::span<const std::byte> mine) const {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size()) * mine.size());
+  detail::call_note note("all_gather of");
+  group_->all_gather(here, note.add_number(mine.size()).add(" bytes"), mine, bytes.data());
+  return bytes;
+}
+
+void communicator::barrier() const {
   const int here = acting_rank();
   if (here >= 0) group_->all_gather(here, detail::call_note("barrier"), {}, nullptr);
 }
 
-inline communicator::binding::binding(std::shared_ptr<detail::transport> group, int rank)
+communicator::binding::binding(std::shared_ptr<detail::transport> group, int rank)
     : group_((detail::require_own_ranks(*group), group->enter(rank), std::move(group))),
       rank_(rank),
       exceptions_(std::uncaught_exceptions()),
       here_(group_.get(), rank) {}
 
-inline communicator::binding::~binding() {
+communicator::binding::~binding() {
   if (!group_->in_own_process()) return;
   if (std::uncaught_exceptions() > exceptions_) group_->abort(rank_, "an exception ended its binding");
   group_->leave(rank_, false);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include <ferry/distributed/detail/ranked_entry.hpp>
+
+#include "../../backends/enabled.hpp"
+#include "chunk_shares.hpp"
+#include "rank_content.hpp"
+#include "sharded_rows.hpp"
 
 #include <ferry/distributed/communication_error.hpp>
-#include <ferry/distributed/detail/chunk_shares.hpp>
 #include <ferry/distributed/detail/collective.hpp>
-#include <ferry/distributed/detail/rank_content.hpp>
-#include <ferry/distributed/detail/ranked_entry.hpp>
 #include <ferry/error.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
@@ -15,13 +17,13 @@
 #include <ferry/io/detail/piece_file.hpp>
 #include <ferry/io/detail/save_job.hpp>
 #include <ferry/io/save_options.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,25 +32,26 @@
 
 namespace ferry::detail {
 
+namespace {
+
 /// A save by all ranks, one thread each. Every rank writes a data file of its own with a share of the chunks,
 /// whose rows their owners send. When all files are on the disk, rank 0 writes the manifest that names them.
 ///
 /// A rank that has voted for the save does not know whether rank 0 has all votes, so its file stays, whatever
 /// happens. Only rank 0 removes files by their names, while it has the lock of the folder: a rank that comes
 /// back late must not remove those of a later save. What nobody removes goes with the next save.
-template <class Dependent>
-class basic_ranked_save {
+class ranked_save {
  public:
-  basic_ranked_save(collective& call, const communicator& comm, const std::string& folder,
-                    checkpoint_content& content)
+  ranked_save(collective& call, const communicator& comm, const std::string& folder,
+              checkpoint_content& content)
       : call_(call),
         folder_(folder),
         content_(content),
         threads_(chunk_threads_of_rank(comm.group()->local_count())) {}
-  basic_ranked_save(const basic_ranked_save&) = delete;
-  basic_ranked_save& operator=(const basic_ranked_save&) = delete;
+  ranked_save(const ranked_save&) = delete;
+  ranked_save& operator=(const ranked_save&) = delete;
   /// After a failure that all ranks know of.
-  ~basic_ranked_save() {
+  ~ranked_save() {
     if (done_ || base_ == 0 || !process_.is_here()) return;
     if (!is_first()) {
       if (data_ != nullptr && !voted_) data_->abandon();
@@ -145,7 +148,7 @@ class basic_ranked_save {
                     std::span<const std::size_t> mine, const std::vector<chunk_rows>& located,
                     const rank_buffers& moved) {
     if (data_ == nullptr) {
-      data_ = make_owned<piece_file>(folder_, number_of(call_.rank()));
+      data_ = std::make_unique<piece_file>(folder_, number_of(call_.rank()));
       data_->keep();
     }
     // Where the rows of each chunk begin in what the ranks have sent.
@@ -253,17 +256,17 @@ class basic_ranked_save {
   manifest made_;
   std::vector<chunk_shares> shares_;  ///< of each array
   std::vector<stored_chunk> stored_;  ///< by this rank, in the order of the shares
-  owned<piece_file> data_;
+  std::unique_ptr<piece_file> data_;
   std::uint64_t synced_ = 0;
   bool voted_ = false;
   bool done_ = false;
   process_mark process_;
   bounce_buffer bounce_;
 };
-using ranked_save = basic_ranked_save<void>;
 
-template <class Dependent>
-void basic_ranks_of_group<Dependent>::save(const ranks_call& of, const io::save_options& options) const {
+}  // namespace
+
+void ranks_of_group::save(const ranks_call& of, const io::save_options& options) const {
   checkpoint_content content;
   std::string difference;
   const call_note note = note_of_checkpoint("save", of);

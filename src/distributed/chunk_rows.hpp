@@ -6,44 +6,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 namespace ferry::detail {
 
 /// Where the rows of a piece of a file lie: bytes [offset, offset + bytes) of an array in the order of the
 /// row numbers. The first and the last row may be cut.
-template <class Dependent>
-class basic_chunk_rows {
+class chunk_rows {
  public:
   /// Of replicas, those of rank `here` are meant.
   void locate(const row_spread& spread, std::uint64_t row_bytes, std::uint64_t offset, std::size_t bytes,
-              int here) {
-    row_bytes_ = row_bytes;
-    skipped_ = offset % row_bytes;
-    bytes_ = bytes;
-    const auto first = static_cast<std::int64_t>(offset / row_bytes);
-    const auto count = static_cast<std::size_t>((skipped_ + bytes + row_bytes - 1) / row_bytes);
-    owners_.resize(count);
-    places_.resize(count);
-    if (spread.replicates()) {
-      std::fill(owners_.begin(), owners_.end(), here);
-      for (std::size_t i = 0; i < count; ++i) places_[i] = first + static_cast<std::int64_t>(i);
-    } else {
-      spread.locate(first, owners_, places_);
-    }
-    held_.assign(static_cast<std::size_t>(spread.ranks()), 0);
-    for (std::size_t i = 1; i + 1 < count; ++i) held_[static_cast<std::size_t>(owners_[i])] += row_bytes;
-    held_[static_cast<std::size_t>(owners_[0])] += bytes_of_row(0);
-    if (count > 1) held_[static_cast<std::size_t>(owners_[count - 1])] += bytes_of_row(count - 1);
-  }
+              int here);
 
   /// Takes the memory for locate() of at most `rows` rows.
-  void reserve(std::size_t rows, int ranks) {
-    owners_.reserve(rows);
-    places_.reserve(rows);
-    held_.reserve(static_cast<std::size_t>(ranks));
-  }
+  void reserve(std::size_t rows, int ranks);
   /// Forgets the rows, and keeps their memory.
   void clear() {
     owners_.clear();
@@ -54,12 +30,7 @@ class basic_chunk_rows {
   /// The bytes that a rank has.
   [[nodiscard]] std::size_t bytes_of(int rank) const { return held_[static_cast<std::size_t>(rank)]; }
   /// The places of the rows that a rank has, in their order.
-  [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const {
-    std::vector<std::int64_t> made;
-    for (std::size_t i = 0; i < owners_.size(); ++i)
-      if (owners_[i] == rank) made.push_back(places_[i]);
-    return made;
-  }
+  [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const;
   /// Whether no row is cut.
   [[nodiscard]] bool is_whole() const { return skipped_ == 0 && bytes_ % row_bytes_ == 0; }
 
@@ -84,23 +55,9 @@ class basic_chunk_rows {
 
   /// to = the rows in the order of their numbers, of which owner r has its own one after the other at
   /// from[r].
-  void join(std::vector<const std::byte*> from, std::byte* to) const {
-    for_each_owner([&](int owner, std::size_t count) {
-      const std::byte*& at = from[static_cast<std::size_t>(owner)];
-      std::memcpy(to, at, count);
-      at += count;
-      to += count;
-    });
-  }
+  void join(std::vector<const std::byte*> from, std::byte* to) const;
   /// The other way round; moves the pointers on.
-  void part(const std::byte* from, std::vector<std::byte*>& to) const {
-    for_each_owner([&](int owner, std::size_t count) {
-      std::byte*& at = to[static_cast<std::size_t>(owner)];
-      std::memcpy(at, from, count);
-      at += count;
-      from += count;
-    });
-  }
+  void part(const std::byte* from, std::vector<std::byte*>& to) const;
 
  private:
   [[nodiscard]] std::size_t bytes_of_row(std::size_t i) const {
@@ -126,6 +83,5 @@ class basic_chunk_rows {
   std::vector<int> owners_;
   std::vector<std::int64_t> places_;
 };
-using chunk_rows = basic_chunk_rows<void>;
 
 }  // namespace ferry::detail

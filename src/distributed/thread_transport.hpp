@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "watched_condition.hpp"
+
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/device_lane.hpp>
 #include <ferry/distributed/detail/rank_devices.hpp>
 #include <ferry/distributed/detail/transport.hpp>
-#include <ferry/distributed/detail/watched_condition.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -86,8 +88,7 @@ class thread_transport final : public transport {
   void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
   std::exception_ptr end_round(int rank);
-  template <class Text>
-  void break_by(trouble what, int rank, const Text& text) noexcept;
+  void break_by(trouble what, int rank, function_ref<std::string()> text) noexcept;
   [[nodiscard]] std::string text_of_leaving(int rank) const;
   [[noreturn]] void throw_broken() const;
   void throw_failed(int rank) const;
@@ -113,6 +114,3 @@ class thread_transport final : public transport {
 };
 
 }  // namespace ferry::detail
-
-#include <ferry/distributed/detail/thread_exchange_bodies.hpp>
-#include <ferry/distributed/detail/thread_transport_bodies.hpp>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include <ferry/distributed/detail/chunk_shares.hpp>
-#include <ferry/distributed/detail/collective.hpp>
-#include <ferry/distributed/detail/rank_content.hpp>
 #include <ferry/distributed/detail/ranked_entry.hpp>
-#include <ferry/distributed/detail/ranked_rows.hpp>
+
+#include "../../backends/enabled.hpp"
+#include "chunk_shares.hpp"
+#include "rank_content.hpp"
+#include "ranked_rows.hpp"
+#include "sharded_rows.hpp"
+
+#include <ferry/distributed/detail/collective.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/checkpoint_files.hpp>
 #include <ferry/io/detail/checkpoint_folder.hpp>
@@ -20,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -27,13 +30,14 @@
 
 namespace ferry::detail {
 
+namespace {
+
 /// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
 /// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
 /// may share it.
-template <class Dependent>
-class basic_ranked_load {
+class ranked_load {
  public:
-  basic_ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
       : comm_(comm),
         of_(of),
         options_(options),
@@ -107,7 +111,7 @@ class basic_ranked_load {
       call.exchange(to, from);
       says_ = manifest_reader(bytes, manifest_path(of_.path)).read();
       bool gone = false;
-      files_ = make_owned<checkpoint_files>(of_.path, says_, tries < 7 ? &gone : nullptr);
+      files_ = std::make_unique<checkpoint_files>(of_.path, says_, tries < 7 ? &gone : nullptr);
       const std::uint64_t lacks = gone ? 1 : 0;
       std::uint64_t lacking = 0;
       for (const auto each : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += each;
@@ -130,7 +134,7 @@ class basic_ranked_load {
     for (const auto& step : sharded_) {
       rows_of_shards(step.to)->wait_for_all();
       rows_of_shards(step.to)->begin_writes();
-      spread_.push_back(make_owned<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
+      spread_.push_back(std::make_unique<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
       spread_.back()->reserve(buffers_);
       properties_.push_back({step.what, step.to.schema.describe()});
       properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
@@ -175,19 +179,19 @@ class basic_ranked_load {
   bool leads_ = true;
   int turns_ = 1;  ///< ranks of a process
   manifest says_;
-  owned<checkpoint_files> files_;
+  std::unique_ptr<checkpoint_files> files_;
   std::vector<owned<checkpoint_entry>> acting_;  ///< the sharded objects
   std::vector<load_step> sharded_, own_;
   std::vector<agreed_property> properties_;
   std::string difference_;
   load_memory memory_;  ///< for what is not spread
-  std::vector<owned<ranked_rows>> spread_;
+  std::vector<std::unique_ptr<ranked_rows>> spread_;
   ranked_row_buffers buffers_;
 };
-using ranked_load = basic_ranked_load<void>;
 
-template <class Dependent>
-void basic_ranks_of_group<Dependent>::load(const ranks_call& of, const io::load_options& options) const {
+}  // namespace
+
+void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
   ranked_load(comm_, of, options).run();
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include "socket_transport.hpp"
 
-#include <ferry/distributed/detail/socket_transport.hpp>
 #include <ferry/error.hpp>
 
 #include <fcntl.h>
@@ -24,7 +23,7 @@
 
 namespace ferry::detail {
 
-namespace sockets {
+namespace {
 
 /// What a rank says when it connects.
 struct greeting {
@@ -34,7 +33,7 @@ struct greeting {
 };
 
 /// The address of a rank: a name without a file, gone with the socket.
-inline socklen_t address_of(const std::string& key, int rank, sockaddr_un& to) {
+socklen_t address_of(const std::string& key, int rank, sockaddr_un& to) {
   const std::string name = "ferry." + std::to_string(::getuid()) + "." + key + "." + std::to_string(rank);
   if (name.size() + 1 > sizeof to.sun_path)
     throw invalid_argument("ferry::communicator::node: the key '" + key + "' is too long");
@@ -44,21 +43,21 @@ inline socklen_t address_of(const std::string& key, int rank, sockaddr_un& to) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
 }
 
-inline int left_ms(message_transport::clock::time_point until) {
+int left_ms(message_transport::clock::time_point until) {
   const auto left =
       std::chrono::duration_cast<std::chrono::milliseconds>(until - message_transport::clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left + 1, 0, 1000));
 }
 
 /// Whether the other end runs as the same user.
-inline bool is_own_user(int socket) {
+bool is_own_user(int socket) {
   ucred who{};
   socklen_t length = sizeof who;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 && who.uid == ::getuid();
 }
 
 /// Whether the other end takes this one into its group.
-inline bool answered(int socket, message_transport::clock::time_point until) {
+bool answered(int socket, message_transport::clock::time_point until) {
   char answer = 0;
   pollfd reads{socket, POLLIN, 0};
   while (::poll(&reads, 1, left_ms(until)) != 1)
@@ -66,10 +65,10 @@ inline bool answered(int socket, message_transport::clock::time_point until) {
   return ::recv(socket, &answer, 1, MSG_DONTWAIT) == 1;
 }
 
-}  // namespace sockets
+}  // namespace
 
-inline socket_transport::socket_transport(int rank, int size, const std::string& key,
-                                          std::chrono::nanoseconds deadline)
+socket_transport::socket_transport(int rank, int size, const std::string& key,
+                                   std::chrono::nanoseconds deadline)
     : message_transport(deadline), peers_(static_cast<std::size_t>(size), -1) {
   become(rank, size);
   try {
@@ -80,17 +79,17 @@ inline socket_transport::socket_transport(int rank, int size, const std::string&
   }
 }
 
-inline socket_transport::~socket_transport() { close_all(); }
+socket_transport::~socket_transport() { close_all(); }
 
-inline void socket_transport::close_all() noexcept {
+void socket_transport::close_all() noexcept {
   for (int& each : peers_)
     if (each >= 0) ::close(std::exchange(each, -1));
 }
 
 /// Connects to a lower rank, which may not have begun to listen.
-inline int socket_transport::to_rank(const std::string& key, int to, clock::time_point until) {
+int socket_transport::to_rank(const std::string& key, int to, clock::time_point until) {
   sockaddr_un address;
-  const socklen_t length = sockets::address_of(key, to, address);
+  const socklen_t length = address_of(key, to, address);
   for (;;) {
     const int made = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (made < 0) stop(std::string("no socket: ") + std::strerror(errno));
@@ -101,7 +100,7 @@ inline int socket_transport::to_rank(const std::string& key, int to, clock::time
   }
 }
 
-inline void socket_transport::connect_all(const std::string& key, clock::time_point until) {
+void socket_transport::connect_all(const std::string& key, clock::time_point until) {
   struct listener {
     int socket = -1;
     ~listener() {
@@ -109,13 +108,13 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
     }
   } door;
   sockaddr_un own;
-  const socklen_t length = sockets::address_of(key, rank(), own);
+  const socklen_t length = address_of(key, rank(), own);
   door.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (door.socket < 0 || ::bind(door.socket, reinterpret_cast<const sockaddr*>(&own), length) != 0 ||
       ::listen(door.socket, size()) != 0)
     stop("rank " + std::to_string(rank()) + " of the key '" + key +
          "' can't be reached: " + std::strerror(errno));
-  const sockets::greeting mine{.rank = rank(), .size = size()};
+  const greeting mine{.rank = rank(), .size = size()};
   const auto keep = [&](int socket, int of) {
     peers_[static_cast<std::size_t>(of)] = socket;
     ::fcntl(socket, F_SETFL, ::fcntl(socket, F_GETFL) | O_NONBLOCK);
@@ -123,12 +122,12 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
   for (int r = 0; r < rank(); ++r) {
     for (;;) {  // until it answers: the socket may be one that it is about to close, of a group made before
       const int socket = to_rank(key, r, until);
-      if (!sockets::is_own_user(socket)) {
+      if (!is_own_user(socket)) {
         ::close(socket);
         stop("rank " + std::to_string(r) + " of the key '" + key + "' is of another user");
       }
       if (::send(socket, &mine, sizeof mine, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof mine) &&
-          sockets::answered(socket, until)) {
+          answered(socket, until)) {
         keep(socket, r);
         break;
       }
@@ -139,7 +138,7 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
   }
   for (int left = size() - 1 - rank(); left > 0;) {
     pollfd wait{door.socket, POLLIN, 0};
-    ::poll(&wait, 1, sockets::left_ms(until));
+    ::poll(&wait, 1, left_ms(until));
     const int socket = ::accept4(door.socket, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) {
       if (clock::now() >= until)
@@ -147,11 +146,11 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
              "' have not come to rank " + std::to_string(rank()));
       continue;
     }
-    sockets::greeting theirs;
+    greeting theirs;
     pollfd reads{socket, POLLIN, 0};
     // A rank sends its greeting at once and in one piece.
     const bool spoke =
-        sockets::is_own_user(socket) && ::poll(&reads, 1, sockets::left_ms(until)) == 1 &&
+        is_own_user(socket) && ::poll(&reads, 1, left_ms(until)) == 1 &&
         ::recv(socket, &theirs, sizeof theirs, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof theirs);
     const bool fits = spoke && theirs.magic == mine.magic && theirs.header_bytes == mine.header_bytes &&
                       theirs.size == size() && theirs.rank > rank() && theirs.rank < size() &&
@@ -165,8 +164,8 @@ inline void socket_transport::connect_all(const std::string& key, clock::time_po
   }
 }
 
-inline bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<incoming_part>& from,
-                                   clock::time_point until, int& lost) {
+bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<incoming_part>& from,
+                            clock::time_point until, int& lost) {
   std::vector<pollfd> waits;
   for (;;) {
     waits.clear();
@@ -176,7 +175,7 @@ inline bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<i
     }
     if (std::all_of(waits.begin(), waits.end(), [](const pollfd& each) { return each.fd < 0; })) return true;
     if (clock::now() >= until) return false;
-    if (::poll(waits.data(), waits.size(), sockets::left_ms(until)) < 0 && errno != EINTR)
+    if (::poll(waits.data(), waits.size(), left_ms(until)) < 0 && errno != EINTR)
       stop(std::string("poll failed: ") + std::strerror(errno));
     for (std::size_t r = 0; r < peers_.size(); ++r) {
       if (waits[r].fd < 0 || waits[r].revents == 0) continue;
@@ -199,8 +198,8 @@ inline bool socket_transport::pump(std::vector<outgoing_part>& to, std::vector<i
   }
 }
 
-inline std::string socket_transport::swap_headers(const call_header& own, std::vector<call_header>& all,
-                                                  clock::time_point until) {
+std::string socket_transport::swap_headers(const call_header& own, std::vector<call_header>& all,
+                                           clock::time_point until) {
   std::vector<outgoing_part> to(peers_.size());
   std::vector<incoming_part> from(peers_.size());
   for (std::size_t r = 0; r < peers_.size(); ++r) {
@@ -216,7 +215,7 @@ inline std::string socket_transport::swap_headers(const call_header& own, std::v
   return missing.empty() ? "a rank that does not receive" : missing;
 }
 
-inline void socket_transport::send_last(const call_header& last, clock::time_point until) {
+void socket_transport::send_last(const call_header& last, clock::time_point until) {
   std::vector<outgoing_part> to(peers_.size());
   std::vector<incoming_part> from(peers_.size());
   for (std::size_t r = 0; r < peers_.size(); ++r)
@@ -225,8 +224,8 @@ inline void socket_transport::send_last(const call_header& last, clock::time_poi
   (void)pump(to, from, until, lost);
 }
 
-inline bool socket_transport::move_parts(std::span<const outgoing_part> to,
-                                         std::span<const incoming_part> from, clock::time_point until) {
+bool socket_transport::move_parts(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                                  clock::time_point until) {
   std::vector<outgoing_part> leaving(to.begin(), to.end());
   std::vector<incoming_part> coming(from.begin(), from.end());
   leaving[static_cast<std::size_t>(rank())].bytes = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include "thread_transport.hpp"
+
+#include "hidden_difference.hpp"
 
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/distributed/detail/device_lane.hpp>
-#include <ferry/distributed/detail/thread_transport.hpp>
 #include <ferry/error.hpp>
 
 #include <chrono>
@@ -20,20 +21,20 @@
 
 namespace ferry::detail {
 
-inline thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
-                                          std::unique_ptr<const rank_devices> devices)
+thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
+                                   std::unique_ptr<const rank_devices> devices)
     : changed_(ranks),
       seats_(static_cast<std::size_t>(ranks)),
       deadline_(deadline),
       devices_(std::move(devices)) {}
 
-inline void thread_transport::throw_broken() const {
+void thread_transport::throw_broken() const {
   if (trouble_ == trouble::protocol) throw protocol_error(trouble_text_);
   if (trouble_ == trouble::late) throw communication_error(trouble_text_);
   throw peer_error(trouble_text_);
 }
 
-inline std::string thread_transport::who_reached_what() const {
+std::string thread_transport::who_reached_what() const {
   std::string text;
   for (std::size_t r = 0; r < seats_.size(); ++r) {
     const seat& each = seats_[r];
@@ -50,14 +51,13 @@ inline std::string thread_transport::who_reached_what() const {
   return text;
 }
 
-inline std::string thread_transport::text_of_leaving(int rank) const {
+std::string thread_transport::text_of_leaving(int rank) const {
   return "ferry::communicator: rank " + std::to_string(rank) +
          " has left and does not come to a call that others are in: " + who_reached_what();
 }
 
 /// Keeps the first reason, which text() composes.
-template <class Text>
-void thread_transport::break_by(trouble what, int rank, const Text& text) noexcept {
+void thread_transport::break_by(trouble what, int rank, function_ref<std::string()> text) noexcept {
   if (trouble_ == trouble::none) {
     trouble_ = what;
     trouble_rank_ = rank;
@@ -71,7 +71,7 @@ void thread_transport::break_by(trouble what, int rank, const Text& text) noexce
 }
 
 /// By the last rank that arrives. Returns what that rank throws after the round, where it failed here.
-inline std::exception_ptr thread_transport::end_round(int rank) {
+std::exception_ptr thread_transport::end_round(int rank) {
   std::exception_ptr lost;
   const seat& first = seats_.front();
   bool same = true;
@@ -112,7 +112,7 @@ inline std::exception_ptr thread_transport::end_round(int rank) {
   return lost;
 }
 
-inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
+void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
   seat& mine = seat_of(rank);
   mine.reads = false;
   if (trouble_ != trouble::none) {
@@ -158,7 +158,7 @@ inline void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank,
   if (round_ == round) throw_broken();  // nobody can end this round any more
 }
 
-inline void thread_transport::throw_failed(int rank) const {
+void thread_transport::throw_failed(int rank) const {
   if (failed_rank_ >= 0 && failed_rank_ != rank)
     throw peer_error("ferry::communicator: rank " + std::to_string(failed_rank_) + " failed in " +
                      std::string(seats_[static_cast<std::size_t>(rank)].note.words()) + ": " +
@@ -166,7 +166,7 @@ inline void thread_transport::throw_failed(int rank) const {
 }
 
 /// What a rank brings to a round that is no exchange.
-inline void thread_transport::bring(seat& own, std::span<const std::byte> mine, const char* failed) {
+void thread_transport::bring(seat& own, std::span<const std::byte> mine, const char* failed) {
   if (own.here) return;  // meet() refuses a second thread of the rank
   own.mine = mine;
   own.to = {};
@@ -176,8 +176,8 @@ inline void thread_transport::bring(seat& own, std::span<const std::byte> mine, 
   if (failed != nullptr) own.said.set(failed);
 }
 
-inline void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
-                                         std::byte* theirs) {
+void thread_transport::all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
+                                  std::byte* theirs) {
   std::unique_lock lock(guard_);
   bring(seat_of(rank), mine, nullptr);
   meet(lock, rank, note);
@@ -185,7 +185,7 @@ inline void thread_transport::all_gather(int rank, const call_note& note, std::s
   if (!gathered_.empty()) std::memcpy(theirs, gathered_.data(), gathered_.size());
 }
 
-inline void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {
+void thread_transport::fail(int rank, const call_note& note, const char* what) noexcept {
   try {
     std::unique_lock lock(guard_);
     seat& own = seat_of(rank);
@@ -197,13 +197,13 @@ inline void thread_transport::fail(int rank, const call_note& note, const char* 
   }
 }
 
-inline void thread_transport::abort(int rank, const char* what) noexcept {
+void thread_transport::abort(int rank, const char* what) noexcept {
   const std::lock_guard lock(guard_);
   break_by(trouble::peer, rank,
            [&] { return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + what; });
 }
 
-inline void thread_transport::enter(int rank) {
+void thread_transport::enter(int rank) {
   const std::lock_guard lock(guard_);
   if (rank < 0 || rank >= size())
     throw out_of_range("ferry::communicator: there is no rank " + std::to_string(rank) + " of " +
@@ -215,7 +215,7 @@ inline void thread_transport::enter(int rank) {
   own.gone = false;
 }
 
-inline void thread_transport::leave(int rank, bool for_good) noexcept {
+void thread_transport::leave(int rank, bool for_good) noexcept {
   const std::lock_guard lock(guard_);
   seat& own = seat_of(rank);
   own.occupied = false;
@@ -226,14 +226,14 @@ inline void thread_transport::leave(int rank, bool for_good) noexcept {
   break_by(trouble::late, rank, [&] { return text_of_leaving(rank); });
 }
 
-inline bool thread_transport::is_occupied() const {
+bool thread_transport::is_occupied() const {
   const std::lock_guard lock(guard_);
   for (const seat& each : seats_)
     if (each.occupied) return true;
   return false;
 }
 
-inline void thread_transport::recover() noexcept {
+void thread_transport::recover() noexcept {
   const std::lock_guard lock(guard_);
   for (seat& each : seats_)
     if (each.occupied) return;
@@ -251,7 +251,7 @@ inline void thread_transport::recover() noexcept {
   for (seat& each : seats_) each.numbers = most;
 }
 
-inline std::uint64_t thread_transport::next_number(int rank) {
+std::uint64_t thread_transport::next_number(int rank) {
   const std::lock_guard lock(guard_);
   return seat_of(rank).numbers++;
 }

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include "rank_content.hpp"
+
+#include "sharded_rows.hpp"
 
 #include <ferry/distributed/communication_error.hpp>
-#include <ferry/distributed/communicator.hpp>
-#include <ferry/distributed/detail/call_note.hpp>
-#include <ferry/distributed/detail/collective.hpp>
-#include <ferry/distributed/detail/ranked_entry.hpp>
-#include <ferry/distributed/detail/sharded_rows.hpp>
-#include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/manifest.hpp>
 
 #include <array>
@@ -21,35 +16,17 @@
 
 namespace ferry::detail {
 
-/// A property of an object that the ranks must agree on, and its value as text.
-struct agreed_property {
-  std::string name;
-  std::string value;
-};
+namespace {
 
-template <class...>
-std::string entry_words(const std::string& name) {
-  return "entry '" + name + "'";
-}
-/// Tables and states that were made one after the other have different numbers, also where they are alike.
-template <class...>
-agreed_property number_of(const ranked_entry& entry) {
-  return {entry_words(entry.name()) + ": the object", "number " + std::to_string(entry.number())};
-}
-template <class...>
-std::string digest_text(const sharded_rows& rows) {
-  return "of digest " + std::to_string(rows.spread().digest());
-}
+std::string entry_words(const std::string& name) { return "entry '" + name + "'"; }
 
 /// The elements of an array in host memory that the host made for this save.
-template <class...>
 std::uint64_t digest_of_bytes(const checkpoint_array& array) {
   const std::size_t bytes = static_cast<std::size_t>(array.schema.bytes());
   return call_note(std::string_view(reinterpret_cast<const char*>(array.data), bytes)).digest;
 }
 
 /// The properties as bytes for other ranks; texts have no byte 0.
-template <class...>
 std::string packed(const std::vector<agreed_property>& properties) {
   std::string all;
   for (const auto& each : properties) {
@@ -58,7 +35,7 @@ std::string packed(const std::vector<agreed_property>& properties) {
   }
   return all;
 }
-template <class...>
+
 std::vector<agreed_property> unpacked(std::string_view all) {
   std::vector<agreed_property> made;
   const auto next = [&] {
@@ -75,9 +52,26 @@ std::vector<agreed_property> unpacked(std::string_view all) {
   return made;
 }
 
-/// What a save by ranks agrees on: everything but the elements of arrays. Of numbers the value, too, and of
-/// states the recorded steps.
-template <class...>
+}  // namespace
+
+call_note note_of_checkpoint(const char* verb, const ranks_call& of) {
+  call_note note("checkpoint::");
+  note.add(verb).add(" of ");
+  const char* before = "'";
+  for (const auto* each : of.entries) {
+    note.add(before).add(each->name());
+    before = "', '";
+  }
+  return note.add("'");
+}
+
+agreed_property number_of(const ranked_entry& entry) {
+  return {entry_words(entry.name()) + ": the object", "number " + std::to_string(entry.number())};
+}
+std::string digest_text(const sharded_rows& rows) {
+  return "of digest " + std::to_string(rows.spread().digest());
+}
+
 std::vector<agreed_property> properties_of(const checkpoint_content& content,
                                            const std::vector<checkpoint_entry*>& objects) {
   std::vector<agreed_property> made;
@@ -100,8 +94,6 @@ std::vector<agreed_property> properties_of(const checkpoint_content& content,
   return made;
 }
 
-/// Collective: why the ranks' properties differ, the same text on all; empty where they agree.
-template <class...>
 std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& mine) {
   const std::string bytes = packed(mine);
   const std::array<std::uint64_t, 2> digest{call_note(bytes).digest, bytes.size()};
@@ -130,8 +122,6 @@ std::string difference_of_ranks(collective& call, const std::vector<agreed_prope
   return said(0, first) + ", " + said(other, second);
 }
 
-/// Throws protocol_error on all ranks, and breaks the group, where `difference` is not empty.
-template <class...>
 void require_no_difference(const communicator& comm, const call_note& note, const std::string& difference) {
   if (difference.empty()) return;
   try {
@@ -142,8 +132,6 @@ void require_no_difference(const communicator& comm, const call_note& note, cons
   }
 }
 
-/// The objects as this rank has them.
-template <class...>
 checkpoint_content content_of_rank(const ranks_call& of) {
   checkpoint_content made;
   for (const auto* each : of.entries) {

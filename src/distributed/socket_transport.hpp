@@ -44,6 +44,3 @@ class socket_transport final : public message_transport {
 };
 
 }  // namespace ferry::detail
-
-#include <ferry/distributed/detail/move_descriptor.hpp>
-#include <ferry/distributed/detail/socket_transport_bodies.hpp>

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
+#include "thread_transport.hpp"
 
 #include <ferry/distributed/detail/device_lane.hpp>
-#include <ferry/distributed/detail/thread_transport.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -13,7 +12,7 @@
 /// The calls in which ranks read each other's memory.
 namespace ferry::detail {
 
-inline void thread_transport::copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane) {
+void thread_transport::copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane) {
   for (std::size_t r = 0; r < seats_.size(); ++r) {
     const seat& sender = seats_[r];
     const outgoing_part& part = sender.to[static_cast<std::size_t>(rank)];
@@ -29,7 +28,7 @@ inline void thread_transport::copy_parts(int rank, std::span<const incoming_part
   if (lane != nullptr) lane->finish();
 }
 
-inline void thread_transport::break_by_failure(int rank, const std::exception_ptr& of) noexcept {
+void thread_transport::break_by_failure(int rank, const std::exception_ptr& of) noexcept {
   try {
     std::rethrow_exception(of);
   } catch (const std::exception& lost) {
@@ -39,8 +38,8 @@ inline void thread_transport::break_by_failure(int rank, const std::exception_pt
   }
 }
 
-inline void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
-                                          std::span<const incoming_part> from, device_lane* lane) {
+void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
+                                   std::span<const incoming_part> from, device_lane* lane) {
   std::unique_lock lock(guard_);
   seat& own = seat_of(rank);
   if (!own.here) {
@@ -70,7 +69,7 @@ inline void thread_transport::exchange_by(int rank, const call_note& note, std::
   if (trouble_ != trouble::none) throw_broken();  // another rank lacks what it should have got
 }
 
-inline void thread_transport::end_reads(int rank, const call_note& note, const char* failed) {
+void thread_transport::end_reads(int rank, const call_note& note, const char* failed) {
   std::unique_lock lock(guard_);
   bring(seat_of(rank), {}, failed);
   try {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-#include <ferry/distributed/detail/socket_transport.hpp>
+#include "socket_transport.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -16,7 +14,7 @@
 
 namespace ferry::detail {
 
-namespace sockets {
+namespace {
 
 /// One byte, with room for a descriptor next to it.
 struct descriptor_message {
@@ -51,10 +49,10 @@ struct descriptor_message {
   }
 };
 
-}  // namespace sockets
+}  // namespace
 
 /// After the headers nothing is under way between the ranks, so a single byte carries the descriptor.
-inline int socket_transport::move_descriptor(int from, int descriptor, clock::time_point until) {
+int socket_transport::move_descriptor(int from, int descriptor, clock::time_point until) {
   const auto again = [] { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; };
   const auto await = [&](int peer, short what) {
     if (clock::now() >= until) stop("a file descriptor did not arrive within the deadline");
@@ -66,7 +64,7 @@ inline int socket_transport::move_descriptor(int from, int descriptor, clock::ti
   if (rank() == from) {
     for (int r = 0; r < size(); ++r) {
       if (r == rank()) continue;
-      sockets::descriptor_message one;
+      descriptor_message one;
       one.put(descriptor);
       while (::sendmsg(peers_[static_cast<std::size_t>(r)], &one.message, MSG_NOSIGNAL) != 1) {
         if (!again()) ended(r);
@@ -76,7 +74,7 @@ inline int socket_transport::move_descriptor(int from, int descriptor, clock::ti
     return -1;
   }
   for (;;) {
-    sockets::descriptor_message one;
+    descriptor_message one;
     const ssize_t count =
         ::recvmsg(peers_[static_cast<std::size_t>(from)], &one.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     if (count == 1) {
