@@ -40,10 +40,9 @@ std::string in_words(double value, int digits, const char* unit);
 
 /// What limits a prediction, with its numbers.
 std::string limit_in_words(const machine_profile& profile, const move_facts& facts, path_kind by,
-                                      const prediction& made);
+                           const prediction& made);
 
-explanation explain_choice(const machine_profile& profile, const move_facts& facts,
-                                      path_set candidates);
+explanation explain_choice(const machine_profile& profile, const move_facts& facts, path_set candidates);
 
 }  // namespace detail
 

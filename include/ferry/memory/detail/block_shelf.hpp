@@ -67,15 +67,14 @@ class block_shelf final : public idle_memory {
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
   /// them, and of equal ones the first returned; the taker must then be ordered after its uses.
-  [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who,
-                                      std::size_t limit);
+  [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
   void put(block back) noexcept;
 
   /// The loan of a block from `from` to the taker.
-  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from,
-                                                                   block lent, const instance_id* who,
-                                                                   const std::shared_ptr<node_pool>& nodes);
+  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from, block lent,
+                                                        const instance_id* who,
+                                                        const std::shared_ptr<node_pool>& nodes);
 
   // here, too: a first virtual function that becomes inline only later makes every source emit
   // the table of virtual functions, and all that they call.

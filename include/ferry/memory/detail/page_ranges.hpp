@@ -43,8 +43,7 @@ class page_ranges {
  private:
   [[gnu::cold]] entry insert(const std::string& label, const void* data, std::size_t bytes);
 
-  [[gnu::cold]] static std::string text(const std::string& label, std::uintptr_t begin,
-                                                   std::uintptr_t end);
+  [[gnu::cold]] static std::string text(const std::string& label, std::uintptr_t begin, std::uintptr_t end);
 
   std::mutex guard_;
   range* first_ = nullptr;  // by address

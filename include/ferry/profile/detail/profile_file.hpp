@@ -42,7 +42,7 @@ std::string to_text(const machine_profile& profile, const machine_identity& of);
 /// then unchanged. `malformed` is set for a file that is not a profile, and cleared for one of another
 /// machine.
 std::string from_text(std::string_view text, const machine_identity& of, machine_profile& into,
-                                 bool& malformed);
+                      bool& malformed);
 
 /// $FERRY_PROFILE; null where it is unset or empty.
 inline const char* named_profile() {

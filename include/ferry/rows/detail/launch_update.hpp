@@ -167,8 +167,7 @@ auto* combine_on_device(launch_context<Exec>& of, const std::string& label, cons
   launch_update<Duplicates>(of.exec(), labels, emit, source, items, values);
   if constexpr (Duplicates::forbids) {
     execution_backend<Exec>::fence(of.exec(), label);
-    if (read_report<Exec>(of.report()).duplicates != 0)
-      return static_cast<wire*>(nullptr);
+    if (read_report<Exec>(of.report()).duplicates != 0) return static_cast<wire*>(nullptr);
   }
   return combined;
 }

@@ -9,7 +9,8 @@
 
 namespace ferry::detail {
 
-[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device, int instance);
+[[noreturn]] void refuse_array_device(std::string_view verb, const array_note& array, int device,
+                                      int instance);
 
 /// Throws invalid_argument where the array is known to lie on another device than the instance.
 template <class Exec, class T, class Space>

@@ -45,8 +45,7 @@ class captured_instance final : public kept_instance {
 /// Ends a captured verb. The graph owns what its kernels use for as long as it can be launched. It releases
 /// that in a thread that may not call the device's functions. The ticket shares the ownership.
 template <class Exec>
-[[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb,
-                                 const std::shared_ptr<engine>& home,
+[[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb, const std::shared_ptr<engine>& home,
                                  ticket_state& state) {
   auto instance = share<captured_instance<Exec>>(exec);
   home->watch(instance);

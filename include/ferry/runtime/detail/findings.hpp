@@ -24,9 +24,8 @@ struct host_findings {
 /// The error of a report. `of` is the table, with rows of `width` elements. `batch` are the rows of the
 /// batch, where the verb scanned them.
 [[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                                        const array_note& of, const array_note& batch,
-                                                        std::int64_t width, std::int64_t positions,
-                                                        bool signed_indices);
+                                             const array_note& of, const array_note& batch,
+                                             std::int64_t width, std::int64_t positions, bool signed_indices);
 
 /// The tables of a verb on several of them, which have `bags` bags each.
 struct table_notes {
@@ -44,7 +43,7 @@ std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t b
 
 /// The error of a report of a verb on several tables, about indices or offsets.
 [[gnu::cold]] std::exception_ptr found_error(const index_report& found, const std::string& verb,
-                                                        const table_notes& list, std::int64_t positions,
-                                                        bool signed_indices);
+                                             const table_notes& list, std::int64_t positions,
+                                             bool signed_indices);
 
 }  // namespace ferry::detail

@@ -125,7 +125,7 @@ struct ticket_state {
 
   /// The events that work of instance `by` must come after; valid until the next call.
   const dynamic_array<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
-                                                             instance_id by);
+                                                  instance_id by);
   /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
   void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
   /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
