@@ -51,3 +51,10 @@ struct device_backend : host_backend {};
 #define FERRY_FOR_EXECUTION_SPACES(X) \
   FERRY_FOR_HOST_EXECUTION_SPACES(X)  \
   FERRY_FOR_DEVICE_EXECUTION_SPACES(X)
+
+/// X(space) for those whose kernels reach device_space.
+#if defined(KOKKOS_ENABLE_CUDA)
+#define FERRY_FOR_SPACES_OF_DEVICE(X) FERRY_FOR_DEVICE_EXECUTION_SPACES(X)
+#else
+#define FERRY_FOR_SPACES_OF_DEVICE(X) FERRY_FOR_HOST_EXECUTION_SPACES(X)
+#endif

@@ -3,6 +3,9 @@
 // file to the sources. CMake compiles the files below instead.
 #include "../backends/enabled.cpp"
 
+#include "cache/flush_rows.cpp"
+#include "cache/make_cache.cpp"
+#include "cache/row_cache.cpp"
 #include "distributed/available_bytes.cpp"
 #include "distributed/batch_findings.cpp"
 #include "distributed/batch_offer.cpp"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/cache/detail/cache_use.hpp>
-#include <ferry/cache/detail/exchange_rows.hpp>
 #include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/cache/detail/stage_rows.hpp>
@@ -33,48 +32,11 @@
 /// The life of a row cache apart from verbs. What has no instance from the caller runs on the default one.
 namespace ferry::detail {
 
-/// The slots for `kept`: row + 1 for each slot, 0 for none.
-template <class...>
-std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept, const cache_memory& memory) {
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
-  if (memory.sets == 0) {
-    for (std::size_t i = 0; i < kept.size() && i < slots.size(); ++i) slots[i] = kept[i] + 1;
-    return slots;
-  }
-  constexpr auto ways = static_cast<std::size_t>(kernels::set_directory::ways);
-  std::vector<unsigned char> used(static_cast<std::size_t>(memory.sets), 0);
-  for (const std::int64_t row : kept) {
-    const auto set = static_cast<std::size_t>(row % memory.sets);
-    if (used[set] < ways) slots[set * ways + used[set]++] = row + 1;
-  }
-  return slots;
-}
-
 /// Clears the book of new memory, whose slots are to get the rows `kept`. Takes all memory that this needs.
-template <class Exec = Kokkos::DefaultExecutionSpace>
-void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
-  const Exec exec;
-  fill(exec, make_ref(memory.words), std::uint64_t{0});
-  if (kept.empty()) return;
-  const auto slots = slots_for(kept, memory);
-  launch_context<Exec> of(exec, "cached_table");
-  auto* there = of.template pinned<std::int64_t>(memory.slots);
-  std::copy(slots.begin(), slots.end(), there);
-  of.writes_to(tracked(memory.words.accesses()));
-  transfer(exec, "ferry::cached_table", memory.book.wanted, device_space::name, there, pinned_space::name,
-           memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
-  of.finish().join();
-}
+void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept);
 
 /// Loads the rows that open_book() has listed.
-template <class Exec = Kokkos::DefaultExecutionSpace>
-void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
-  if (kept.empty()) return;
-  launch_context<Exec> of(Exec{}, "cached_table");
-  use_slots(of, cache, true);
-  exchange_now(of, cache);
-  of.finish().join();
-}
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept);
 
 template <class Directory, class T, class Space>
 cache_memory memory_for(const array_ref<T, Space>& table, std::int64_t most) {
@@ -129,11 +91,11 @@ owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_b
   made->arrays.push_back(cached_array::of(table, row_bytes));
   made->arrays.front().allocate(label, made->memory.slots);
   count_uses<Exec>(*made, policy, most);
-  open_book<Exec>(made->memory, kept);
+  open_book(made->memory, kept);
   if (!table.accesses->attach_cache(label))
     throw invalid_argument("ferry::cached_table: " + table.describe() + " has a cached_table already");
   try {
-    fill_cache<Exec>(*made, kept);
+    fill_cache(*made, kept);
   } catch (...) {
     table.accesses->detach_cache();
     throw;
@@ -154,41 +116,14 @@ ticket flush_cache(const Exec& exec, row_cache& cache) {
   return of.finish();
 }
 
-inline std::size_t cached_slots(row_cache& cache) {
-  const std::lock_guard lock(cache.guard);
-  return static_cast<std::size_t>(cache.memory.slots);
-}
+std::size_t cached_slots(row_cache& cache);
 
-inline std::size_t cache_bytes(row_cache& cache) {
-  const std::lock_guard lock(cache.guard);
-  std::size_t all =
-      cache.memory.words.size() * sizeof(std::uint64_t) + cache.counts.size() * sizeof(std::uint32_t);
-  for (const cached_array& each : cache.arrays) all += each.memory.size();
-  return all;
-}
+std::size_t cache_bytes(row_cache& cache);
 
 /// Hits, misses, rows loaded and nanoseconds of exchanges since the memory was made. Blocks.
-template <class Exec = Kokkos::DefaultExecutionSpace>
-std::array<std::uint64_t, 4> read_tallies(const row_cache& cache) {
-  constexpr std::size_t spread = std::size_t{2} * tally_room;
-  std::array<std::uint64_t, spread + 2> all{};
-  cache.accesses()->wait_for_all();
-  execution_backend<Exec>::read(all.data(), cache.memory.book.tallies, sizeof all);
-  std::array<std::uint64_t, 4> sums{};
-  for (std::size_t i = 0; i < spread; ++i) sums[i / tally_room] += all[i];
-  sums[2] = all[spread];
-  sums[3] = all[spread + 1];
-  return sums;
-}
+std::array<std::uint64_t, 4> read_tallies(const row_cache& cache);
 
-template <class Exec = Kokkos::DefaultExecutionSpace>
-cache::statistics read_statistics(row_cache& cache) {
-  const std::lock_guard lock(cache.guard);
-  auto sums = read_tallies<Exec>(cache);
-  for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
-  const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
-  return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2], static_cast<double>(sums[3]) * 1e-9};
-}
+cache::statistics read_statistics(row_cache& cache);
 
 /// Gives the cache `rows` rows. `current` is the policy that all threads share.
 template <class Directory, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space, class Policy>
@@ -208,20 +143,20 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
     made.allocate(cache.label, memory.slots);
     arrays.push_back(std::move(made));
   }
-  open_book<Exec>(memory, kept);
+  open_book(memory, kept);
   {
     launch_context<Exec> of(Exec{}, "cached_table");
     flush_rows(of, cache);
     of.finish().join();
   }
-  const auto sums = read_tallies<Exec>(cache);
+  const auto sums = read_tallies(cache);
   const std::int64_t interval = cache.interval;
   const bool counted = cache.counts.rows() != 0;
   count_uses<Exec>(cache, policy, most);
   std::swap(cache.memory, memory);
   std::swap(cache.arrays, arrays);
   try {
-    fill_cache<Exec>(cache, kept);
+    fill_cache(cache, kept);
   } catch (...) {  // since the flush, the former memory and the table hold equal rows
     std::swap(cache.memory, memory);
     std::swap(cache.arrays, arrays);
@@ -235,28 +170,6 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
 }
 
 /// The end of a cache: writes what has changed, and waits.
-template <class Exec = Kokkos::DefaultExecutionSpace>
-void end_cache(row_cache& cache) noexcept {
-  try {
-    if (!Kokkos::is_initialized()) {
-      if (cache.changed || cache.captured)
-        std::fprintf(
-            stderr,
-            "ferry: the cached_table of '%s' was destroyed after Kokkos::finalize; changes that were "
-            "not flushed are lost\n",
-            cache.label.c_str());
-    } else {
-      const bool whole = !cache.arrays.front().accesses.expired();
-      if (whole && (cache.changed || cache.captured)) flush_cache(Exec{}, cache).join();
-      cache.accesses()->wait_for_all();
-      if (cache.exchange.done != nullptr) cache.exchange.done->wait();
-    }
-  } catch (const std::exception& lost) {
-    std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",
-                 cache.label.c_str(), lost.what());
-  }
-  for (const cached_array& each : cache.arrays)
-    if (const auto alive = each.accesses.lock()) alive->detach_cache();
-}
+void end_cache(row_cache& cache) noexcept;
 
 }  // namespace ferry::detail

@@ -2,17 +2,14 @@
 #pragma once
 
 #include <ferry/cache/detail/row_directory.hpp>
-#include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -47,14 +44,7 @@ struct cached_array {
   /// Where the parts of a row begin: before the end of row 0.
   [[nodiscard]] std::uintptr_t part_bytes() const { return static_cast<std::uintptr_t>(row_bytes); }
 
-  template <class Space = device_space>  // a template, because headers alone know no backend
-  void allocate(const std::string& label, std::int64_t slots) {
-    if (stride == 0) return;
-    memory = tensor<std::byte, Space>(label + "::hot", (slots + 1) * stride);
-    const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-    const auto step = static_cast<std::uintptr_t>(stride);
-    hot = at + (cold % step + step - at % step) % step;
-  }
+  void allocate(const std::string& label, std::int64_t slots);
 };
 
 /// What the kernels that manage the cached rows see of them. Row numbers in `held` and `wanted` are one too
@@ -93,57 +83,11 @@ struct cache_memory {
   static constexpr std::int64_t copies = 16, bins = 2048, choice_words = 24;
 
   cache_memory() = default;
-  template <class Space = device_space>
-  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
-      : slots(most), sets(dense ? 0 : sets_for(most)) {
-    if (sets != 0) slots = sets * kernels::set_directory::ways;
-    constexpr std::int64_t numbers = std::int64_t{1} << 31;  // the bit above: see coming_bit
-    if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
-      throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
-                             " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
-                             "' apart; cache more rows, or give cache::dense");
-    // A row and its slot share a number, see row_cache::row_bits().
-    if (slots >= std::int64_t{1} << (62 - std::bit_width(static_cast<std::uint64_t>(rows))))
-      throw invalid_argument("ferry::cached_table: the " + std::to_string(rows) + " rows of '" + label +
-                             "' are too many for " + std::to_string(slots) + " cached ones");
-    std::int64_t end = 0;
-    const auto take = [&](std::int64_t count) {
-      const std::int64_t begin = end;
-      end += (count + 15) / 16 * 16;  // lines of 128 bytes
-      return begin;
-    };
-    const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
-    const auto held = take(slots), wanted = take(slots), entering = take(slots);
-    const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
-               choice = take(choice_words);
-    const auto moving_count = take(1);
-    const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
-    words = tensor<std::uint64_t, Space>(label + "::directory", end);
-    const auto at = [&](std::int64_t begin) { return words.data() + begin; };
-    book = {reinterpret_cast<std::uint32_t*>(at(directory)),
-            reinterpret_cast<std::int64_t*>(at(held)),
-            reinterpret_cast<std::int64_t*>(at(wanted)),
-            at(tallies),
-            reinterpret_cast<std::int64_t*>(at(entering)),
-            reinterpret_cast<std::int64_t*>(at(entering)),  // the choice is over when slots are listed
-            at(moving_count),
-            reinterpret_cast<std::uint32_t*>(at(histogram)),
-            at(choice),
-            reinterpret_cast<std::uint8_t*>(at(changed)),
-            reinterpret_cast<std::uint8_t*>(at(stale))};
-  }
+  cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense);
 
   /// Enough sets for `most` rows: a number without small factors, so that rows at a regular distance do not
   /// meet in few sets.
-  static std::int64_t sets_for(std::int64_t most) {
-    std::int64_t count =
-        std::max<std::int64_t>(1, (most + kernels::set_directory::ways - 1) / kernels::set_directory::ways);
-    while (count > 1 && (count % 2 == 0 || count % 3 == 0 || count % 5 == 0 || count % 7 == 0)) {
-      if (count <= 7) return count;
-      ++count;
-    }
-    return count;
-  }
+  static std::int64_t sets_for(std::int64_t most);
 };
 
 /// What goes on between two verbs, see exchange_rows.hpp.
@@ -222,52 +166,17 @@ struct row_cache {
   }
 
   /// The place in `arrays` of the array that the rows which begin at `first` are, or are parts of; or -1.
-  template <class...>
-  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const {
-    const auto has = [&](const cached_array& each) {
-      return first == each.cold || (first > each.cold && first - each.cold < each.part_bytes());
-    };
-    for (std::size_t a = 0; a < arrays.size(); ++a)
-      if (has(arrays[a]) && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
-    return -1;
-  }
+  [[nodiscard]] std::ptrdiff_t find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const;
 
   /// Whether the verb begins a batch: verbs with one plan, one after the other, are of one batch.
-  template <class...>
-  [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan) {
-    if (plan == nullptr) {
-      latest.reset();
-      return true;
-    }
-    const auto& own = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
-    if (latest.lock() == own) return false;
-    latest = own;
-    return true;
-  }
+  [[nodiscard]] bool begins_batch(const std::shared_ptr<plan_storage>& plan);
 
-  template <class...>
-  void hold(row_hold how) const noexcept {
-    for (const auto& each : arrays)
-      if (const auto alive = each.accesses.lock()) alive->hold(how);
-  }
+  void hold(row_hold how) const noexcept;
 
-  template <class...>
-  void open() const noexcept {
-    for (const auto& each : arrays)
-      if (const auto alive = each.accesses.lock()) alive->open();
-  }
+  void open() const noexcept;
 
   /// Drops the arrays of states that were destroyed.
-  template <class...>
-  void drop_lost() {
-    const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
-    bool any = false;
-    for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
-    if (!any) return;
-    accesses()->wait_for_all();  // their memory may still be in use
-    if (exchange.done != nullptr) exchange.done->wait();
-    arrays.erase_if([&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
-  }
+  void drop_lost();
 };
 
 /// An array without elements that has a record of accesses, for launch_context.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/choose_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include "choose_rows.hpp"
 
 #include <Kokkos_Core.hpp>
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/cache/detail/choose_rows.hpp>
-#include <ferry/cache/detail/choose_ways.hpp>
-#include <ferry/cache/detail/exchange_time.hpp>
-#include <ferry/cache/detail/move_slots.hpp>
+#include <ferry/cache/detail/flush_rows.hpp>
 #include <ferry/cache/detail/row_cache.hpp>
 #include <ferry/error.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
+#include "choose_rows.hpp"
+#include "choose_ways.hpp"
+#include "exchange_time.hpp"
+#include "move_slots.hpp"
 
 #include <Kokkos_Core.hpp>
 
@@ -96,7 +97,7 @@ struct halve_counts {
 namespace ferry::detail {
 
 /// The later work of this call reads and writes slots; `host`: also all rows in host memory.
-template <class Exec>
+template <ExecutionSpace Exec>
 void use_slots(launch_context<Exec>& of, const row_cache& cache, bool host) {
   if (const int there = cache.accesses()->device(); !is_host_exec<Exec> && there >= 0 && there != of.device())
     throw invalid_argument(std::string("ferry::") + of.verb() + ": the cached rows of '" + cache.label +
@@ -177,7 +178,7 @@ void list_moving(launch_context<Exec>& of, const row_cache& cache, const std::st
 }
 
 /// Gives the slots the rows in `wanted`, at once.
-template <class Exec>
+template <ExecutionSpace Exec>
 void exchange_now(launch_context<Exec>& of, row_cache& cache) {
   const std::string& label = of.label("cached", "exchange");
   list_moving(of, cache, label);

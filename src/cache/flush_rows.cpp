@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/cache/detail/flush_rows.hpp>
+
+#include "../../backends/enabled.hpp"
+#include "exchange_rows.hpp"
+#include "move_slots.hpp"
+
+#include <ferry/error.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+
+#include <string>
+#include <utility>
+
+namespace ferry::detail {
+
+/// Writes all changes to host memory. The cached rows stay. No exchange is under way afterwards.
+template <ExecutionSpace Exec>
+void flush_rows(launch_context<Exec>& of, row_cache& cache) {
+  end_exchange(of, cache);
+  use_slots(of, cache, true);
+  if (!cache.changed && !cache.captured) return;
+  const std::string& label = of.label("cached", "flush");
+  move_slots(of.exec(), label, cache, kernels::slot_move::changed_to_host);
+  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
+  cache.changed = false;
+}
+
+/// Reads all cached rows from host memory again.
+template <ExecutionSpace Exec>
+void reload_rows(launch_context<Exec>& of, row_cache& cache) {
+  end_exchange(of, cache);
+  use_slots(of, cache, true);
+  const std::string& label = of.label("cached", "reload");
+  if (cache.stage != nullptr)
+    cache.stage(&of, cache, true);
+  else
+    move_slots(of.exec(), label, cache, kernels::slot_move::held_to_slot);
+  launch(of.exec(), label, cache.memory.slots, kernels::forget_changes{cache.memory.book.changed});
+  cache.changed = false;
+}
+
+/// Begins a verb on rows: a part of an exchange comes first where one is due. `plan`: that of the batch, or
+/// null. Returns whether the batch is to be counted.
+template <ExecutionSpace Exec>
+bool begin_batch(launch_context<Exec>& of, row_cache& cache, const std::shared_ptr<plan_storage>& plan,
+                 bool writes) {
+  use_slots(of, cache, false);
+  if (writes) {
+    cache.changed = true;
+    cache.captured = cache.captured || of.capturing();
+  }
+  if (cache.interval == 0) return false;
+  if (of.capturing()) return true;
+  if (!cache.begins_batch(plan)) return false;
+  if (cache.exchange.part != exchange_part::none && cache.batches >= cache.exchange.due) end_part(of, cache);
+  if (cache.batches >= cache.due) refresh_rows(of, cache);
+  ++cache.batches;
+  return true;
+}
+
+template <ExecutionSpace Exec>
+void add_cached_array(launch_context<Exec>& of, row_cache& cache, cached_array&& entry,
+                      const array_note& array, access_tracker& accesses) {
+  of.refuse_capture(
+      "but the rows of this state are not in device memory yet, and each launch would load them again; step "
+      "with it once before the capture");
+  cache.arrays.reserve(cache.arrays.size() + 1);
+  const std::string label(array.label);
+  entry.allocate(label, cache.memory.slots);
+  end_exchange(of, cache);
+  use_slots(of, cache, true);  // an instance of another device is refused before anything changes
+  if (!accesses.attach_cache(label))
+    throw invalid_argument("ferry::" + std::string(of.verb()) + ": " + array.describe() +
+                           " is a backing array of another cached_table");
+  cache.arrays.push_back(std::move(entry));
+  try {
+    move_slots(of.exec(), of.label("cached", "load"), cache.memory, cache.arrays.back(),
+               kernels::slot_move::held_to_slot);
+  } catch (...) {
+    cache.arrays.pop_back();
+    accesses.detach_cache();
+    throw;
+  }
+}
+
+#define FERRY_CACHES_OF(EXEC)                                                                               \
+  template void use_slots(launch_context<EXEC>&, const row_cache&, bool);                                   \
+  template void exchange_now(launch_context<EXEC>&, row_cache&);                                            \
+  template void flush_rows(launch_context<EXEC>&, row_cache&);                                              \
+  template void reload_rows(launch_context<EXEC>&, row_cache&);                                             \
+  template bool begin_batch(launch_context<EXEC>&, row_cache&, const std::shared_ptr<plan_storage>&, bool); \
+  template void add_cached_array(launch_context<EXEC>&, row_cache&, cached_array&&, const array_note&,      \
+                                 access_tracker&);
+FERRY_FOR_SPACES_OF_DEVICE(FERRY_CACHES_OF)
+#undef FERRY_CACHES_OF
+
+}  // namespace ferry::detail

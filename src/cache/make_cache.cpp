@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/cache/detail/make_cache.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <ferry/memory/spaces.hpp>
+#include <ferry/rows/init.hpp>
+#include <ferry/runtime/detail/transfer.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+namespace ferry::detail {
+
+namespace {
+
+/// The slots for `kept`: row + 1 for each slot, 0 for none.
+std::vector<std::int64_t> slots_for(const std::vector<std::int64_t>& kept, const cache_memory& memory) {
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(memory.slots), 0);
+  if (memory.sets == 0) {
+    for (std::size_t i = 0; i < kept.size() && i < slots.size(); ++i) slots[i] = kept[i] + 1;
+    return slots;
+  }
+  constexpr auto ways = static_cast<std::size_t>(kernels::set_directory::ways);
+  std::vector<unsigned char> used(static_cast<std::size_t>(memory.sets), 0);
+  for (const std::int64_t row : kept) {
+    const auto set = static_cast<std::size_t>(row % memory.sets);
+    if (used[set] < ways) slots[set * ways + used[set]++] = row + 1;
+  }
+  return slots;
+}
+
+}  // namespace
+
+void open_book(cache_memory& memory, const std::vector<std::int64_t>& kept) {
+  const Kokkos::DefaultExecutionSpace exec;
+  fill(exec, make_ref(memory.words), std::uint64_t{0});
+  if (kept.empty()) return;
+  const auto slots = slots_for(kept, memory);
+  launch_context<Kokkos::DefaultExecutionSpace> of(exec, "cached_table");
+  auto* there = of.pinned<std::int64_t>(memory.slots);
+  std::copy(slots.begin(), slots.end(), there);
+  of.writes_to(tracked(memory.words.accesses()));
+  transfer(exec, "ferry::cached_table", memory.book.wanted, device_space::name, there, pinned_space::name,
+           memory.slots * static_cast<std::int64_t>(sizeof(std::int64_t)));
+  of.finish().join();
+}
+
+void fill_cache(row_cache& cache, const std::vector<std::int64_t>& kept) {
+  if (kept.empty()) return;
+  launch_context<Kokkos::DefaultExecutionSpace> of(Kokkos::DefaultExecutionSpace{}, "cached_table");
+  use_slots(of, cache, true);
+  exchange_now(of, cache);
+  of.finish().join();
+}
+
+std::size_t cached_slots(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  return static_cast<std::size_t>(cache.memory.slots);
+}
+
+std::size_t cache_bytes(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  std::size_t all =
+      cache.memory.words.size() * sizeof(std::uint64_t) + cache.counts.size() * sizeof(std::uint32_t);
+  for (const cached_array& each : cache.arrays) all += each.memory.size();
+  return all;
+}
+
+std::array<std::uint64_t, 4> read_tallies(const row_cache& cache) {
+  constexpr std::size_t spread = std::size_t{2} * tally_room;
+  std::array<std::uint64_t, spread + 2> all{};
+  cache.accesses()->wait_for_all();
+  execution_backend<Kokkos::DefaultExecutionSpace>::read(all.data(), cache.memory.book.tallies, sizeof all);
+  std::array<std::uint64_t, 4> sums{};
+  for (std::size_t i = 0; i < spread; ++i) sums[i / tally_room] += all[i];
+  sums[2] = all[spread];
+  sums[3] = all[spread + 1];
+  return sums;
+}
+
+cache::statistics read_statistics(row_cache& cache) {
+  const std::lock_guard lock(cache.guard);
+  auto sums = read_tallies(cache);
+  for (std::size_t s = 0; s < sums.size(); ++s) sums[s] += cache.earlier[s];
+  const auto row = static_cast<std::uint64_t>(cache.arrays.front().row_bytes);
+  return {sums[0], sums[1], sums[0] * row, cache.refreshes, sums[2], static_cast<double>(sums[3]) * 1e-9};
+}
+
+void end_cache(row_cache& cache) noexcept {
+  try {
+    if (!Kokkos::is_initialized()) {
+      if (cache.changed || cache.captured)
+        std::fprintf(
+            stderr,
+            "ferry: the cached_table of '%s' was destroyed after Kokkos::finalize; changes that were "
+            "not flushed are lost\n",
+            cache.label.c_str());
+    } else {
+      const bool whole = !cache.arrays.front().accesses.expired();
+      if (whole && (cache.changed || cache.captured))
+        flush_cache(Kokkos::DefaultExecutionSpace{}, cache).join();
+      cache.accesses()->wait_for_all();
+      if (cache.exchange.done != nullptr) cache.exchange.done->wait();
+    }
+  } catch (const std::exception& lost) {
+    std::fprintf(stderr, "ferry: the cached_table of '%s' could not write its changes: %s\n",
+                 cache.label.c_str(), lost.what());
+  }
+  for (const cached_array& each : cache.arrays)
+    if (const auto alive = each.accesses.lock()) alive->detach_cache();
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/cache/detail/row_cache.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <ferry/cache/detail/cache_use.hpp>
+#include <ferry/error.hpp>
+
+#include <algorithm>
+
+namespace ferry::detail {
+
+void cached_array::allocate(const std::string& label, std::int64_t slots) {
+  if (stride == 0) return;
+  memory = tensor<std::byte, device_space>(label + "::hot", (slots + 1) * stride);
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  const auto step = static_cast<std::uintptr_t>(stride);
+  hot = at + (cold % step + step - at % step) % step;
+}
+
+cache_memory::cache_memory(const std::string& label, std::int64_t rows, std::int64_t most, bool dense)
+    : slots(most), sets(dense ? 0 : sets_for(most)) {
+  if (sets != 0) slots = sets * kernels::set_directory::ways;
+  constexpr std::int64_t numbers = std::int64_t{1} << 31;  // the bit above: see coming_bit
+  if ((sets != 0 && rows / sets >= numbers - 1) || slots >= numbers - 1)
+    throw invalid_argument("ferry::cached_table: a directory of " + std::to_string(slots) +
+                           " slots can't tell the " + std::to_string(rows) + " rows of '" + label +
+                           "' apart; cache more rows, or give cache::dense");
+  // A row and its slot share a number, see row_cache::row_bits().
+  if (slots >= std::int64_t{1} << (62 - std::bit_width(static_cast<std::uint64_t>(rows))))
+    throw invalid_argument("ferry::cached_table: the " + std::to_string(rows) + " rows of '" + label +
+                           "' are too many for " + std::to_string(slots) + " cached ones");
+  std::int64_t end = 0;
+  const auto take = [&](std::int64_t count) {
+    const std::int64_t begin = end;
+    end += (count + 15) / 16 * 16;  // lines of 128 bytes
+    return begin;
+  };
+  const auto directory = take(sets != 0 ? slots / 2 : (rows + 1) / 2);
+  const auto held = take(slots), wanted = take(slots), entering = take(slots);
+  const auto tallies = take(2 * tally_room + 4), histogram = take(copies * bins / 2),
+             choice = take(choice_words);
+  const auto moving_count = take(1);
+  const auto changed = take((slots + 7) / 8), stale = take((slots + 7) / 8);
+  words = tensor<std::uint64_t, device_space>(label + "::directory", end);
+  const auto at = [&](std::int64_t begin) { return words.data() + begin; };
+  book = {reinterpret_cast<std::uint32_t*>(at(directory)),
+          reinterpret_cast<std::int64_t*>(at(held)),
+          reinterpret_cast<std::int64_t*>(at(wanted)),
+          at(tallies),
+          reinterpret_cast<std::int64_t*>(at(entering)),
+          reinterpret_cast<std::int64_t*>(at(entering)),  // the choice is over when slots are listed
+          at(moving_count),
+          reinterpret_cast<std::uint32_t*>(at(histogram)),
+          at(choice),
+          reinterpret_cast<std::uint8_t*>(at(changed)),
+          reinterpret_cast<std::uint8_t*>(at(stale))};
+}
+
+std::int64_t cache_memory::sets_for(std::int64_t most) {
+  std::int64_t count =
+      std::max<std::int64_t>(1, (most + kernels::set_directory::ways - 1) / kernels::set_directory::ways);
+  while (count > 1 && (count % 2 == 0 || count % 3 == 0 || count % 5 == 0 || count % 7 == 0)) {
+    if (count <= 7) return count;
+    ++count;
+  }
+  return count;
+}
+
+std::ptrdiff_t row_cache::find(std::uintptr_t first, const std::shared_ptr<access_tracker>& of) const {
+  const auto has = [&](const cached_array& each) {
+    return first == each.cold || (first > each.cold && first - each.cold < each.part_bytes());
+  };
+  for (std::size_t a = 0; a < arrays.size(); ++a)
+    if (has(arrays[a]) && arrays[a].accesses.lock() == of) return static_cast<std::ptrdiff_t>(a);
+  return -1;
+}
+
+bool row_cache::begins_batch(const std::shared_ptr<plan_storage>& plan) {
+  if (plan == nullptr) {
+    latest.reset();
+    return true;
+  }
+  const auto& own = plan->base != nullptr ? plan->base : plan;  // bags make plans of plans
+  if (latest.lock() == own) return false;
+  latest = own;
+  return true;
+}
+
+void row_cache::hold(row_hold how) const noexcept {
+  for (const auto& each : arrays)
+    if (const auto alive = each.accesses.lock()) alive->hold(how);
+}
+
+void row_cache::open() const noexcept {
+  for (const auto& each : arrays)
+    if (const auto alive = each.accesses.lock()) alive->open();
+}
+
+void row_cache::drop_lost() {
+  const auto lost = [](const cached_array& each) { return each.accesses.expired(); };
+  bool any = false;
+  for (std::size_t a = 1; a < arrays.size(); ++a) any = any || lost(arrays[a]);
+  if (!any) return;
+  accesses()->wait_for_all();  // their memory may still be in use
+  if (exchange.done != nullptr) exchange.done->wait();
+  arrays.erase_if([&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
+}
+
+cache_use::cache_use(row_cache& cache, const char* verb) : lock_(cache.guard), cache_(cache) {
+  if (cache.arrays.front().accesses.expired())
+    throw invalid_argument("ferry::" + std::string(verb) + ": the table '" + cache.label +
+                           "' of the cached_table was destroyed");
+  cache.drop_lost();
+  cache.open();
+}
+
+cache_use::~cache_use() { cache_.hold(cache_.changed ? row_hold::closed : row_hold::readable); }
+
+void refuse_own_rows(const char* verb, const row_cache& cache, const array_note& operand) {
+  throw invalid_argument("ferry::" + std::string(verb) + ": " + operand.describe() +
+                         " has rows in the same cached_table of '" + cache.label +
+                         "', which may be newer in device memory; pass a copy of it, made after a flush()");
+}
+
+}  // namespace ferry::detail
