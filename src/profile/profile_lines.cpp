@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/profile/detail/profile_lines.hpp>
 
+#include <ferry/tensor/detail/finite.hpp>
+
+#include <charconv>
+#include <cstddef>
+#include <system_error>
+
 namespace ferry::detail {
+
+std::string in_quotes(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
 std::vector<profile_line> read_lines(std::string_view text, std::string& why) {
   std::vector<profile_line> found;

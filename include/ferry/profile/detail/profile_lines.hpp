@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/tensor/detail/finite.hpp>
-
-#include <charconv>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 /// The text of a machine's profile: one `key value` per line.
@@ -21,10 +15,7 @@ struct profile_line {
   std::string_view value;
 };
 
-template <class...>
-std::string in_quotes(std::string_view text) {
-  return std::string("\"").append(text).append("\"");
-}
+std::string in_quotes(std::string_view text);
 
 /// Reads the lines; empty ones and those that begin with # are left out. For invalid text it sets `why` and
 /// returns the lines read so far. The lines point into `text`.
