@@ -43,6 +43,8 @@
 #include "distributed/thread_transport.cpp"
 #include "distributed/transport.cpp"
 #include "error.cpp"
+#include "interop/dlpack_place.cpp"
+#include "interop/from_dlpack.cpp"
 #include "io/array_arguments.cpp"
 #include "io/atomic_file.cpp"
 #include "io/background_save.cpp"

@@ -1,128 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
+#include <ferry/concepts/memory_space.hpp>
 #include <ferry/interop/detail/dlpack_abi.hpp>
-#include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/memory_place.hpp>
-#include <ferry/memory/spaces.hpp>
-
-#include <Kokkos_Core.hpp>
 
 #include <string>
-#include <string_view>
-#include <type_traits>
 
 namespace ferry::detail {
 
-inline std::string device_text(DLDevice device) {
-  const auto name = [&]() -> std::string {
-    switch (device.device_type) {
-      case kDLCPU:
-        return "kDLCPU";
-      case kDLCUDA:
-        return "kDLCUDA";
-      case kDLCUDAHost:
-        return "kDLCUDAHost";
-      case kDLROCM:
-        return "kDLROCM";
-      case kDLROCMHost:
-        return "kDLROCMHost";
-      case kDLCUDAManaged:
-        return "kDLCUDAManaged";
-      default:
-        return "type " + std::to_string(static_cast<std::int32_t>(device.device_type));
-    }
-  };
-  return name() + ":" + std::to_string(device.device_id);
-}
+std::string device_text(DLDevice device);
 
-inline const char* kind_text(memory_kind kind) {
-  switch (kind) {
-    case memory_kind::page_locked:
-      return "page-locked host memory";
-    case memory_kind::managed:
-      return "managed memory";
-    case memory_kind::device:
-      return "device memory";
-    default:
-      return "ordinary host memory";
-  }
-}
+const char* kind_text(memory_kind kind);
 
 /// The device of DLPack that memory belongs to.
-template <class Space>
-DLDevice own_device(memory_place place) {
-  constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
-  switch (place.kind) {
-    case memory_kind::page_locked:
-      return {static_cast<DLDeviceType>(codes.page_locked), 0};
-    case memory_kind::managed:
-      return {static_cast<DLDeviceType>(codes.managed), 0};
-    case memory_kind::device:
-      return {static_cast<DLDeviceType>(codes.device), place.device};
-    default:
-      return {kDLCPU, 0};
-  }
-}
+template <MemorySpace Space>
+DLDevice own_device(memory_place place);
 
 /// Where memory of Space lies that has no address because it has no bytes.
-template <class Space>
-memory_place place_of_nothing() {
-  const int device = device_backend<Space>::place_of(nullptr).device;
-  if (device_backend<Space>::device_is_host || std::is_same_v<Space, pageable_space>)
-    return {memory_kind::host, device};
-  if (std::is_same_v<Space, device_space>) return {memory_kind::device, device};
-  return {std::is_same_v<Space, mapped_space> ? memory_kind::managed : memory_kind::page_locked, device};
-}
+template <MemorySpace Space>
+memory_place place_of_nothing();
 
 /// Whether memory may be presented as that of `as`. Host memory that the device reaches may be given to other
 /// libraries as either's.
-template <class Space>
-bool may_present(memory_place place, DLDevice as) {
-  constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
-  const DLDevice own = own_device<Space>(place);
-  if (as.device_type == own.device_type) return as.device_id == own.device_id;
-  if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
-  if (as.device_type == kDLCPU || as.device_type == codes.page_locked) return as.device_id == 0;
-  return as.device_type == codes.device && as.device_id == place.device;
-}
+template <MemorySpace Space>
+bool may_present(memory_place place, DLDevice as);
 
 /// Throws invalid_argument where memory that a producer says to be of `on` can't be memory of Space.
 /// `bytes_at` is null for an array without elements, whose address tells nothing.
-template <class Space>
-void require_place(const std::string& what, DLDevice on, const void* bytes_at) {
-  using backend = device_backend<Space>;
-  constexpr dlpack_codes codes = backend::dlpack_devices();
-  const bool of_host = on.device_type == kDLCPU || on.device_type == kDLCUDAHost ||
-                       on.device_type == kDLROCMHost || on.device_type == kDLCUDAManaged;
-  const bool known = backend::device_is_host
-                         ? of_host
-                         : on.device_type == kDLCPU || on.device_type == codes.device ||
-                               on.device_type == codes.page_locked || on.device_type == codes.managed;
-  if (!known)
-    throw invalid_argument(what + " on " + device_text(on) + ": this build of ferry reaches no such device");
-  if (backend::device_is_host || bytes_at == nullptr) return;
-  const memory_place place = backend::place_of(bytes_at);
-  bool fits = false;
-  std::string_view instead;
-  if constexpr (std::is_same_v<Space, device_space>) {
-    fits = place.kind == memory_kind::managed ||
-           (place.kind == memory_kind::device && place.device == backend::place_of(nullptr).device);
-    instead = place.kind == memory_kind::device ? "is of another device than Kokkos uses"
-                                                : "is host memory: take it as pageable_space or pinned_space";
-  } else if constexpr (std::is_same_v<Space, pageable_space>) {
-    fits = place.kind != memory_kind::device;
-    instead = "is not host memory: take it as device_space";
-  } else {
-    fits = place.kind == memory_kind::page_locked || place.kind == memory_kind::managed;
-    instead = place.kind == memory_kind::device ? "is not host memory: take it as device_space"
-                                                : "is not page-locked: take it as pageable_space";
-  }
-  if (!fits)
-    throw invalid_argument(what + " on " + device_text(on) + " is no memory of " + std::string(Space::name) +
-                           ": it is " + kind_text(place.kind) + " of device " + std::to_string(place.device) +
-                           ", which " + std::string(instead));
-}
+template <MemorySpace Space>
+void require_place(const std::string& what, DLDevice on, const void* bytes_at);
 
 }  // namespace ferry::detail

@@ -49,35 +49,9 @@ consteval DLDataType dlpack_type() {
 }
 
 /// "float32"; with lanes "float32 x 4 lanes".
-inline std::string dlpack_type_text(DLDataType type) {
-  const auto name = [&]() -> std::string {
-    switch (type.code) {
-      case kDLInt:
-        return "int";
-      case kDLUInt:
-        return "uint";
-      case kDLFloat:
-        return "float";
-      case kDLBfloat:
-        return "bfloat";
-      case kDLComplex:
-        return "complex";
-      case kDLBool:
-        return "bool";
-      default:
-        return "type code " + std::to_string(type.code) + ", bits ";
-    }
-  };
-  return name() + std::to_string(type.bits) +
-         (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes) + " lanes");
-}
+std::string dlpack_type_text(DLDataType type);
 
 /// "[3 x 4]"
-inline std::string numbers_text(const std::int64_t* numbers, std::int32_t count) {
-  std::string text = "[";
-  for (std::int32_t i = 0; numbers != nullptr && i < count; ++i)
-    text += (i == 0 ? "" : " x ") + std::to_string(numbers[i]);
-  return text + "]";
-}
+std::string numbers_text(const std::int64_t* numbers, std::int32_t count);
 
 }  // namespace ferry::detail

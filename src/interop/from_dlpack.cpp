@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/interop/from_dlpack.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <ferry/error.hpp>
+
+namespace ferry::detail {
+
+std::string dlpack_type_text(DLDataType type) {
+  const auto name = [&]() -> std::string {
+    switch (type.code) {
+      case kDLInt:
+        return "int";
+      case kDLUInt:
+        return "uint";
+      case kDLFloat:
+        return "float";
+      case kDLBfloat:
+        return "bfloat";
+      case kDLComplex:
+        return "complex";
+      case kDLBool:
+        return "bool";
+      default:
+        return "type code " + std::to_string(type.code) + ", bits ";
+    }
+  };
+  return name() + std::to_string(type.bits) +
+         (type.lanes == 1 ? "" : " x " + std::to_string(type.lanes) + " lanes");
+}
+
+std::string numbers_text(const std::int64_t* numbers, std::int32_t count) {
+  std::string text = "[";
+  for (std::int32_t i = 0; numbers != nullptr && i < count; ++i)
+    text += (i == 0 ? "" : " x ") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
+std::size_t dlpack_extents(const std::string& what, const DLTensor& from,
+                           std::array<std::size_t, max_rank>& extents) {
+  if (from.ndim < 0 || from.ndim > static_cast<std::int32_t>(max_rank))
+    throw invalid_argument(what + " has " + std::to_string(from.ndim) + " extents, must have 0 to " +
+                           std::to_string(max_rank));
+  if (from.ndim == 0) {
+    extents[0] = 1;
+    return 1;
+  }
+  if (from.shape == nullptr) throw invalid_argument(what + " has no extents: the pointer to them is null");
+  const auto rank = static_cast<std::size_t>(from.ndim);
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (from.shape[i] < 0)
+      throw invalid_argument(what + ": extent " + std::to_string(i) + " is " + std::to_string(from.shape[i]));
+    extents[i] = static_cast<std::size_t>(from.shape[i]);
+  }
+  return rank;
+}
+
+void require_compact(const std::string& what, const DLTensor& from, std::size_t size) {
+  if (from.strides == nullptr || size == 0) return;
+  std::int64_t expected = 1;
+  for (std::int32_t i = from.ndim; i-- > 0;) {
+    if (from.shape[i] != 1 && from.strides[i] != expected)
+      throw invalid_argument(what + " has strides " + numbers_text(from.strides, from.ndim) +
+                             ", but a ferry::tensor is row-major without gaps; make it contiguous first");
+    expected *= from.shape[i];
+  }
+}
+
+void* dlpack_data(const std::string& what, const DLTensor& from, std::size_t size, std::size_t alignment) {
+  if (size == 0) return nullptr;
+  if (from.data == nullptr) throw invalid_argument(what + " has no memory: its pointer is null");
+  const auto address = reinterpret_cast<std::uintptr_t>(from.data) + from.byte_offset;
+  if (address % alignment != 0)
+    throw invalid_argument(what + " begins at an address that is no multiple of " +
+                           std::to_string(alignment) + ", the alignment of its elements");
+  return static_cast<char*>(from.data) + from.byte_offset;
+}
+
+}  // namespace ferry::detail
