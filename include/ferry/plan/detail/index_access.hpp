@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>
 #include <ferry/runtime/detail/transfer.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
