@@ -289,7 +289,7 @@ run_tests() {
 
 # ---- commands ---------------------------------------------------------------------------------------------------------
 
-base_packages=(python3-venv ca-certificates libboost-dev libisal-dev ccache)
+base_packages=(python3-venv ca-certificates libboost-dev libisal-dev nlohmann-json3-dev ccache)
 
 # prepare PACKAGE...: the machine, the tools, and the Kokkos that this run uses.
 prepare() {
@@ -321,7 +321,7 @@ command_demo() {
 
 command_test() {
   [ $# -eq 0 ] || die "test takes no arguments"
-  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev wordnet-base doxygen libopenmpi-dev openmpi-bin
+  prepare libeigen3-dev libcli11-dev wordnet-base doxygen libopenmpi-dev openmpi-bin
   ensure_python_packages
   install_dependencies "$preset" "${backend_options[@]}"
   # Of six sources the host's compiler needs 2.4 GB, nvcc of four 2.5 GB; of ten 2.8 GB, nvcc of seven 3.6 GB.
@@ -352,7 +352,7 @@ command_test() {
 
 command_bench() {
   if [ "${1:-}" = -- ]; then shift; fi
-  prepare libeigen3-dev libcli11-dev nlohmann-json3-dev
+  prepare libeigen3-dev libcli11-dev
   local name=${prefix}benchmarks results=$build/bench${prefix:+/cuda} program programs
   install_dependencies "$name" -c tools.build:skip_test=True "${backend_options[@]}"
   configure "$name" "$preset" -DFERRY_BUILD_TESTS=OFF -DFERRY_BUILD_EXAMPLES=OFF

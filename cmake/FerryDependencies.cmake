@@ -11,7 +11,8 @@ find_package(Threads REQUIRED)
 # Boost::headers comes from Boost's own package config; CMake's FindBoost module is gone from CMake 3.30 on.
 find_package(Boost 1.70 CONFIG REQUIRED)
 
-# CRC-32C for checkpoints; the library's sources alone see it.
+# Checksums of checkpoints, and JSON in files; the library's sources alone see them.
+find_package(nlohmann_json 3.9 CONFIG REQUIRED)
 find_package(ISAL MODULE REQUIRED)
 if(NOT ISAL_INCLUDE_DIR)
   message(FATAL_ERROR "${ISAL_LIBRARY} has no header isa-l/crc.h (Debian: libisal-dev)")

@@ -26,7 +26,8 @@ add_library(ferry::ferry ALIAS ferry)
 target_sources(ferry PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ferry_headers})
 target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
-                            PRIVATE ISAL::isal $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+                            PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
+                                    $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
 ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.

@@ -173,7 +173,7 @@ std::uint64_t next_number(const std::string& folder, const manifest& current) {
 
 std::vector<std::byte> data_header(std::uint64_t number) {
   std::vector<std::byte> made(data_header_bytes);
-  const std::uint32_t version = manifest::version;
+  const std::uint32_t version = data_version;
   std::memcpy(made.data(), data_magic.data(), data_magic.size());
   std::memcpy(made.data() + 8, &version, sizeof version);
   std::memcpy(made.data() + 16, &number, sizeof number);

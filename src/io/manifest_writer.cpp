@@ -2,10 +2,13 @@
 #include <ferry/io/detail/manifest_writer.hpp>
 
 #include "crc32c.hpp"
+#include "json.hpp"
 
-#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include <bit>
+#include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,80 +16,91 @@
 namespace ferry::detail {
 namespace {
 
-/// Appends numbers and texts.
-class manifest_writer {
- public:
-  std::string bytes;
+using nlohmann::ordered_json;
 
-  template <class Number>
-  void put(Number number) {
-    bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+template <class Number>
+void append_number(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+/// Names may have any bytes: those that are no UTF-8 are a list of numbers.
+ordered_json text_as_json(std::string_view text) {
+  if (valid_utf8(text) == text.size()) return text;
+  ordered_json bytes = ordered_json::array();
+  for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
+  return bytes;
+}
+
+/// JSON has no infinities and no NaNs: these are their bits.
+ordered_json real_as_json(std::uint64_t bits) {
+  const auto value = std::bit_cast<double>(bits);
+  return std::isfinite(value) ? ordered_json(value) : ordered_json("bits " + std::to_string(bits));
+}
+
+ordered_json fact_as_json(const manifest_fact& fact) {
+  ordered_json members{{"name", text_as_json(fact.name)}};
+  if (fact.kind == manifest_fact::text) {
+    members["text"] = text_as_json(fact.words);
+    return members;
   }
-  void put_text(std::string_view text) {
-    put(static_cast<std::uint16_t>(text.size()));
-    bytes.append(text);
+  ordered_json numbers = ordered_json::array();
+  for (const auto bits : fact.numbers)
+    numbers.push_back(fact.kind == manifest_fact::real    ? real_as_json(bits)
+                      : fact.kind == manifest_fact::whole ? ordered_json(static_cast<std::int64_t>(bits))
+                                                          : ordered_json(bits));
+  const char* const kind = fact.kind == manifest_fact::real    ? "f64"
+                           : fact.kind == manifest_fact::whole ? "i64"
+                                                               : "u64";
+  members[kind] = std::move(numbers);
+  return members;
+}
+
+ordered_json piece_as_json(const manifest_piece& piece) { return {piece.file, piece.offset, piece.checksum}; }
+
+ordered_json array_as_json(const manifest_array& array) {
+  ordered_json chunks = ordered_json::array();
+  for (const auto& chunk : array.chunks) {
+    ordered_json members = piece_as_json(chunk.piece);
+    for (const auto& patch : chunk.patches) {
+      ordered_json replaced = piece_as_json(patch.piece);
+      replaced.push_back(patch.units);
+      members.push_back(std::move(replaced));
+    }
+    chunks.push_back(std::move(members));
   }
-  void put_count(std::size_t count) { put(static_cast<std::uint32_t>(count)); }
-  void put_piece(const manifest_piece& piece) {
-    put(piece.file);
-    put(piece.offset);
-    put(piece.checksum);
+  return {{"name", text_as_json(array.name)},     {"type", text_as_json(array.dtype)},
+          {"element_bytes", array.element_bytes}, {"extents", array.extents},
+          {"chunk_bytes", array.chunk_bytes},     {"unit_bytes", array.unit_bytes},
+          {"chunks", std::move(chunks)}};
+}
+
+ordered_json body_of(const manifest& whole) {
+  ordered_json files = ordered_json::array(), entries = ordered_json::array();
+  for (const auto& file : whole.files) files.push_back({{"number", file.number}, {"bytes", file.bytes}});
+  for (const auto& entry : whole.entries) {
+    ordered_json facts = ordered_json::array(), arrays = ordered_json::array();
+    for (const auto& fact : entry.facts) facts.push_back(fact_as_json(fact));
+    for (const auto& array : entry.arrays) arrays.push_back(array_as_json(array));
+    entries.push_back({{"name", text_as_json(entry.name)},
+                       {"kind", text_as_json(entry.kind)},
+                       {"facts", std::move(facts)},
+                       {"arrays", std::move(arrays)}});
   }
-};
+  return {{"files", std::move(files)}, {"entries", std::move(entries)}};
+}
 
 }  // namespace
 
 std::string encode(const manifest& of) {
-  manifest_writer to;
-  to.bytes.append(manifest_magic);
-  to.put(manifest::version);
-  to.put(std::uint32_t{0});
-  to.put(of.number);
-  to.put(std::uint64_t{0});  // bytes of the body, set below
-  to.put_count(of.files.size());
-  for (const auto& one : of.files) {
-    to.put(one.number);
-    to.put(one.bytes);
-  }
-  to.put_count(of.entries.size());
-  for (const auto& entry : of.entries) {
-    to.put_text(entry.name);
-    to.put_text(entry.kind);
-    to.put_count(entry.facts.size());
-    for (const auto& fact : entry.facts) {
-      to.put_text(fact.name);
-      to.put(static_cast<std::uint8_t>(fact.kind));
-      if (fact.kind == manifest_fact::text) {
-        to.put_text(fact.words);
-      } else {
-        to.put_count(fact.numbers.size());
-        for (const auto number : fact.numbers) to.put(number);
-      }
-    }
-    to.put_count(entry.arrays.size());
-    for (const auto& array : entry.arrays) {
-      to.put_text(array.name);
-      to.put_text(array.dtype);
-      to.put(array.element_bytes);
-      to.put(static_cast<std::uint8_t>(array.extents.size()));
-      for (const auto extent : array.extents) to.put(extent);
-      to.put(array.chunk_bytes);
-      to.put(array.unit_bytes);
-      to.put_count(array.chunks.size());
-      for (const auto& chunk : array.chunks) {
-        to.put_piece(chunk.piece);
-        to.put_count(chunk.patches.size());
-        for (const auto& patch : chunk.patches) {
-          to.put_piece(patch.piece);
-          to.put(patch.units);
-        }
-      }
-    }
-  }
-  const std::uint64_t body = to.bytes.size() - manifest_header_bytes;
-  std::memcpy(to.bytes.data() + manifest_header_bytes - sizeof body, &body, sizeof body);
-  to.put(crc32c(to.bytes.data(), to.bytes.size()));
-  return std::move(to.bytes);
+  const std::string body = body_of(of).dump();
+  std::string bytes(manifest_magic);
+  append_number(bytes, manifest::version);
+  append_number(bytes, std::uint32_t{0});
+  append_number(bytes, of.number);
+  append_number(bytes, static_cast<std::uint64_t>(body.size()));
+  bytes += body;
+  append_number(bytes, crc32c(bytes.data(), bytes.size()));
+  return bytes;
 }
 
 }  // namespace ferry::detail

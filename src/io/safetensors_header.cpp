@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/safetensors_header.hpp>
 
-#include "json_text.hpp"
-#include "text_cursor.hpp"
+#include "json.hpp"
 
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,63 +37,122 @@ bool has_bytes(const safetensors_entry& entry) {
 
 namespace {
 
-/// The object that describes a tensor.
-bool parse_safetensors_entry(text_cursor& at, safetensors_entry& into) {
-  bool has_type = false;
-  bool has_shape = false;
-  bool has_offsets = false;
-  const auto once = [&](bool& has) { return !std::exchange(has, true) || at.fail("a key comes twice"); };
-  const auto member = [&](const std::string& key) {
-    if (key == "dtype") {
-      std::string name;
-      if (!once(has_type) || !json_string(at, name)) return false;
-      while (into.type < safetensors_dtypes.size() && safetensors_dtypes[into.type].name != name) ++into.type;
-      if (!into.has_known_type()) into.unknown_type = std::move(name);
+/// Takes the values of the header's JSON one after the other. The first failure is kept.
+class header_events final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  explicit header_events(safetensors_header& header) : header_(header) {}
+
+  /// The first failure; empty where there was none.
+  [[nodiscard]] const std::string& why() const { return why_; }
+
+  bool key(string_t& name) override {
+    key_ = name;
+    if (at_ == place::tensor)
+      return name == "dtype"          ? once(has_type_)
+             : name == "shape"        ? once(has_shape_)
+             : name == "data_offsets" ? once(has_offsets_)
+                                      : fail("the key " + json_quoted(name.substr(0, 40)) + " is unknown");
+    if (at_ == place::metadata) header_.metadata.emplace_back(name, std::string());
+    if (at_ != place::top) return true;
+    if (name == metadata_key) return once(has_metadata_);
+    header_.entries.emplace_back().name = name;
+    has_type_ = has_shape_ = has_offsets_ = false;
+    return true;
+  }
+  bool string(string_t& value) override {
+    if (at_ == place::metadata) {
+      header_.metadata.back().second = value;
       return true;
     }
-    if (key == "shape")
-      return once(has_shape) && json_numbers(at, [&](std::uint64_t extent) {
-               into.shape.push_back(static_cast<std::size_t>(extent));
-               return true;
-             });
-    if (key == "data_offsets") {
-      int count = 0;
-      return once(has_offsets) &&
-             json_numbers(at,
-                          [&](std::uint64_t offset) {
-                            (count == 0 ? into.begin : into.end) = offset;
-                            return ++count <= 2 || at.fail("data_offsets are not two");
-                          }) &&
-             (count == 2 || at.fail("data_offsets are not two"));
+    if (at_ != place::tensor || key_ != "dtype") return refuse();
+    auto& entry = header_.entries.back();
+    while (entry.has_known_type() && safetensors_dtypes[entry.type].name != value) ++entry.type;
+    if (!entry.has_known_type()) entry.unknown_type = value;
+    return true;
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return fail("a number exceeds 63 bits");
+    if (at_ == place::shape) {
+      header_.entries.back().shape.push_back(static_cast<std::size_t>(value));
+      return true;
     }
-    return at.fail("the key " + json_quoted(key.substr(0, 40)) + " is unknown");
-  };
-  return json_object(at, member) && ((has_type && has_shape && has_offsets) ||
-                                     at.fail("a tensor lacks one of dtype, shape and data_offsets"));
-}
+    if (at_ != place::offsets) return refuse();
+    auto& entry = header_.entries.back();
+    (offsets_ == 0 ? entry.begin : entry.end) = value;
+    return ++offsets_ <= 2 || fail("data_offsets are not two");
+  }
+  bool start_object(std::size_t) override {
+    if (at_ == place::start)
+      at_ = place::top;
+    else if (at_ == place::top)
+      at_ = key_ == metadata_key ? place::metadata : place::tensor;
+    else
+      return refuse();
+    return true;
+  }
+  bool end_object() override {
+    if (at_ == place::tensor && !(has_type_ && has_shape_ && has_offsets_))
+      return fail("a tensor lacks one of dtype, shape and data_offsets");
+    at_ = place::top;
+    return true;
+  }
+  bool start_array(std::size_t) override {
+    if (at_ != place::tensor || key_ == "dtype") return refuse();
+    at_ = key_ == "shape" ? place::shape : place::offsets;
+    offsets_ = 0;
+    return true;
+  }
+  bool end_array() override {
+    if (at_ == place::offsets && offsets_ != 2) return fail("data_offsets are not two");
+    at_ = place::tensor;
+    return true;
+  }
+  bool null() override { return (at_ == place::top && key_ == metadata_key) || refuse(); }
+  bool boolean(bool) override { return refuse(); }
+  bool number_integer(number_integer_t) override { return fail("a number has a sign"); }
+  bool number_float(number_float_t, const string_t& text) override {
+    return fail("the number " + text.substr(0, 40) + " is no integer of 63 bits");
+  }
+  bool binary(binary_t&) override { return refuse(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
+    const std::string_view text = error.what();  // "[json.exception...] parse error at line 1, ..."
+    return fail("it is no JSON: " + std::string(text.substr(std::min(text.size(), text.find("] ") + 2))));
+  }
+
+ private:
+  enum class place { start, top, tensor, shape, offsets, metadata };
+
+  static constexpr std::string_view metadata_key = "__metadata__";
+
+  bool fail(std::string_view what) {
+    why_ = what;
+    return false;
+  }
+  bool refuse() { return fail("the value of " + json_quoted(key_.substr(0, 40)) + " is of another type"); }
+  bool once(bool& has) {
+    return !std::exchange(has, true) || fail(json_quoted(key_) + " comes twice in an object");
+  }
+
+  safetensors_header& header_;
+  place at_ = place::start;
+  std::string key_;
+  bool has_metadata_ = false, has_type_ = false, has_shape_ = false, has_offsets_ = false;
+  int offsets_ = 0;
+  std::string why_;
+};
 
 }  // namespace
 
 std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into) {
-  text_cursor at(text);
   if (const std::size_t valid = valid_utf8(text); valid != text.size())
     return "byte " + std::to_string(valid) + " of the header is not UTF-8";
-  if (at.peek() != '{') return "the header does not begin with '{'";
-  bool has_metadata = false;
-  json_object(at, [&](const std::string& key) {
-    if (key != "__metadata__") {
-      into.entries.emplace_back().name = key;
-      return parse_safetensors_entry(at, into.entries.back());
-    }
-    if (std::exchange(has_metadata, true)) return at.fail("__metadata__ comes twice");
-    if (at.take("null")) return true;
-    return json_object(at, [&](const std::string& name) {
-      return json_string(at, into.metadata.emplace_back(name, std::string()).second);
-    });
-  });
-  at.skip_space();
-  if (!at.failed() && !at.at_end()) at.fail("there is more after the object");
-  if (at.failed()) return at.why();
+  if (text.empty() || text.front() != '{') return "the header does not begin with '{'";
+  // The parser would take it for the end of the text.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    return "byte " + std::to_string(zero) + " of the header is no JSON";
+  header_events events(into);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &events)) return events.why();
 
   const auto repeated = [](auto& names) {
     std::sort(names.begin(), names.end());
@@ -145,21 +206,19 @@ safetensors_header read_safetensors_header(const file& from) {
 std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,
                                     const safetensors_metadata& metadata) {
   std::string text = "{";
-  const auto next = [&text] { text += text.size() > 1 ? "," : ""; };
+  const auto append = [&text](std::string_view name, const nlohmann::ordered_json& value) {
+    text.append(text.size() > 1 ? "," : "").append(json_quoted(name)).append(":").append(value.dump());
+  };
   if (!metadata.empty()) {
     text += "\"__metadata__\":{";
-    bool first = true;
-    for (const auto& [key, value] : metadata)
-      text.append(std::exchange(first, false) ? "" : ",").append(json_quoted(key) + ":" + json_quoted(value));
+    for (std::size_t i = 0; i < metadata.size(); ++i)
+      text.append(i == 0 ? "" : ",")
+          .append(json_quoted(metadata[i].first) + ":" + json_quoted(metadata[i].second));
     text += "}";
   }
-  for (const auto& each : entries) {
-    next();
-    text += json_quoted(each.name) + R"(:{"dtype":)" + json_quoted(each.type_name()) + R"(,"shape":[)";
-    for (std::size_t i = 0; i < each.shape.size(); ++i)
-      text.append(i == 0 ? "" : ",").append(std::to_string(each.shape[i]));
-    text += "],\"data_offsets\":[" + std::to_string(each.begin) + "," + std::to_string(each.end) + "]}";
-  }
+  for (const auto& each : entries)
+    append(each.name,
+           {{"dtype", each.type_name()}, {"shape", each.shape}, {"data_offsets", {each.begin, each.end}}});
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string made(8, '\0');

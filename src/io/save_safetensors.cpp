@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/save_safetensors.hpp>
 
-#include "json_text.hpp"
+#include "json.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/io/detail/atomic_file.hpp>

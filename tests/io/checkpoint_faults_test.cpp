@@ -106,9 +106,10 @@ TEST_CASE("a damaged checkpoint is refused and changes nothing", "[io][checkpoin
   write_file(folder + "/manifest", manifest + "x");
   mine.refuses(folder, "its body should have");
   std::string newer = manifest;
-  newer[8] = 2;
+  newer[8] = 3;
   write_file(folder + "/manifest", newer);
-  mine.refuses(folder, "it has format version 2, and this ferry reads version 1: a newer ferry wrote it");
+  mine.refuses(folder,
+               "it has format version 3, and this ferry reads versions 1 to 2: a newer ferry wrote it");
   write_file(folder + "/manifest", manifest);
 
   for (const std::size_t place :

@@ -162,23 +162,36 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   says("{" + a + "," + entry("a", "[1]", "[12,16]") + "}", 16, "\"a\" comes twice");
   says("{" + a + "," + entry("\\u0061", "[1]", "[12,16]") + "}", 16, "\"a\" comes twice");
   says("{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "the metadata \"a\" comes twice");
-  says("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "__metadata__ comes twice");
-  says("{\"__metadata__\":{\"a\":1}}", 0, "'\"' is missing");
-  says("{\"__metadata__\":{\"a\":null}}", 0, "'\"' is missing");
-  says("{\"__metadata__\":nul}", 0, "'{' is missing");
-  says("{\"__metadata__\":null,\"__metadata__\":{}}", 0, "__metadata__ comes twice");
+  says("{\"__metadata__\":{},\"__metadata__\":{}}", 0, "\"__metadata__\" comes twice");
+  says("{\"__metadata__\":{\"a\":1}}", 0, "the value of \"a\" is of another type");
+  says("{\"__metadata__\":{\"a\":null}}", 0, "the value of \"a\" is of another type");
+  says("{\"__metadata__\":{\"a\":{}}}", 0, "the value of \"a\" is of another type");
+  says("{\"__metadata__\":[]}", 0, "the value of \"__metadata__\" is of another type");
+  says("{\"__metadata__\":nul}", 0, "it is no JSON");
+  says("{\"a\":null}", 0, "the value of \"a\" is of another type");
+  says("{\"a\":{\"dtype\":4}}", 0, "the value of \"dtype\" is of another type");
+  says("{\"a\":{\"shape\":\"3\"}}", 0, "the value of \"shape\" is of another type");
+  says("{\"a\":{\"shape\":[[3]]}}", 0, "the value of \"shape\" is of another type");
+  says("{\"a\":{\"shape\":" + std::string(100000, '[') + "}}", 0,
+       "the value of \"shape\" is of another type");
+  says("{\"a\":" + std::string(100000, '[') + "}", 0, "the value of \"a\" is of another type");
+  says("{\"__metadata__\":null,\"__metadata__\":{}}", 0, "\"__metadata__\" comes twice");
   says("{\"a\":{\"dtype\":\"F32\",\"shape\":[3]}}", 12, "lacks one of");
   says("{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}}", 12,
-       "a key comes twice");
+       "\"dtype\" comes twice");
   says("{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12],\"x\":1}}", 12, "\"x\" is unknown");
   says("{" + entry("a", "[3]", "[0,12,13]") + "}", 12, "are not two");
   says("{" + entry("a", "[3]", "[12]") + "}", 12, "are not two");
-  says("{" + entry("a", "[-3]", "[0,12]") + "}", 12, "without a sign");
+  says("{" + entry("a", "[-3]", "[0,12]") + "}", 12, "a number has a sign");
   says("{" + entry("a", "[3.0]", "[0,12]") + "}", 12, "malformed");
   says("{" + entry("a", "[3e0]", "[0,12]") + "}", 12, "malformed");
   says("{" + entry("a", "[3]", "[0,18446744073709551628]") + "}", 12, "63 bits");
+  says("{" + entry("a", "[3]", "[0,9223372036854775808]") + "}", 12, "63 bits");
+  says("{" + entry("a", "[03]", "[0,12]") + "}", 12, "it is no JSON");
   says("{" + a + ",}", 12, "malformed");
-  says("{" + a + "} x", 12, "more after the object");
+  says("{" + a + "} x", 12, "expected end of input");
+  says("{" + a + "}" + std::string("\0x", 2), 12, "is no JSON");
+  says("{" + a + std::string("\0}", 2), 12, "is no JSON");
   says("{" + a, 12, "malformed");
   says(" {" + a + "}", 12, "does not begin");
   says("", 12, "does not begin");
@@ -191,8 +204,8 @@ TEST_CASE("malformed safetensors files are refused with a reason", "[io][malform
   says("{\"\\ud83d\":1}", 0, "surrogate");
   says("{\"\\ude00\":1}", 0, "surrogate");
   says("{\"\\ud83d\\u0041\":1}", 0, "surrogate");
-  says("{\"\\u12g4\":1}", 0, "four digits");
-  says("{\"\\x\":1}", 0, "escape");
+  says("{\"\\u12g4\":1}", 0, "4 hex digits");
+  says("{\"\\x\":1}", 0, "after backslash");
   says("{\"a\nb\":1}", 0, "control character");
   CHECK_THAT(refusal(path, std::string("\xff\xff\xff\xff\xff\xff\xff\x7f{}", 10), open),
              Catch::Matchers::ContainsSubstring("claims 9223372036854775807 bytes"));

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-/// The bytes of a manifest: little-endian numbers, texts with their length before them.
+/// The bytes of a manifest: a header, a body of JSON, and the checksum of both.
 namespace ferry::detail {
 
 static_assert(std::endian::native == std::endian::little,
@@ -18,6 +18,8 @@ static_assert(std::endian::native == std::endian::little,
 inline constexpr std::string_view manifest_magic = "ferryckp";
 inline constexpr std::size_t manifest_header_bytes = 32;
 inline constexpr std::uint64_t data_header_bytes = 4096;
+/// Of data files, which manifests of both versions name.
+inline constexpr std::uint32_t data_version = 1;
 /// Chunks are buffers in memory while a checkpoint is read, so a file can't name larger ones.
 inline constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 26;
 
