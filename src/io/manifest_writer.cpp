@@ -4,8 +4,6 @@
 #include "crc32c.hpp"
 #include "json.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,83 +14,112 @@
 namespace ferry::detail {
 namespace {
 
-using nlohmann::ordered_json;
-
 template <class Number>
 void append_number(std::string& bytes, Number number) {
   bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
+/// Appends visit(item) of each item as a list of JSON.
+template <class Items, class Visit>
+void append_list(std::string& to, const Items& items, const Visit& visit) {
+  to += '[';
+  bool is_first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(is_first, false)) to += ',';
+    visit(item);
+  }
+  to += ']';
+}
+
 /// Names may have any bytes: those that are no UTF-8 are a list of numbers.
-ordered_json text_as_json(std::string_view text) {
-  if (valid_utf8(text) == text.size()) return text;
-  ordered_json bytes = ordered_json::array();
-  for (const char byte : text) bytes.push_back(static_cast<unsigned char>(byte));
-  return bytes;
+void append_text(std::string& to, std::string_view text) {
+  if (valid_utf8(text) == text.size()) {
+    to += json_quoted(text);
+    return;
+  }
+  append_list(to, text, [&](char byte) { to += std::to_string(static_cast<unsigned char>(byte)); });
 }
 
-/// JSON has no infinities and no NaNs: these are their bits.
-ordered_json real_as_json(std::uint64_t bits) {
+void append_real(std::string& to, std::uint64_t bits) {
   const auto value = std::bit_cast<double>(bits);
-  return std::isfinite(value) ? ordered_json(value) : ordered_json("bits " + std::to_string(bits));
+  // JSON has no infinities and no NaNs: these are their bits.
+  to += std::isfinite(value) ? json_number(value) : "\"bits " + std::to_string(bits) + "\"";
 }
 
-ordered_json fact_as_json(const manifest_fact& fact) {
-  ordered_json members{{"name", text_as_json(fact.name)}};
+void append_fact(std::string& to, const manifest_fact& fact) {
+  to += R"({"name":)";
+  append_text(to, fact.name);
   if (fact.kind == manifest_fact::text) {
-    members["text"] = text_as_json(fact.words);
-    return members;
+    to += R"(,"text":)";
+    append_text(to, fact.words);
+  } else if (fact.kind == manifest_fact::real) {
+    to += R"(,"f64":)";
+    append_list(to, fact.numbers, [&](std::uint64_t bits) { append_real(to, bits); });
+  } else if (fact.kind == manifest_fact::whole) {
+    to += R"(,"i64":)";
+    append_list(to, fact.numbers,
+                [&](std::uint64_t bits) { to += std::to_string(static_cast<std::int64_t>(bits)); });
+  } else {
+    to += R"(,"u64":)";
+    append_list(to, fact.numbers, [&](std::uint64_t bits) { to += std::to_string(bits); });
   }
-  ordered_json numbers = ordered_json::array();
-  for (const auto bits : fact.numbers)
-    numbers.push_back(fact.kind == manifest_fact::real    ? real_as_json(bits)
-                      : fact.kind == manifest_fact::whole ? ordered_json(static_cast<std::int64_t>(bits))
-                                                          : ordered_json(bits));
-  const char* const kind = fact.kind == manifest_fact::real    ? "f64"
-                           : fact.kind == manifest_fact::whole ? "i64"
-                                                               : "u64";
-  members[kind] = std::move(numbers);
-  return members;
+  to += '}';
 }
 
-ordered_json piece_as_json(const manifest_piece& piece) { return {piece.file, piece.offset, piece.checksum}; }
-
-ordered_json array_as_json(const manifest_array& array) {
-  ordered_json chunks = ordered_json::array();
-  for (const auto& chunk : array.chunks) {
-    ordered_json members = piece_as_json(chunk.piece);
-    for (const auto& patch : chunk.patches) {
-      ordered_json replaced = piece_as_json(patch.piece);
-      replaced.push_back(patch.units);
-      members.push_back(std::move(replaced));
-    }
-    chunks.push_back(std::move(members));
-  }
-  return {{"name", text_as_json(array.name)},     {"type", text_as_json(array.dtype)},
-          {"element_bytes", array.element_bytes}, {"extents", array.extents},
-          {"chunk_bytes", array.chunk_bytes},     {"unit_bytes", array.unit_bytes},
-          {"chunks", std::move(chunks)}};
+/// A piece without the end of its list.
+void append_piece(std::string& to, const manifest_piece& piece) {
+  to += '[' + std::to_string(piece.file) + ',' + std::to_string(piece.offset) + ',' +
+        std::to_string(piece.checksum);
 }
 
-ordered_json body_of(const manifest& whole) {
-  ordered_json files = ordered_json::array(), entries = ordered_json::array();
-  for (const auto& file : whole.files) files.push_back({{"number", file.number}, {"bytes", file.bytes}});
-  for (const auto& entry : whole.entries) {
-    ordered_json facts = ordered_json::array(), arrays = ordered_json::array();
-    for (const auto& fact : entry.facts) facts.push_back(fact_as_json(fact));
-    for (const auto& array : entry.arrays) arrays.push_back(array_as_json(array));
-    entries.push_back({{"name", text_as_json(entry.name)},
-                       {"kind", text_as_json(entry.kind)},
-                       {"facts", std::move(facts)},
-                       {"arrays", std::move(arrays)}});
+void append_chunk(std::string& to, const manifest_chunk& chunk) {
+  append_piece(to, chunk.piece);
+  for (const auto& patch : chunk.patches) {
+    to += ',';
+    append_piece(to, patch.piece);
+    to += ',' + std::to_string(patch.units) + ']';
   }
-  return {{"files", std::move(files)}, {"entries", std::move(entries)}};
+  to += ']';
+}
+
+void append_array(std::string& to, const manifest_array& array) {
+  to += R"({"name":)";
+  append_text(to, array.name);
+  to += R"(,"type":)";
+  append_text(to, array.dtype);
+  to += R"(,"element_bytes":)" + std::to_string(array.element_bytes) + R"(,"extents":)";
+  append_list(to, array.extents, [&](std::uint64_t extent) { to += std::to_string(extent); });
+  to += R"(,"chunk_bytes":)" + std::to_string(array.chunk_bytes) + R"(,"unit_bytes":)" +
+        std::to_string(array.unit_bytes) + R"(,"chunks":)";
+  append_list(to, array.chunks, [&](const manifest_chunk& chunk) { append_chunk(to, chunk); });
+  to += '}';
+}
+
+void append_body(std::string& to, const manifest& whole) {
+  to += R"({"files":)";
+  append_list(to, whole.files, [&](const manifest_file& file) {
+    to += R"({"number":)" + std::to_string(file.number) + R"(,"bytes":)" + std::to_string(file.bytes) + '}';
+  });
+  to += R"(,"entries":)";
+  append_list(to, whole.entries, [&](const manifest_entry& entry) {
+    to += R"({"name":)";
+    append_text(to, entry.name);
+    to += R"(,"kind":)";
+    append_text(to, entry.kind);
+    to += R"(,"facts":)";
+    append_list(to, entry.facts, [&](const manifest_fact& fact) { append_fact(to, fact); });
+    to += R"(,"arrays":)";
+    append_list(to, entry.arrays, [&](const manifest_array& array) { append_array(to, array); });
+    to += '}';
+  });
+  to += '}';
 }
 
 }  // namespace
 
 std::string encode(const manifest& of) {
-  const std::string body = body_of(of).dump();
+  std::string body;
+  append_body(body, of);
   std::string bytes(manifest_magic);
   append_number(bytes, manifest::version);
   append_number(bytes, std::uint32_t{0});

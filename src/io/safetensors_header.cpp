@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -206,19 +207,24 @@ safetensors_header read_safetensors_header(const file& from) {
 std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,
                                     const safetensors_metadata& metadata) {
   std::string text = "{";
-  const auto append = [&text](std::string_view name, const nlohmann::ordered_json& value) {
-    text.append(text.size() > 1 ? "," : "").append(json_quoted(name)).append(":").append(value.dump());
+  const auto numbers = [&text](const auto& list) {
+    for (std::size_t i = 0; i < list.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(list[i]);
   };
   if (!metadata.empty()) {
     text += "\"__metadata__\":{";
     for (std::size_t i = 0; i < metadata.size(); ++i)
-      text.append(i == 0 ? "" : ",")
-          .append(json_quoted(metadata[i].first) + ":" + json_quoted(metadata[i].second));
+      text += (i == 0 ? "" : ",") + json_quoted(metadata[i].first) + ":" + json_quoted(metadata[i].second);
     text += "}";
   }
-  for (const auto& each : entries)
-    append(each.name,
-           {{"dtype", each.type_name()}, {"shape", each.shape}, {"data_offsets", {each.begin, each.end}}});
+  for (const auto& each : entries) {
+    text += (text.size() > 1 ? "," : "") + json_quoted(each.name) + R"(:{"dtype":)" +
+            json_quoted(each.type_name());
+    text += R"(,"shape":[)";
+    numbers(each.shape);
+    text += R"(],"data_offsets":[)";
+    numbers(std::array{each.begin, each.end});
+    text += "]}";
+  }
   text += "}";
   text.append((8 - text.size() % 8) % 8, ' ');
   std::string made(8, '\0');
