@@ -17,16 +17,8 @@
 /// Several host threads that use one cached table.
 namespace ferry_test::threads_test {
 
-namespace {
-
-struct row_number {
-  KOKKOS_FUNCTION float operator()(std::int64_t row, std::int64_t) const { return static_cast<float>(row); }
-};
-
-constexpr std::size_t rows = 200, width = 4;
-
 /// Threads that read a policy, and uses of one that another thread was about to replace.
-std::atomic<int> readers{0}, overlaps{0};
+inline std::atomic<int> readers{0}, overlaps{0};
 
 /// A policy with memory of its own, which must not be replaced while it is read.
 struct listed {
@@ -56,6 +48,14 @@ struct listed {
     return made;
   }
 };
+
+namespace {
+
+struct row_number {
+  KOKKOS_FUNCTION float operator()(std::int64_t row, std::int64_t) const { return static_cast<float>(row); }
+};
+
+constexpr std::size_t rows = 200, width = 4;
 
 template <class Act>
 void by_threads(int count, const Act& act) {
