@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/read_ahead.hpp>
+#include <ferry/io/detail/stream_rows.hpp>
 
 #include <unistd.h>
 
