@@ -3,6 +3,8 @@
 
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_UNITY_BUILD OFF)
+# Test programs share a precompiled header, which position independent code for a library would not fit.
+set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
 
 find_program(FERRY_CCACHE ccache)
 mark_as_advanced(FERRY_CCACHE)

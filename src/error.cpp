@@ -3,6 +3,6 @@
 
 namespace ferry::detail {
 
-const char the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp = 1;
+const char the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp = 1;
 
 }  // namespace ferry::detail

@@ -34,9 +34,9 @@ namespace ferry {
 namespace detail {
 
 /// A program that includes ferry and lacks its library fails to link: for want of the object of this name.
-extern const char the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp;
+extern const char the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
 [[gnu::used]] inline const char* const library =
-    &the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp;
+    &the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp;
 
 }  // namespace detail
 

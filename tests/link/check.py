@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SENTENCE = "the_library_is_not_linked__link_the_target_ferry_ferry_or_compile_src_ferry_cpp"
+SENTENCE = "the_library_is_not_linked_so_link_the_target_ferry_or_compile_src_ferry_cpp"
 
 
 def make(folder, target, variables):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
 
+#include <ferry/bags.hpp>
 #include <ferry/int8.hpp>
 
 #include <catch2/catch_test_macros.hpp>

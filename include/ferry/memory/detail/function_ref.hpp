@@ -17,8 +17,9 @@ class function_ref<Result(Arguments...)> {
   template <class Callable>
     requires(!std::is_same_v<std::remove_cvref_t<Callable>, function_ref> &&
              std::is_invocable_r_v<Result, Callable&, Arguments...>)
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload,google-explicit-constructor): `requires` excludes copies
   function_ref(Callable&& callable)
-  noexcept  // NOLINT(google-explicit-constructor): a parameter's type
+  noexcept
       : object_(const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable)))),
         call_([](void* object, Arguments... arguments) -> Result {
           return (*static_cast<std::remove_reference_t<Callable>*>(object))(

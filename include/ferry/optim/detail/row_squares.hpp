@@ -17,14 +17,14 @@ namespace ferry::optim {
 template <class Compute>
 struct square_unit {
   static constexpr bool wide = sizeof(Compute) > sizeof(float);
-  static constexpr double large = wide ? 0x1p600 : 0x1p96;
-  static constexpr double small = wide ? 0x1p-600 : 0x1p-96;
+  static constexpr double large_unit = wide ? 0x1p600 : 0x1p96;
+  static constexpr double small_unit = wide ? 0x1p-600 : 0x1p-96;
   static constexpr double least = wide ? 0x1p-900 : 0x1p-100;
 
   /// The unit in which a row is summed that has this sum in the unit 1.
   KOKKOS_FORCEINLINE_FUNCTION static Compute for_sum(const Compute& sum) {
-    if (!ferry::detail::is_finite(sum)) return Compute(large);
-    return sum < Compute(least) ? Compute(small) : Compute(1);
+    if (!ferry::detail::is_finite(sum)) return Compute(large_unit);
+    return sum < Compute(least) ? Compute(small_unit) : Compute(1);
   }
 };
 
@@ -32,7 +32,9 @@ struct square_unit {
 template <class Compute>
 KOKKOS_FORCEINLINE_FUNCTION Compute inverse_unit(const Compute& unit) {
   using units = square_unit<Compute>;
-  return unit > Compute(1) ? Compute(units::small) : unit < Compute(1) ? Compute(units::large) : Compute(1);
+  return unit > Compute(1)   ? Compute(units::small_unit)
+         : unit < Compute(1) ? Compute(units::large_unit)
+                             : Compute(1);
 }
 
 /// `result`, or the largest finite number if it is infinite although `input` is finite.
@@ -54,9 +56,9 @@ struct scaled_moment {
   [[nodiscard]] KOKKOS_FORCEINLINE_FUNCTION Compute root_over(const Compute& divisor) const {
     const Compute quotient = value / divisor;
     if (ferry::detail::is_finite(quotient)) return Kokkos::sqrt(quotient) * unit;
-    const auto large = Compute(square_unit<Compute>::large);
-    const Compute inverse = inverse_unit(large);
-    return Kokkos::sqrt(value * inverse * inverse / divisor) * large * unit;
+    const auto large_unit = Compute(square_unit<Compute>::large_unit);
+    const Compute inverse = inverse_unit(large_unit);
+    return Kokkos::sqrt(value * inverse * inverse / divisor) * large_unit * unit;
   }
 };
 
@@ -70,11 +72,11 @@ KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment
     moment = sum;
     return {sum, Compute(1)};
   }
-  const auto large = Compute(square_unit<Compute>::large);
-  const Compute inverse = inverse_unit(large);
+  const auto large_unit = Compute(square_unit<Compute>::large_unit);
+  const Compute inverse = inverse_unit(large_unit);
   const Compute value = kept * inverse * inverse + (unit > Compute(1) ? added : added * inverse * inverse);
-  moment = saturated(value * large * large, value);
-  return {value, large};
+  moment = saturated(value * large_unit * large_unit, value);
+  return {value, large_unit};
 }
 
 }  // namespace ferry::optim
@@ -96,7 +98,7 @@ struct row_squares {
 };
 
 /// Sums the squares of the numbers that measure(column, count, part) sets, as `measure` of Walk::sums. A row
-/// whose sums overflow or are very small is summed once more, its numbers divided by the unit. So other rows
+/// whose sums overflow or are very small_unit is summed once more, its numbers divided by the unit. So other rows
 /// cost nothing more and keep their bits, and the order is that of row_sum_order in both passes.
 template <class Tile, class Compute, int N, class Walk, class Measure>
 KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
