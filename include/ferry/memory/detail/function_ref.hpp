@@ -17,7 +17,7 @@ class function_ref<Result(Arguments...)> {
   template <class Callable>
     requires(!std::is_same_v<std::remove_cvref_t<Callable>, function_ref> &&
              std::is_invocable_r_v<Result, Callable&, Arguments...>)
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload,google-explicit-constructor): `requires` excludes copies
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): `requires` excludes copies
   function_ref(Callable&& callable)
   noexcept
       : object_(const_cast<void*>(static_cast<const volatile void*>(std::addressof(callable)))),

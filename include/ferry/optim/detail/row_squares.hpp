@@ -98,7 +98,7 @@ struct row_squares {
 };
 
 /// Sums the squares of the numbers that measure(column, count, part) sets, as `measure` of Walk::sums. A row
-/// whose sums overflow or are very small_unit is summed once more, its numbers divided by the unit. So other rows
+/// whose sums overflow or are very small is summed once more, its numbers divided by the unit. So other rows
 /// cost nothing more and keep their bits, and the order is that of row_sum_order in both passes.
 template <class Tile, class Compute, int N, class Walk, class Measure>
 KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
