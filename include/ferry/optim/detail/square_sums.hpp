@@ -21,17 +21,17 @@ inline constexpr std::int64_t sum_block = sum_lanes * sum_depth;
 
 /// A sum of squares of doubles, whose squares may overflow or underflow. Numbers beyond the limits are summed
 /// apart, in units of a power of two (Blue, ACM Transactions on Mathematical Software 4, 1978). The sum is
-/// middle + large unit^2 + small / unit^2.
+/// middle + large_squares unit^2 + small_squares / unit^2.
 struct square_ranges {
   static constexpr double unit = 0x1p600;
   static constexpr double limit = 0x1p480;  ///< numbers in [1 / limit, limit] are in the middle
 
-  double middle = 0.0, large = 0.0, small = 0.0;
+  double middle = 0.0, large_squares = 0.0, small_squares = 0.0;
 
   KOKKOS_FORCEINLINE_FUNCTION void add(const square_ranges& other) {
     middle += other.middle;
-    large += other.large;
-    small += other.small;
+    large_squares += other.large_squares;
+    small_squares += other.small_squares;
   }
   /// The root of the sum is root * by. It may exceed double.
   struct scaled_root {
@@ -39,8 +39,10 @@ struct square_ranges {
   };
   [[nodiscard]] KOKKOS_FUNCTION scaled_root root() const {
     constexpr double inverse = 1.0 / unit;
-    if (detail::magnitude_bits(large) != 0u) return {Kokkos::sqrt(large + middle * inverse * inverse), unit};
-    if (middle < 0x1p-900 && small > 0.0) return {Kokkos::sqrt(small + middle * unit * unit), inverse};
+    if (detail::magnitude_bits(large_squares) != 0u)
+      return {Kokkos::sqrt(large_squares + middle * inverse * inverse), unit};
+    if (middle < 0x1p-900 && small_squares > 0.0)
+      return {Kokkos::sqrt(small_squares + middle * unit * unit), inverse};
     return {Kokkos::sqrt(middle), 1.0};
   }
 };
@@ -52,10 +54,10 @@ KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {
   const double size = Kokkos::fabs(x);
   if (size > square_ranges::limit) {
     const double scaled = x * (1.0 / square_ranges::unit);
-    sum.large = Kokkos::fma(scaled, scaled, sum.large);
+    sum.large_squares = Kokkos::fma(scaled, scaled, sum.large_squares);
   } else if (size < 1.0 / square_ranges::limit) {
     const double scaled = x * square_ranges::unit;
-    sum.small = Kokkos::fma(scaled, scaled, sum.small);
+    sum.small_squares = Kokkos::fma(scaled, scaled, sum.small_squares);
   } else {
     sum.middle = Kokkos::fma(x, x, sum.middle);
   }
