@@ -99,36 +99,38 @@ struct row_squares {
 
 /// Sums the squares of the numbers that measure(column, count, part) sets, as `measure` of Walk::sums. A row
 /// whose sums overflow or are very small is summed once more, its numbers divided by the unit. So other rows
-/// cost nothing more and keep their bits, and the order is that of row_sum_order in both passes.
+/// cost little more and keep their bits, and the order is that of row_sum_order in both passes. A `measure`
+/// that takes the inverse units as a fourth argument divides itself: GCC would copy plain numbers by memcpy.
 template <class Tile, class Compute, int N, class Walk, class Measure>
 KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk, const Measure& measure) {
-  row_squares<Compute, N> made;
-  const auto plain =
-      walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
-        measure(column, count, part);
-        for (int s = 0; s < N; ++s)
-          for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= part[s][e];
-      });
-  bool in_range = true;
-  for (int s = 0; s < N; ++s) {
-    made.total[s] = plain.value[s];
-    made.unit[s] = optim::square_unit<Compute>::for_sum(plain.value[s]);
-    in_range = in_range && made.unit[s] == Compute(1);
-  }
-  if (in_range) return made;
+  row_squares<Compute, N> squares;
   Compute inverse[N];
-  for (int s = 0; s < N; ++s) inverse[s] = optim::inverse_unit(made.unit[s]);
-  const auto scaled =
-      walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
-        measure(column, count, part);
-        for (int s = 0; s < N; ++s)
-          for (int e = 0; e < live<Tile>(count); ++e) {
-            const Compute x = part[s][e] * inverse[s];
-            part[s][e] = x * x;
+  for (int s = 0; s < N; ++s) squares.unit[s] = inverse[s] = Compute(1);
+  for (bool again = false;; again = true) {
+    const auto sums =
+        walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
+          // The unit 1 leaves the bits.
+          if constexpr (std::is_invocable_v<const Measure&, std::int64_t, int, decltype(part),
+                                            decltype(inverse)&>) {
+            measure(column, count, part, inverse);
+          } else {
+            measure(column, count, part);
+            for (int s = 0; s < N; ++s)
+              for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= inverse[s];
           }
-      });
-  for (int s = 0; s < N; ++s) made.total[s] = scaled.value[s];
-  return made;
+          for (int s = 0; s < N; ++s)
+            for (int e = 0; e < live<Tile>(count); ++e) part[s][e] *= part[s][e];
+        });
+    bool in_range = true;
+    for (int s = 0; s < N; ++s) squares.total[s] = sums.value[s];
+    if (again) return squares;
+    for (int s = 0; s < N; ++s) {
+      squares.unit[s] = optim::square_unit<Compute>::for_sum(sums.value[s]);
+      in_range = in_range && squares.unit[s] == Compute(1);
+      inverse[s] = optim::inverse_unit(squares.unit[s]);
+    }
+    if (in_range) return squares;
+  }
 }
 
 }  // namespace ferry::kernels

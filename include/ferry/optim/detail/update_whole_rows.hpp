@@ -20,12 +20,11 @@ namespace ferry::kernels {
 /// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
 /// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
-/// gradients and recomputes its inputs. A last walk updates. From the second walk on, the row comes from the
-/// first level of cache. Where keeps_tiles, a row of which each lane has one tile is read once and stays in
-/// registers: on a device packed rows of up to 128 elements.
+/// gradients and recomputes its inputs; the last one updates. Later walks find the row in the first level of
+/// cache. If keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
 ///
-/// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp.
-/// Each team has one contiguous piece of the items. Host mapping: one iteration per item.
+/// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp; a
+/// team has one contiguous piece of the items. Host mapping: one iteration per item.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
@@ -53,8 +52,7 @@ struct update_whole_rows {
   static constexpr bool keeps_tiles =
       (Weights::needs_range || Transforms::clip_norms + Transforms::norm_limits != 0);
   static constexpr bool takes_teams = true;  ///< on a device, see schedule
-  /// A row waits for memory several times, so half of a multiprocessor's threads must fit; more where a row
-  /// needs few registers.
+  /// A row waits for memory several times: half of a multiprocessor's threads must fit, more of small rows.
   static constexpr int flat_teams = sizeof(Compute) > sizeof(float) ? 2 : keeps_tiles || Fields != 0 ? 4 : 5;
   [[nodiscard]] static std::int64_t per_item() { return 1; }
   /// Each walk over a row counts.
@@ -129,9 +127,11 @@ struct update_whole_rows {
     tile here;
     walk.each([&](std::int64_t column, int count) { load_inputs(here, with, column, count); });
     if constexpr (Transforms::clip_norms != 0) {
-      const auto squares = squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part) {
-        for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = transforms.before_norm(here.gradient[e]);
-      });
+      const auto squares =
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part, auto& inverse) {
+            for (int e = 0; e < live<Tile>(count); ++e)
+              part[0][e] = transforms.before_norm(here.gradient[e]) * inverse[0];
+          });
       with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
     }
     walk.each([&](std::int64_t, int count) { transform(here, with, count); });
@@ -139,9 +139,10 @@ struct update_whole_rows {
       finalize(with, walk, [&](std::int64_t, int count, auto& part) { measure(here, with, count, part); });
     walk.each([&](std::int64_t, int count) { apply(here, with, count); });
     if constexpr (Transforms::norm_limits != 0) {
-      const auto squares = squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part) {
-        for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e];
-      });
+      const auto squares =
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part, auto& inverse) {
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * inverse[0];
+          });
       const Compute factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
       walk.each([&](std::int64_t, int count) {
         for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= factor;
@@ -163,10 +164,11 @@ struct update_whole_rows {
     const row_segment& rows = with.rows;
     if constexpr (Transforms::clip_norms != 0) {
       const auto squares =
-          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part) {
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part, auto& inverse) {
             Compute gradient[Tile::elements];
             combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = transforms.before_norm(gradient[e]);
+            for (int e = 0; e < live<Tile>(count); ++e)
+              part[0][e] = transforms.before_norm(gradient[e]) * inverse[0];
           });
       with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
     }
@@ -178,10 +180,10 @@ struct update_whole_rows {
       });
     if constexpr (Transforms::norm_limits != 0) {
       const auto squares =
-          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part) {
+          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part, auto& inverse) {
             tile here;
             stepped(here, with, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e];
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * inverse[0];
           });
       with.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
     }
