@@ -43,7 +43,16 @@ void* operator new(std::size_t bytes) { return take(bytes, 1); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return take(bytes, static_cast<std::size_t>(alignment));
 }
+// AddressSanitizer has one of its own, which does not call the first.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return take(bytes, 1);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* taken) noexcept { std::free(taken); }
+void operator delete(void* taken, const std::nothrow_t&) noexcept { std::free(taken); }
 void operator delete(void* taken, std::size_t) noexcept { std::free(taken); }
 void operator delete(void* taken, std::align_val_t) noexcept { std::free(taken); }
 void operator delete(void* taken, std::size_t, std::align_val_t) noexcept { std::free(taken); }
