@@ -58,9 +58,9 @@ int communicator::rank() const {
   return size() == 1 ? 0 : acting;
 }
 
-device communicator::device(int of) const {
-  require_rank(of);
-  return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(of);
+device communicator::device(int rank) const {
+  require_rank(rank);
+  return group_->devices() == nullptr ? ferry::device{} : group_->devices()->of(rank);
 }
 
 void communicator::require_rank(int of) const {

@@ -16,7 +16,7 @@ struct row_field;
 
 namespace detail {
 
-/// What describes a rule to the library, apart from its update.
+/// The description of a rule, apart from its update.
 template <class Rule>
 concept DescribesRule = requires(const Rule& rule, std::int64_t step) {
   { Rule::name } -> std::convertible_to<std::string_view>;

@@ -98,7 +98,7 @@ class communicator {
 
   /// The device of a rank; device{-1} unless the group was made by devices(). Throws out_of_range for a
   /// number outside of [0, size()).
-  [[nodiscard]] ferry::device device(int of) const;
+  [[nodiscard]] ferry::device device(int rank) const;
   /// The execution space instance of a rank: in a group of devices one that no other rank has, else Kokkos'
   /// default instance. Copies must not outlive Kokkos. Throws out_of_range for a number outside of
   /// [0, size()); invalid_argument after Kokkos::finalize.

@@ -49,7 +49,7 @@ batch_offer offer_batch(const Exec& exec, const Exec& there, const routed_lists&
 /// whether kernels of a device reach the memory of another one.
 [[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
 
-/// The same for the devices of Exec.
+/// As above, for the devices of Exec.
 template <class Exec>
 bool can_pull(const std::vector<batch_offer>& offers) {
   return can_pull(

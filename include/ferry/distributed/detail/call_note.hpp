@@ -10,7 +10,7 @@
 
 namespace ferry::detail {
 
-/// What a note does not show, and messages name where it differs.
+/// Parts that a note does not show, and that messages name if they differ.
 enum class note_part : std::size_t { types, state, options, values, content };
 inline constexpr std::size_t note_parts = 5;
 

@@ -17,8 +17,8 @@ std::string behind_links(const std::string& verb, const std::string& path);
 /// A process that is killed leaves the temporary file, "<name>.<process>-<number>.part".
 ///
 /// A symbolic link is followed: the file that it names is replaced, and the link stays. The new file has the
-/// owner and the permissions of the old one, as far as this process may give them; without an old one those
-/// that the umask gives.
+/// owner and the permissions of the old one, if this process may give them. A file without an old one gets
+/// those of the umask.
 class atomic_file {
  public:
   /// Throws io_error where the path names a folder, device or pipe, or where its folder takes no new file.

@@ -13,7 +13,7 @@
 /// The folder of a checkpoint: "manifest", data files "data-<number>", and "lock".
 namespace ferry::detail {
 
-/// A save of changes leaves at most so many data files, and a reader has at most so many of them open.
+/// Most data files that a save of changes leaves, and most that a reader has open at a time.
 inline constexpr std::size_t most_data_files = 64;
 
 std::string manifest_path(const std::string& folder);

@@ -9,7 +9,7 @@
 
 namespace ferry::detail {
 
-/// Gives a new file the owner, group and mode of the one that it will replace, as far as this process may. It
+/// Gives a new file the owner, group and mode of the one that it will replace, if this process may. It
 /// is open to nobody who could not open the old one: the mode of a group that can't be kept becomes that of
 /// all others, and a program does not run as another user.
 void take_rights(int descriptor, const struct stat& old) noexcept;

@@ -13,7 +13,7 @@
 namespace ferry::optim {
 
 /// The units of sums of squares, powers of two. A sum of squares is total * unit^2. The unit is 1 unless the
-/// squares of the numbers themselves add up to less than `least` or overflow.
+/// sum of the numbers' own squares is less than `least` or overflows.
 template <class Compute>
 struct square_unit {
   static constexpr bool wide = sizeof(Compute) > sizeof(float);

@@ -23,8 +23,7 @@ namespace ferry::kernels {
 /// gradients and recomputes its inputs; the last one updates. Later walks find the row in the first level of
 /// cache. If keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
 ///
-/// Device mapping, by teams: the vector lanes of one thread share a row, one lane per packet, up to a warp; a
-/// team has one contiguous piece of the items. Host mapping: one iteration per item.
+/// Device: the vector lanes of a thread share a row; a team has a contiguous piece. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
           class Schedule, class Transforms, int Fields, int RowFields>
 struct update_whole_rows {
