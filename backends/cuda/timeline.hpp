@@ -5,7 +5,6 @@
 #include "device.hpp"
 #include "error.hpp"
 
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/trace_log.hpp>
 
@@ -132,11 +131,11 @@ struct timeline_functions {
 #endif
   }
   /// Begins to time what is enqueued from here on; null while the instance is being captured.
-  static ferry::detail::owned<detail::timed_work> start_timer(const Kokkos::Cuda& exec) {
+  static std::unique_ptr<detail::timed_work> start_timer(const Kokkos::Cuda& exec) {
     if (capture_functions::capturing(exec)) return nullptr;
     const device_guard on(exec);
     const capture_pause pause(true);
-    return ferry::detail::make_owned<stream_timer>(exec.cuda_device(), exec.cuda_stream());
+    return std::make_unique<stream_timer>(exec.cuda_device(), exec.cuda_stream());
   }
   /// Ends it. False where a capture has begun meanwhile.
   static bool stop_timer(const Kokkos::Cuda& exec, detail::timed_work& timer) {

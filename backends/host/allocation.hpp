@@ -6,7 +6,6 @@
 
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -21,6 +20,7 @@
 #include <cstring>
 #include <string>
 #include <system_error>
+#include <vector>
 
 /// Host memory in whole pages, huge ones for large sizes. The other backends use it for page-locked memory.
 namespace ferry::host {
@@ -93,7 +93,7 @@ void touch_pages(void* data, std::size_t bytes, detail::progress_meter& meter,
     while (touch_one()) {
     }
   };
-  detail::dynamic_array<detail::joined_thread> workers;
+  std::vector<detail::joined_thread> workers;
   workers.reserve(threads);
   try {
     for (std::size_t t = 1; t < threads; ++t) workers.push_back(start(touch_all));

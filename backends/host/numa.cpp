@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "numa.hpp"
 
+#include <vector>
+
 namespace ferry::host::numa {
 
 /// Adds a number to an ascending list.
-void add_node(ferry::detail::dynamic_array<int>& to, int node) {
+void add_node(std::vector<int>& to, int node) {
   std::size_t place = to.size();
   while (place != 0 && to[place - 1] > node) --place;
   if (place != 0 && to[place - 1] == node) return;
@@ -12,9 +14,9 @@ void add_node(ferry::detail::dynamic_array<int>& to, int node) {
   for (std::size_t at = to.size() - 1; at != place; --at) std::swap(to[at], to[at - 1]);
 }
 
-ferry::detail::dynamic_array<int> parse_node_list(std::string_view text) {
+std::vector<int> parse_node_list(std::string_view text) {
   constexpr int most = 1 << 16;
-  ferry::detail::dynamic_array<int> made;
+  std::vector<int> made;
   std::size_t at = 0;
   const auto number = [&](int& into) {
     const std::size_t begin = at;
@@ -35,7 +37,7 @@ ferry::detail::dynamic_array<int> parse_node_list(std::string_view text) {
 }
 
 int parse_node(std::string_view text) {
-  const ferry::detail::dynamic_array<int> one = parse_node_list(text);
+  const std::vector<int> one = parse_node_list(text);
   return one.size() == 1 ? one.front() : -1;
 }
 
@@ -48,18 +50,17 @@ std::string first_line(const std::string& path) {
   return line;
 }
 
-const ferry::detail::dynamic_array<int>& nodes_with_memory() {
-  static const ferry::detail::dynamic_array<int> nodes =
-      parse_node_list(first_line("/sys/devices/system/node/has_memory"));
+const std::vector<int>& nodes_with_memory() {
+  static const std::vector<int> nodes = parse_node_list(first_line("/sys/devices/system/node/has_memory"));
   return nodes;
 }
 
-placement near_device(int device_node, const ferry::detail::dynamic_array<int>& nodes) {
+placement near_device(int device_node, const std::vector<int>& nodes) {
   if (nodes.size() < 2 || std::find(nodes.begin(), nodes.end(), device_node) == nodes.end()) return {};
   return {placement::policy::preferred, {device_node}};
 }
 
-placement spread(const ferry::detail::dynamic_array<int>& nodes) {
+placement spread(const std::vector<int>& nodes) {
   if (nodes.size() < 2) return {};
   return {placement::policy::interleaved, nodes};
 }

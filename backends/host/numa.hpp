@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/file_stream.hpp>
 
 #include <sys/syscall.h>
@@ -15,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// Placement of pages on machines with several NUMA nodes. It is advice, given before the first touch. Where
 /// the system does not follow it, the default holds: the node of the thread that touches a page first.
@@ -24,11 +24,11 @@ namespace ferry::host::numa {
 struct placement {
   enum class policy { unset, preferred, interleaved };
   policy how = policy::unset;
-  ferry::detail::dynamic_array<int> nodes;
+  std::vector<int> nodes;
 };
 
 /// The numbers of a list in the form of Linux ("0-2,7\n"), ascending. Empty for text that is not a list.
-ferry::detail::dynamic_array<int> parse_node_list(std::string_view text);
+std::vector<int> parse_node_list(std::string_view text);
 
 /// The node of a device in the form of Linux ("1\n"); -1 where it is unknown, as in Linux.
 int parse_node(std::string_view text);
@@ -37,15 +37,15 @@ int parse_node(std::string_view text);
 std::string first_line(const std::string& path);
 
 /// The nodes of the machine that have memory; read once.
-const ferry::detail::dynamic_array<int>& nodes_with_memory();
+const std::vector<int>& nodes_with_memory();
 
 /// For memory that one device reads: the node of the device, where there are several nodes.
-placement near_device(int device_node, const ferry::detail::dynamic_array<int>& nodes);
+placement near_device(int device_node, const std::vector<int>& nodes);
 
 /// For tables whose random rows the threads of all nodes read: interleaved over all nodes, so that the links
 /// between the nodes share the load. With the default, a table that one thread reads from a file would lie on
 /// that thread's node.
-placement spread(const ferry::detail::dynamic_array<int>& nodes);
+placement spread(const std::vector<int>& nodes);
 
 /// Applies a placement to whole pages that were not touched; returns memory_block::placement. No system call
 /// for the default.

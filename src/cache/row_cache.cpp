@@ -104,7 +104,7 @@ void row_cache::drop_lost() {
   if (!any) return;
   accesses()->wait_for_all();  // their memory may still be in use
   if (exchange.done != nullptr) exchange.done->wait();
-  arrays.erase_if([&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
+  std::erase_if(arrays, [&](const cached_array& each) { return &each != &arrays.front() && lost(each); });
 }
 
 cache_use::cache_use(row_cache& cache, const char* verb) : lock_(cache.guard), cache_(cache) {

@@ -16,7 +16,6 @@
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/manifest_reader.hpp>
 #include <ferry/io/load_options.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -180,7 +179,7 @@ class ranked_load {
   int turns_ = 1;  ///< ranks of a process
   manifest says_;
   std::unique_ptr<checkpoint_files> files_;
-  std::vector<owned<checkpoint_entry>> acting_;  ///< the sharded objects
+  std::vector<std::unique_ptr<checkpoint_entry>> acting_;  ///< the sharded objects
   std::vector<load_step> sharded_, own_;
   std::vector<agreed_property> properties_;
   std::string difference_;

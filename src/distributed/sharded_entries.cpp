@@ -26,7 +26,7 @@ class entry_of_sharded_array final : public ranked_entry {
         spread_(std::move(spread)),
         shards_(std::move(shards)) {}
 
-  [[nodiscard]] owned<checkpoint_entry> acting(bool) const override {
+  [[nodiscard]] std::unique_ptr<checkpoint_entry> acting(bool) const override {
     const auto [first, last] = acting_ranks();
     std::vector<shard_part> parts;
     for (int r = first; r < last; ++r) {
@@ -34,8 +34,8 @@ class entry_of_sharded_array final : public ranked_entry {
       if (!shard) fail_without(r);
       parts.push_back(*shard);
     }
-    return make_owned<array_entry>(name(), kind_, facts_,
-                                   array_of_shards(comm(), spread_, first, std::move(parts)));
+    return std::make_unique<array_entry>(name(), kind_, facts_,
+                                         array_of_shards(comm(), spread_, first, std::move(parts)));
   }
 
  private:
@@ -47,12 +47,13 @@ class entry_of_sharded_array final : public ranked_entry {
 
 }  // namespace
 
-owned<checkpoint_entry> sharded_array_entry(std::string name, const communicator& comm, std::uint64_t number,
-                                            std::string kind, std::vector<manifest_fact> facts,
-                                            std::shared_ptr<const row_spread> spread,
-                                            std::vector<std::optional<shard_part>>&& shards) {
-  return make_owned<entry_of_sharded_array>(std::move(name), comm, number, std::move(kind), std::move(facts),
-                                            std::move(spread), std::move(shards));
+std::unique_ptr<checkpoint_entry> sharded_array_entry(std::string name, const communicator& comm,
+                                                      std::uint64_t number, std::string kind,
+                                                      std::vector<manifest_fact> facts,
+                                                      std::shared_ptr<const row_spread> spread,
+                                                      std::vector<std::optional<shard_part>>&& shards) {
+  return std::make_unique<entry_of_sharded_array>(std::move(name), comm, number, std::move(kind),
+                                                  std::move(facts), std::move(spread), std::move(shards));
 }
 
 }  // namespace ferry::detail

@@ -3,7 +3,6 @@
 
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
@@ -14,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -109,11 +109,11 @@ class marks_on final : public device_marks {
 
 /// Marks that kernels of Kokkos' default execution space set; null where that runs on the host.
 template <class Exec>
-owned<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {
+std::unique_ptr<device_marks> device_marks_for([[maybe_unused]] std::int64_t rows) {
   if constexpr (is_host_exec<Exec>)
     return nullptr;
   else
-    return make_owned<marks_on<Exec>>(rows);
+    return std::make_unique<marks_on<Exec>>(rows);
 }
 
 }  // namespace ferry::detail

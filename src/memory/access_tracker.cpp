@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/detail/access_tracker.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 void access_tracker::add_read(event_handle done, instance_id who) {
@@ -28,33 +31,33 @@ void access_tracker::withdraw(bool writes) noexcept {
   (writes ? writes_ : reads_).withdraw();
 }
 
-void access_tracker::before_read(instance_id who, dynamic_array<event_handle>& to) const {
+void access_tracker::before_read(instance_id who, std::vector<event_handle>& to) const {
   const std::lock_guard lock(guard_);
   require_read();
   writes_.others(who, to);
 }
 
-dynamic_array<event_handle> access_tracker::before_read(instance_id who) const {
-  dynamic_array<event_handle> found;
+std::vector<event_handle> access_tracker::before_read(instance_id who) const {
+  std::vector<event_handle> found;
   before_read(who, found);
   return found;
 }
 
-void access_tracker::before_write(instance_id who, dynamic_array<event_handle>& to) const {
+void access_tracker::before_write(instance_id who, std::vector<event_handle>& to) const {
   const std::lock_guard lock(guard_);
   require_write();
   writes_.others(who, to);
   reads_.others(who, to);
 }
 
-dynamic_array<event_handle> access_tracker::before_write(instance_id who) const {
-  dynamic_array<event_handle> found;
+std::vector<event_handle> access_tracker::before_write(instance_id who) const {
+  std::vector<event_handle> found;
   before_write(who, found);
   return found;
 }
 
 void access_tracker::wait_for_writes() {
-  dynamic_array<event_handle> found;
+  std::vector<event_handle> found;
   {
     const std::lock_guard lock(guard_);
     require_read();
@@ -67,7 +70,7 @@ void access_tracker::wait_for_writes() {
 }
 
 void access_tracker::wait_for_all() {
-  dynamic_array<event_handle> found;
+  std::vector<event_handle> found;
   {
     const std::lock_guard lock(guard_);
     require_write();
@@ -83,14 +86,14 @@ void access_tracker::wait_for_all() {
 
 void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
   const std::lock_guard lock(guard_);
-  marks_.erase_if([](const auto& each) { return each.expired(); });
+  std::erase_if(marks_, [](const auto& each) { return each.expired(); });
   marks_.push_back(marks);
   marked_ = true;
 }
 
-dynamic_array<std::shared_ptr<changed_rows>> access_tracker::marks() const {
+std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
   const std::lock_guard lock(guard_);
-  dynamic_array<std::shared_ptr<changed_rows>> found;
+  std::vector<std::shared_ptr<changed_rows>> found;
   for (const auto& each : marks_)
     if (auto alive = each.lock()) found.push_back(std::move(alive));
   return found;

@@ -33,8 +33,8 @@ void block_loan::make_room() {
 
 void block_loan::note(event_handle done, instance_id who) noexcept {
   if (ordered && taker == who) inherited.clear();
-  uses.erase_if([who](const block_use& use) { return use.who == who; });
-  if (done != nullptr) uses.push_reserved({std::move(done), who});
+  std::erase_if(uses, [who](const block_use& use) { return use.who == who; });
+  if (done != nullptr) uses.push_back({std::move(done), who});
 }
 
 }  // namespace ferry::detail

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/detail/block_shelf.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 bool shelved_block::is_free_for(const instance_id* who) {
-  uses.erase_if(
-      [who](const block_use& use) { return (who == nullptr || use.who != *who) && has_ended(*use.done); });
+  std::erase_if(uses, [who](const block_use& use) {
+    return (who == nullptr || use.who != *who) && has_ended(*use.done);
+  });
   return is_own_of(who);
 }
 
@@ -50,7 +54,7 @@ void block_shelf::put(block back) noexcept {
     if (!closed_) {
       const std::size_t place = after(back->bytes);
       idle_bytes_ += back->bytes;
-      blocks_.push_reserved(nullptr);
+      blocks_.push_back(nullptr);
       for (std::size_t at = blocks_.size() - 1; at > place; --at) blocks_[at] = std::move(blocks_[at - 1]);
       blocks_[place] = std::move(back);
       return;
@@ -60,7 +64,7 @@ void block_shelf::put(block back) noexcept {
 }
 
 void block_shelf::close() noexcept {
-  dynamic_array<block> dying;
+  std::vector<block> dying;
   {
     const std::lock_guard lock(guard_);
     closed_ = true;
@@ -117,7 +121,7 @@ shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block len
 }
 
 shelf_loan::~shelf_loan() {
-  for (block_use& use : uses) inherited.push_reserved(std::move(use));
+  for (block_use& use : uses) inherited.push_back(std::move(use));
   uses.clear();
   inherited.swap(block_->uses);
   uses.swap(block_->spare);
@@ -139,7 +143,7 @@ std::size_t block_shelf::after(std::size_t bytes) const {
 block_shelf::block block_shelf::remove(std::size_t at) noexcept {
   idle_bytes_ -= blocks_[at]->bytes;
   block taken = std::move(blocks_[at]);
-  blocks_.erase(blocks_.begin() + at);
+  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(at));
   return taken;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/detail/ledger.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 ledger::~ledger() {
@@ -10,7 +13,7 @@ ledger::~ledger() {
 ledger::account& ledger::account_of_label(const std::string& label) {
   const auto found = accounts_.find(label);
   if (found != accounts_.end()) return *static_cast<account*>(found->second);
-  owned<account> made(new account{label, {}});
+  std::unique_ptr<account> made(new account{label, {}});
   accounts_[label] = made.get();
   return *made.release();
 }
@@ -58,7 +61,7 @@ void ledger::close(account& of, std::size_t bytes) noexcept {
 
 void ledger::add_pool(std::weak_ptr<idle_memory> pool) {
   const std::lock_guard lock(guard_);
-  pools_.erase_if([](const auto& gone) { return gone.expired(); });
+  std::erase_if(pools_, [](const auto& gone) { return gone.expired(); });
   pools_.push_back(std::move(pool));
 }
 
@@ -94,8 +97,8 @@ memory_counts ledger::counts() const {
   return all_;
 }
 
-dynamic_array<ledger::account> ledger::accounts() const {
-  dynamic_array<account> all;
+std::vector<ledger::account> ledger::accounts() const {
+  std::vector<account> all;
   const std::lock_guard lock(guard_);
   all.reserve(accounts_.size());
   for (const auto& each : accounts_) all.push_back(*static_cast<const account*>(each.second));
@@ -122,8 +125,8 @@ void ledger::refuse(const std::string& label, std::size_t bytes) const {
                                 "' would pass the budget of ", budget(), " bytes: ", holdings()}));
 }
 
-dynamic_array<std::shared_ptr<idle_memory>> ledger::pools() const {
-  dynamic_array<std::shared_ptr<idle_memory>> alive;
+std::vector<std::shared_ptr<idle_memory>> ledger::pools() const {
+  std::vector<std::shared_ptr<idle_memory>> alive;
   const std::lock_guard lock(guard_);
   for (const auto& pool : pools_)
     if (auto found = pool.lock()) alive.push_back(std::move(found));

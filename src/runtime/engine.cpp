@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/engine.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 namespace {
@@ -28,15 +31,15 @@ void graph_resources::put(std::shared_ptr<void>* dropped) noexcept {
   }
 }
 
-dynamic_array<std::shared_ptr<void>> graph_resources::empty() noexcept {
-  dynamic_array<std::shared_ptr<void>> taken;
+std::vector<std::shared_ptr<void>> graph_resources::empty() noexcept {
+  std::vector<std::shared_ptr<void>> taken;
   const std::lock_guard lock(guard_);
   filled_.store(false, std::memory_order_relaxed);
   taken.swap(content_);
   return taken;
 }
 
-dynamic_array<std::shared_ptr<void>> graph_resources::close() noexcept {
+std::vector<std::shared_ptr<void>> graph_resources::close() noexcept {
   {
     const std::lock_guard lock(guard_);
     open_ = false;
@@ -55,7 +58,7 @@ void engine::close() noexcept {
 
 void engine::watch(std::weak_ptr<kept_instance> instance) {
   const std::lock_guard lock(guard_);
-  instances_.erase_if([](const auto& gone) { return gone.expired(); });
+  std::erase_if(instances_, [](const auto& gone) { return gone.expired(); });
   instances_.push_back(std::move(instance));
 }
 
@@ -118,7 +121,7 @@ void engine::drop_all(bool (*has_ended)(ticket_state&)) noexcept {
     for (const auto& list : detached_) kept = kept || list.first != nullptr;
     keeps_work_.store(kept, std::memory_order_relaxed);
     if (detached_.size() > many)
-      detached_.erase_if([](const detached_tickets& list) { return list.first == nullptr; });
+      std::erase_if(detached_, [](const detached_tickets& list) { return list.first == nullptr; });
   }
   while (ended != nullptr) ticket_state_return{}(std::exchange(ended, ended->next));
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/processors.hpp>
 
+#include <memory>
+
 namespace ferry::detail {
 
 processor_set processor_set::of_process() {
@@ -8,7 +10,7 @@ processor_set processor_set::of_process() {
     void operator()(DIR* open) const { closedir(open); }
   };
   processor_set all;
-  const owned<DIR, closer> tasks(opendir("/proc/self/task"));
+  const std::unique_ptr<DIR, closer> tasks(opendir("/proc/self/task"));
   if (tasks == nullptr) return all;
   while (const dirent* task = readdir(tasks.get())) {
     const auto id = static_cast<pid_t>(std::strtol(task->d_name, nullptr, 10));

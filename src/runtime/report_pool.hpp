@@ -2,10 +2,7 @@
 #pragma once
 
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/detail/owned.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/report.hpp>
 
@@ -14,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -27,12 +25,12 @@ class report_pool {
     allocation<typename Backend::scratch_space> findings;
     allocation<pinned_space> raised;
     report_writer slots[at_once];
-    owned<batch> before;
+    std::unique_ptr<batch> before;
   };
   struct state {
     std::mutex guard;
-    dynamic_array<report_writer*> free;  // has room for all reports
-    owned<batch> last;                   // of the batches made
+    std::vector<report_writer*> free;  // has room for all reports
+    std::unique_ptr<batch> last;       // of the batches made
     std::size_t made = 0;
   };
 
@@ -40,7 +38,8 @@ class report_pool {
   using lease = std::shared_ptr<report_writer>;
 
   /// For kernels of `device`; -1 means Kokkos' device.
-  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = share<detail::node_pool>(), int device = -1)
+  explicit report_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
+                       int device = -1)
       : nodes_(std::move(nodes)), device_(device) {}
 
   [[nodiscard]] lease take() {
@@ -93,11 +92,11 @@ class report_pool {
   /// Adds a batch of reports. All or nothing. Allocates without the lock, because a user's allocation
   /// observer may call verbs.
   [[gnu::cold]] void grow() {
-    owned<batch> made(new batch);
+    std::unique_ptr<batch> made(new batch);
     made->findings = {"reports", at_once * sizeof(index_report), device_};
     made->raised = {"reports::raised", at_once * sizeof(unsigned int)};
     {
-      const dynamic_array<index_report> clean(at_once);
+      const std::vector<index_report> clean(at_once);
       Backend::write(made->findings.data(), clean.data(), at_once * sizeof(index_report));
     }
     auto* flags = static_cast<unsigned int*>(made->raised.data());
@@ -115,7 +114,7 @@ class report_pool {
 
   std::shared_ptr<detail::node_pool> nodes_;
   int device_;
-  std::shared_ptr<state> state_ = share<state>();
+  std::shared_ptr<state> state_ = std::make_shared<state>();
 };
 
 }  // namespace ferry::detail

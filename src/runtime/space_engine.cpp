@@ -13,6 +13,9 @@
 
 #include "../../backends/enabled.hpp"
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 /// Makes a verb's error. The most severe finding comes first.
@@ -97,7 +100,8 @@ class space_engine final : public engine {
 
   const void* instance() override {
     const std::lock_guard lock(instance_guard_);
-    if (instance_ == nullptr) instance_ = share<Exec>(backend::template instance_on<Exec>(device()));
+    if (instance_ == nullptr)
+      instance_ = std::make_shared<Exec>(backend::template instance_on<Exec>(device()));
     return instance_.get();
   }
 
@@ -123,13 +127,13 @@ class engine_set {
     const std::lock_guard lock(guard_);
     for (const auto& other : others_)
       if (other->device() == device) return *other;
-    return *others_.push_back(make_owned<space_engine<Exec>>(device));
+    return *others_.emplace_back(std::make_unique<space_engine<Exec>>(device));
   }
 
  private:
   space_engine<Exec> first_;
   std::mutex guard_;
-  dynamic_array<owned<space_engine<Exec>>> others_;
+  std::vector<std::unique_ptr<space_engine<Exec>>> others_;
 };
 
 template <ExecutionSpace Exec>

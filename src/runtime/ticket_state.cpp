@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/ticket_state.hpp>
 
+#include <memory>
+#include <vector>
+
 namespace ferry::detail {
 
 const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
-  if (labels_used == labels.size()) labels.push_back(make_owned<std::string>());
+  if (labels_used == labels.size()) labels.push_back(std::make_unique<std::string>());
   std::string& made = *labels[labels_used];
   made.clear();
   for (const std::string_view part : parts) {
@@ -16,8 +19,8 @@ const std::string& ticket_state::label(std::initializer_list<std::string_view> p
   return made;
 }
 
-const dynamic_array<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
-                                                              instance_id by) {
+const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
+                                                            instance_id by) {
   earlier.clear();
   if (writes)
     accesses.before_write(by, earlier);
@@ -106,13 +109,13 @@ ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_p
   return taken;
 }
 
-void ticket_state_pool::put(owned<ticket_state> ended) noexcept {
+void ticket_state_pool::put(std::unique_ptr<ticket_state> ended) noexcept {
   const std::lock_guard lock(guard_);
-  free_.push_reserved(std::move(ended));
+  free_.push_back(std::move(ended));
 }
 
 void ticket_state_return::operator()(ticket_state* ended) const noexcept {
-  owned<ticket_state> back(ended);
+  std::unique_ptr<ticket_state> back(ended);
   back->clear();
   if (const auto pool = std::move(back->pool)) pool->put(std::move(back));
 }

@@ -29,7 +29,7 @@ void unheard_findings::add(instance_id who, const std::exception_ptr& error) noe
 std::exception_ptr unheard_findings::take_one(instance_id who) noexcept {
   std::exception_ptr found;
   const std::lock_guard lock(guard_);
-  list_.erase_if([&](entry& each) {
+  std::erase_if(list_, [&](entry& each) {
     if (found != nullptr || each.who != who) return false;
     found = std::move(each.error);
     return true;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/runtime/detail/worker_pool.hpp>
 
+#include <memory>
+
 namespace ferry::detail {
 
 std::shared_ptr<worker_pool> worker_pool::get() { return until_finalize<worker_pool>(); }
@@ -43,7 +45,7 @@ worker_thread* worker_pool::make() {
   try {
     if (all_.empty()) where_ = processor_set::of_process();
     all_.reserve(all_.size() + 1);
-    all_.push_back(make_owned<worker_thread>(where_));
+    all_.push_back(std::make_unique<worker_thread>(where_));
     return all_.back().get();
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {

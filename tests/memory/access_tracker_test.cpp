@@ -23,7 +23,7 @@ class failed_event final : public ferry::detail::event {
   [[nodiscard]] bool ready() override { return false; }
 };
 
-using handles = ferry::detail::dynamic_array<ferry::detail::event_handle>;
+using handles = std::vector<ferry::detail::event_handle>;
 
 bool waits_still(std::future<void>& waiter) {
   return waiter.wait_for(std::chrono::milliseconds(50)) == std::future_status::timeout;

@@ -19,7 +19,7 @@ namespace ferry_test::numa_test {
 using Catch::Matchers::ContainsSubstring;
 
 namespace numa = ferry::host::numa;
-using nodes = ferry::detail::dynamic_array<int>;
+using nodes = std::vector<int>;
 using policy = numa::placement::policy;
 
 TEST_CASE("lists of nodes are read as Linux writes them", "[numa]") {

@@ -7,7 +7,6 @@
 #include <ferry/cache/detail/make_cache.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -15,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -169,7 +169,7 @@ class cached_table {
   Policy policy_;   // guarded by the cache's lock
   ref_type table_;  // without the record of accesses, so that its end shows
   typename traits::state state_;
-  detail::owned<detail::row_cache> core_;
+  std::unique_ptr<detail::row_cache> core_;
 };
 
 }  // namespace ferry

@@ -10,7 +10,6 @@
 #include <ferry/io/checkpoint.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/state_entry.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/optim/chain.hpp>
 
 #include <cstdint>
@@ -56,9 +55,9 @@ void for_each_local_rank(const communicator& comm, const Add& add) {
 }
 
 template <class T, class Space, class Spread>
-owned<checkpoint_entry> entry_of_shards(const std::string& name, const char* kind,
-                                        std::vector<manifest_fact> facts,
-                                        sharded_table<T, Space, Spread>& table) {
+std::unique_ptr<checkpoint_entry> entry_of_shards(const std::string& name, const char* kind,
+                                                  std::vector<manifest_fact> facts,
+                                                  sharded_table<T, Space, Spread>& table) {
   std::vector<std::optional<shard_part>> shards;
   for_each_local_rank(table.comm(), [&](int r) {
     auto& shard = shards.emplace_back();
@@ -73,14 +72,16 @@ owned<checkpoint_entry> entry_of_shards(const std::string& name, const char* kin
 
 template <class T, class Space, class Spread>
 struct checkpoint_part<sharded_table<T, Space, Spread>> {
-  static owned<checkpoint_entry> entry(const std::string& name, sharded_table<T, Space, Spread>& table) {
+  static std::unique_ptr<checkpoint_entry> entry(const std::string& name,
+                                                 sharded_table<T, Space, Spread>& table) {
     return entry_of_shards(name, "array", {}, table);
   }
 };
 
 template <class Space, class Spread>
 struct checkpoint_part<sharded_rowwise_int8<Space, Spread>> {
-  static owned<checkpoint_entry> entry(const std::string& name, sharded_rowwise_int8<Space, Spread>& table) {
+  static std::unique_ptr<checkpoint_entry> entry(const std::string& name,
+                                                 sharded_rowwise_int8<Space, Spread>& table) {
     return entry_of_shards(name, "rowwise_int8",
                            {{"width", manifest_fact::natural, {}, {std::uint64_t{table.width()}}}},
                            table.records());
@@ -90,14 +91,14 @@ struct checkpoint_part<sharded_rowwise_int8<Space, Spread>> {
 template <class StateRule, class T, class Space>
 struct checkpoint_part<sharded_state<StateRule, T, Space>> {
   template <class Rule>
-  static owned<checkpoint_entry> entry(const std::string& name, Rule& rule, bool stays,
-                                       sharded_state<StateRule, T, Space>& state) {
+  static std::unique_ptr<checkpoint_entry> entry(const std::string& name, Rule& rule, bool stays,
+                                                 sharded_state<StateRule, T, Space>& state) {
     using plain = std::remove_const_t<Rule>;
     using optim::detail::rule_of;
     static_assert(
         std::is_same_v<rule_of<plain>, StateRule>,
         "ferry: a checkpoint needs the state that make_state made for this optimizer, not for another one.");
-    const auto made = [&]<class Kept>(std::shared_ptr<Kept> kept) -> owned<checkpoint_entry> {
+    const auto made = [&]<class Kept>(std::shared_ptr<Kept> kept) -> std::unique_ptr<checkpoint_entry> {
       using entry_type = sharded_state_entry<Kept, Space>;
       std::vector<std::optional<typename entry_type::shard_type>> shards;
       for_each_local_rank(state.comm(), [&](int r) {
@@ -109,8 +110,8 @@ struct checkpoint_part<sharded_state<StateRule, T, Space>> {
           shard->fields.push_back(part_of_shard<Space>(std::move(each)));
         shard->clock = {own.clock(), state.rows_of(r)};
       });
-      return make_owned<entry_type>(name, state.comm(), state.number(), std::move(kept), state.spread(),
-                                    std::move(shards));
+      return std::make_unique<entry_type>(name, state.comm(), state.number(), std::move(kept), state.spread(),
+                                          std::move(shards));
     };
     if (!stays) return made(std::shared_ptr<const plain>(std::make_shared<plain>(rule)));
     return made(std::shared_ptr<Rule>(&rule, [](Rule*) {}));

@@ -8,7 +8,6 @@
 #include <ferry/io/detail/read_ahead.hpp>
 #include <ferry/io/detail/read_array.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -42,7 +41,7 @@ class file_table {
   /// For the functions that map files. The array lies inside of the pages and is aligned.
   file_table(std::string label, const ferry::detail::stored_array& stored,
              std::shared_ptr<const ferry::detail::mapping> pages)
-      : label_(ferry::detail::share<const std::string>(std::move(label))),
+      : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<dynamic_rank>::make(stored.sizes(), *label_, sizeof(T))),
         pages_(std::move(pages)),
         data_(reinterpret_cast<const T*>(pages_->data() + stored.offset)),

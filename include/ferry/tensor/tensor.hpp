@@ -5,7 +5,6 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
@@ -74,23 +73,23 @@ class tensor {
       : tensor(label, where, detail::checked_extents(label, sizes...)) {}
   template <std::size_t N>
   tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
-      : label_(detail::share<const std::string>(std::move(label))),
+      : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
-        memory_(detail::share<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
-                                                         where.id)),
+        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
+                                                            where.id)),
         data_(static_cast<T*>(memory_->data())),
-        accesses_(detail::share<detail::access_tracker>(memory_->device())) {}
+        accesses_(std::make_shared<detail::access_tracker>(memory_->device())) {}
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
   /// that works on the memory, where it is known.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
          ferry::device where = {})
-      : label_(detail::share<const std::string>(std::move(label))),
+      : label_(std::make_shared<const std::string>(std::move(label))),
         shape_(extents),
         owner_(std::move(owner)),
         data_(data),
-        accesses_(detail::share<detail::access_tracker>(where.id)) {}
+        accesses_(std::make_shared<detail::access_tracker>(where.id)) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;

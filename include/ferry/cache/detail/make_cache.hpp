@@ -7,8 +7,6 @@
 #include <ferry/cache/detail/stage_rows.hpp>
 #include <ferry/cache/statistics.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/rows/init.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
@@ -24,6 +22,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -72,7 +71,8 @@ bool is_staged(const array_ref<T, Space>& table) {
 /// The cache of a table, with its first rows.
 template <class Directory, bool Codes, class Exec = Kokkos::DefaultExecutionSpace, class T, class Space,
           class Policy>
-owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes, const Policy& policy) {
+std::unique_ptr<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_bytes,
+                                      const Policy& policy) {
   require_kokkos("cached_table");
   const std::string label(table.label);
   if (table.accesses == nullptr)
@@ -82,7 +82,7 @@ owned<row_cache> make_cache(const array_ref<T, Space>& table, std::int64_t row_b
   const bool staged = is_staged<Exec, Codes>(table);
   const std::int64_t most = policy.most_rows(table.rows());
   const auto kept = policy.rows_from_start(table.rows());
-  auto made = make_owned<row_cache>();
+  auto made = std::make_unique<row_cache>();
   made->label = label;
   made->rows = table.rows();
   if (staged) made->stage = &stage_rows<Exec>;
@@ -133,7 +133,7 @@ void resize_cache(row_cache& cache, const array_ref<T, Space>& table, Policy& cu
   const std::int64_t most = policy.most_rows(cache.rows);
   const auto kept = policy.rows_from_start(cache.rows);
   cache_memory memory = memory_for<Directory>(table, most);
-  dynamic_array<cached_array> arrays;
+  std::vector<cached_array> arrays;
   for (const cached_array& each : cache.arrays) {
     cached_array made;
     made.cold = each.cold;

@@ -3,7 +3,6 @@
 
 #include <ferry/cache/detail/row_directory.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -18,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -116,7 +116,7 @@ struct row_cache {
   std::int64_t rows = 0;
   cache_memory memory;
   tensor<std::uint32_t, device_space> counts;  ///< [rows] uses of a row in sixteenths; empty: not counted
-  dynamic_array<cached_array> arrays;          ///< of the table, then of states
+  std::vector<cached_array> arrays;            ///< of the table, then of states
   bool changed = false;                        ///< whether slots may be newer than host memory
   bool captured = false;                       ///< whether a graph may write to slots at any time
 

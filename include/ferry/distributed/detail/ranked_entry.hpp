@@ -3,9 +3,9 @@
 
 #include <ferry/distributed/communicator.hpp>
 #include <ferry/io/detail/checkpoint_entry.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +40,7 @@ class ranked_entry : public checkpoint_entry {
   [[nodiscard]] std::uint64_t number() const { return number_; }
   /// The object with the shards of the ranks that the calling thread acts for. `leads`: it also sets on load
   /// what ranks of one process share. Throws invalid_argument where a shard is not there.
-  [[nodiscard]] virtual owned<checkpoint_entry> acting(bool leads) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<checkpoint_entry> acting(bool leads) const = 0;
 
   void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override;
   void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override;
@@ -54,7 +54,7 @@ class ranked_entry : public checkpoint_entry {
  private:
   ranks_of_group ranks_;
   std::uint64_t number_;
-  owned<checkpoint_entry> now_;
+  std::unique_ptr<checkpoint_entry> now_;
 };
 
 }  // namespace ferry::detail

@@ -9,7 +9,6 @@
 #include <ferry/io/detail/checkpoint_entry.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/io/detail/state_entry.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
 
@@ -26,11 +25,10 @@ namespace ferry::detail {
 
 /// A sharded table, of which the object that was added holds some shards. shards[i]: of rank first_local + i,
 /// if it is there.
-[[nodiscard]] owned<checkpoint_entry> sharded_array_entry(std::string name, const communicator& comm,
-                                                          std::uint64_t number, std::string kind,
-                                                          std::vector<manifest_fact> facts,
-                                                          std::shared_ptr<const row_spread> spread,
-                                                          std::vector<std::optional<shard_part>>&& shards);
+[[nodiscard]] std::unique_ptr<checkpoint_entry> sharded_array_entry(
+    std::string name, const communicator& comm, std::uint64_t number, std::string kind,
+    std::vector<manifest_fact> facts, std::shared_ptr<const row_spread> spread,
+    std::vector<std::optional<shard_part>>&& shards);
 
 /// A state with the shards of some ranks: one, or all.
 template <class Optimizer, class Space>
@@ -139,7 +137,7 @@ class sharded_state_entry final : public ranked_entry {
         spread_(std::move(spread)),
         shards_(std::move(shards)) {}
 
-  [[nodiscard]] owned<checkpoint_entry> acting(bool leads) const override {
+  [[nodiscard]] std::unique_ptr<checkpoint_entry> acting(bool leads) const override {
     const auto [first, last] = acting_ranks();
     std::vector<typename acting_type::clock_of_shard> clocks;
     std::vector<std::vector<shard_part>> parts;  // of each field
@@ -153,8 +151,8 @@ class sharded_state_entry final : public ranked_entry {
     std::vector<checkpoint_array> fields;
     fields.reserve(parts.size());
     for (auto& each : parts) fields.push_back(array_of_shards(comm(), spread_, first, std::move(each)));
-    return make_owned<acting_type>(*this, optimizer_, std::move(fields), spread_, first, std::move(clocks),
-                                   leads);
+    return std::make_unique<acting_type>(*this, optimizer_, std::move(fields), spread_, first,
+                                         std::move(clocks), leads);
   }
 
  private:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/thread_mark.hpp>
 #include <ferry/memory/detail/work_in_flight.hpp>
@@ -12,6 +11,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -45,12 +45,12 @@ class access_tracker {
 
   /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in
   /// order.
-  void before_read(instance_id who, dynamic_array<event_handle>& to) const;
+  void before_read(instance_id who, std::vector<event_handle>& to) const;
   /// Appends the events that a write by instance `who` must come after.
-  void before_write(instance_id who, dynamic_array<event_handle>& to) const;
+  void before_write(instance_id who, std::vector<event_handle>& to) const;
 
-  [[nodiscard]] dynamic_array<event_handle> before_read(instance_id who) const;
-  [[nodiscard]] dynamic_array<event_handle> before_write(instance_id who) const;
+  [[nodiscard]] std::vector<event_handle> before_read(instance_id who) const;
+  [[nodiscard]] std::vector<event_handle> before_write(instance_id who) const;
 
   /// Blocks until all writes recorded so far have ended, so that the host may read the tensor. They stay
   /// recorded until then, so several threads can wait.
@@ -66,7 +66,7 @@ class access_tracker {
   void note_captured_write() noexcept { captured_ = true; }
   [[nodiscard]] bool has_captured_writes() const noexcept { return captured_; }
   /// Those who have.
-  [[nodiscard]] dynamic_array<std::shared_ptr<changed_rows>> marks() const;
+  [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
   [[nodiscard]] bool attach_cache(const std::string& label);
   /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
@@ -93,7 +93,7 @@ class access_tracker {
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
   std::atomic<bool> captured_{false};
-  dynamic_array<std::weak_ptr<changed_rows>> marks_;
+  std::vector<std::weak_ptr<changed_rows>> marks_;
   work_in_flight reads_;
   work_in_flight writes_;
 };

@@ -8,7 +8,6 @@
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/detail/registry.hpp>
-#include <ferry/memory/detail/share.hpp>
 
 #include <atomic>
 #include <bit>
@@ -34,8 +33,8 @@ class block_cache {
   static constexpr std::size_t in_flight_limit = 8;
 
   /// Of memory on `device`; -1 means Kokkos' device.
-  [[gnu::cold]] explicit block_cache(std::shared_ptr<detail::node_pool> nodes = share<detail::node_pool>(),
-                                     int device = -1)
+  [[gnu::cold]] explicit block_cache(
+      std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(), int device = -1)
       : nodes_(std::move(nodes)), registry_(detail::memory_registry::get()), device_(device) {}
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
@@ -82,7 +81,7 @@ class block_cache {
     const std::shared_ptr<block_shelf>& home = shelf();
     auto found = home->take(size, largest_reused(bytes), who, in_flight_limit);
     if (found == nullptr)
-      found = home->add(make_owned<block_of<Space>>(
+      found = home->add(std::make_unique<block_of<Space>>(
           allocation<Space>("scratch::" + std::string(Space::name), size, device_)));
     const auto out = block_shelf::lend(home, std::move(found), who, nodes_);
     lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
@@ -98,7 +97,7 @@ class block_cache {
   [[gnu::cold]] void make_shelf() {
     const std::lock_guard lock(guard_);
     if (has_shelf_.load(std::memory_order_relaxed)) return;
-    auto made = share<block_shelf>();
+    auto made = std::make_shared<block_shelf>();
     registry_->of(detail::account_of<Space>(device_)).add_pool(made);
     shelf_ = std::move(made);
     has_shelf_.store(true, std::memory_order_release);

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -37,8 +37,8 @@ class block_loan {
   void used_until(event_handle done, instance_id who);
 
  protected:
-  dynamic_array<block_use> inherited;  ///< of earlier loans
-  dynamic_array<block_use> uses;       ///< of this loan
+  std::vector<block_use> inherited;  ///< of earlier loans
+  std::vector<block_use> uses;       ///< of this loan
   instance_id taker = 0;
   bool ordered = false;  ///< whether `taker` is known
 

@@ -4,16 +4,15 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
 #include <cstddef>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -36,9 +35,9 @@ class shelved_block {
 
   void* const data;
   const std::size_t bytes;
-  dynamic_array<block_use> uses;
-  dynamic_array<block_use> spare;  ///< empty; keeps its capacity for the next loan
-  owned<shelved_block> next;       ///< in a list of blocks to free
+  std::vector<block_use> uses;
+  std::vector<block_use> spare;         ///< empty; keeps its capacity for the next loan
+  std::unique_ptr<shelved_block> next;  ///< in a list of blocks to free
 };
 
 /// A block of a space.
@@ -58,7 +57,7 @@ class shelf_loan;
 /// Thread-safe. Frees no memory and does not wait while it holds its lock.
 class block_shelf final : public idle_memory {
  public:
-  using block = owned<shelved_block>;
+  using block = std::unique_ptr<shelved_block>;
 
   block_shelf() = default;
   /// Adds a block that is in use. The shelf has room for all blocks, so returning one can't fail.
@@ -89,8 +88,8 @@ class block_shelf final : public idle_memory {
   [[nodiscard]] block remove(std::size_t at) noexcept;
 
   mutable std::mutex guard_;
-  dynamic_array<block> blocks_;  // the smallest first
-  std::size_t made_ = 0;         // on the shelf or in use
+  std::vector<block> blocks_;  // the smallest first
+  std::size_t made_ = 0;       // on the shelf or in use
   std::size_t idle_bytes_ = 0;
   bool closed_ = false;
 };

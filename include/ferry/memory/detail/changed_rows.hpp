@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/owned.hpp>
-
 #include <Kokkos_Macros.hpp>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -84,7 +83,7 @@ class device_marks {
 class changed_rows {
  public:
   /// `device`: null where no device's kernels write to the array.
-  changed_rows(const rows_in_memory& of, owned<device_marks> device)
+  changed_rows(const rows_in_memory& of, std::unique_ptr<device_marks> device)
       : of_(of),
         by_host_(static_cast<std::size_t>(of.rows)),
         taken_(static_cast<std::size_t>(of.rows)),
@@ -160,7 +159,7 @@ class changed_rows {
   std::mutex guard_;
   std::vector<unsigned char> by_host_;
   std::vector<unsigned char> taken_;
-  owned<device_marks> device_;
+  std::unique_ptr<device_marks> device_;
   std::atomic<bool> trusted_{true};
 };
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/owned.hpp>
-
 #include <cstdio>
+#include <memory>
 
 namespace ferry::detail {
 
@@ -12,6 +11,6 @@ struct close_stream {
 };
 
 /// The owner of what fopen returns.
-using file_stream = owned<std::FILE, close_stream>;
+using file_stream = std::unique_ptr<std::FILE, close_stream>;
 
 }  // namespace ferry::detail

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/joined.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -78,7 +77,7 @@ class ledger {
   [[gnu::cold]] void set_budget(std::size_t bytes);
   [[gnu::cold]] [[nodiscard]] std::size_t budget() const;
   [[gnu::cold]] [[nodiscard]] memory_counts counts() const;
-  [[gnu::cold]] [[nodiscard]] dynamic_array<account> accounts() const;
+  [[gnu::cold]] [[nodiscard]] std::vector<account> accounts() const;
   [[gnu::cold]] void reset_peak();
 
   /// The bytes held, for error messages.
@@ -87,7 +86,7 @@ class ledger {
  private:
   [[noreturn]] void refuse(const std::string& label, std::size_t bytes) const;
 
-  [[gnu::cold]] [[nodiscard]] dynamic_array<std::shared_ptr<idle_memory>> pools() const;
+  [[gnu::cold]] [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const;
 
   /// Adds an account where the label has none.
   [[gnu::cold]] account& account_of_label(const std::string& label);
@@ -102,7 +101,7 @@ class ledger {
   std::size_t budget_ = 0;
   std::map<std::string, void*> accounts_;  // a type that each program has, of accounts by label
   std::size_t idle_accounts_ = 0;
-  dynamic_array<std::weak_ptr<idle_memory>> pools_;
+  std::vector<std::weak_ptr<idle_memory>> pools_;
 };
 
 }  // namespace ferry::detail

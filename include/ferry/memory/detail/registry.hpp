@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/ledger.hpp>
 #include <ferry/memory/detail/page_ranges.hpp>
@@ -16,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -37,7 +37,7 @@ class memory_registry {
   }
   [[gnu::cold]] ledger& of(std::string_view space);
   /// The accounts of all spaces by name. They live as long as the registry.
-  [[nodiscard]] dynamic_array<ledger*> spaces() {
+  [[nodiscard]] std::vector<ledger*> spaces() {
     const std::lock_guard lock(guard_);
     return ledgers_;
   }
@@ -48,7 +48,7 @@ class memory_registry {
 
  private:
   std::mutex guard_;
-  dynamic_array<ledger*> ledgers_;  // by name
+  std::vector<ledger*> ledgers_;  // by name
   page_ranges pages_;
 };
 

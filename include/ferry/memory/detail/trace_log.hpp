@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/trace_text.hpp>
 
@@ -16,6 +15,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -71,8 +71,8 @@ class trace_log {
   }
 
   /// An event of a stream of a device, written once the work has ended.
-  [[gnu::cold, gnu::noinline]] void add(owned<timed_work> work, const trace_name& name, const char* category,
-                                        int device, std::uint64_t stream) {
+  [[gnu::cold, gnu::noinline]] void add(std::unique_ptr<timed_work> work, const trace_name& name,
+                                        const char* category, int device, std::uint64_t stream) {
     if (!is_mine()) return;
     const std::lock_guard lock(guard_);
     if (closed_) return;
@@ -123,7 +123,7 @@ class trace_log {
     stream_track* next;
   };
   struct pending_event {
-    owned<timed_work> work;
+    std::unique_ptr<timed_work> work;
     trace_name name;
     const char* category;
     stream_track* track;

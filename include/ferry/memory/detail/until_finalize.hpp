@@ -2,15 +2,14 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/share.hpp>
 
 #include <Kokkos_Core.hpp>
 
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -27,7 +26,7 @@ class finalize_list {
   [[gnu::cold]] void run();
 
   std::mutex guard_;
-  dynamic_array<void (*)()> leaving_;
+  std::vector<void (*)()> leaving_;
   bool hooked_ = false;
   bool has_run_ = false;
 };
@@ -60,7 +59,7 @@ template <class T>
 std::shared_ptr<T> until_finalize() {
   residence<T>& home = residence<T>::get();
   const std::lock_guard lock(home.guard);
-  if (home.instance == nullptr) home.instance = share<T>();
+  if (home.instance == nullptr) home.instance = std::make_shared<T>();
   if (!home.listed && Kokkos::is_initialized()) {
     finalize_list::get().add(&residence<T>::leave);
     home.listed = true;

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -26,11 +26,11 @@ class work_in_flight {
   void add_promised(event_handle done, instance_id who) noexcept;
 
   /// Appends the points of other instances than `who`.
-  void others(instance_id who, dynamic_array<event_handle>& to) const;
+  void others(instance_id who, std::vector<event_handle>& to) const;
   /// Appends all points.
-  void all(dynamic_array<event_handle>& to) const;
+  void all(std::vector<event_handle>& to) const;
   /// Drops points that were waited for.
-  void drop(const dynamic_array<event_handle>& waited) noexcept;
+  void drop(const std::vector<event_handle>& waited) noexcept;
 
  private:
   struct point {
@@ -38,7 +38,7 @@ class work_in_flight {
     instance_id who;
   };
 
-  dynamic_array<point> points_;
+  std::vector<point> points_;
   std::size_t promised_ = 0;
 };
 

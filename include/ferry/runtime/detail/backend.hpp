@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/late.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <cstddef>
@@ -76,7 +75,7 @@ struct registers {
   }
 };
 template <class Dependent>
-using registers_for = registers<late<void, Dependent>>;
+using registers_for = registers<std::void_t<Dependent>>;
 
 /// Whether host code may dereference device_space, as on a host backend.
 template <class Dependent>

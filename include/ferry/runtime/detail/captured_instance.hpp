@@ -2,9 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
@@ -14,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -47,15 +46,15 @@ class captured_instance final : public kept_instance {
 template <class Exec>
 [[gnu::cold]] void give_to_graph(const Exec& exec, const char* verb, const std::shared_ptr<engine>& home,
                                  ticket_state& state) {
-  auto instance = share<captured_instance<Exec>>(exec);
+  auto instance = std::make_shared<captured_instance<Exec>>(exec);
   home->watch(instance);
   state.mark = [home = std::weak_ptr(home), instance = std::move(instance), verb]() -> event_handle {
     const auto alive = home.lock();
     return alive == nullptr ? nullptr : instance->mark(*alive, verb);
   };
   if (state.resources.empty() && state.memory.empty()) return;
-  auto kept = share<dynamic_array<std::shared_ptr<void>>>(state.resources);
-  kept->append(state.memory.begin(), state.memory.end());
+  auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
+  kept->insert(kept->end(), state.memory.begin(), state.memory.end());
   const auto last = [box = home->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
   execution_backend<Exec>::retain(exec,
                                   std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));

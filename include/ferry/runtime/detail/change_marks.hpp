@@ -4,7 +4,6 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/changed_rows.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -19,6 +18,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -115,7 +115,7 @@ class change_marks {
   bool enter(const std::shared_ptr<changed_rows>& rows, const rows_in_memory& memory);
   void give_up() noexcept;
 
-  dynamic_array<write> writes_;
+  std::vector<write> writes_;
   listed_numbers rows_;
   const std::string* label_ = nullptr;
   bool only_ = false;

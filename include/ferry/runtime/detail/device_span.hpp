@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/trace_home.hpp>
 #include <ferry/memory/detail/trace_log.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -38,7 +38,7 @@ class device_span {
     const Exec& exec;
     std::string_view label;  ///< lives as long as the call
     const char* category;
-    owned<timed_work> timer;
+    std::unique_ptr<timed_work> timer;
   };
 
   [[gnu::cold, gnu::noinline]] void begin(const Exec& exec, std::string_view label,

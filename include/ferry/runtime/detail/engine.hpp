@@ -2,11 +2,9 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/runtime/detail/side_stream_pool.hpp>
@@ -20,6 +18,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -30,14 +29,14 @@ class graph_resources {
   /// After the engine is destroyed, nothing may be freed here: the device may be gone, and the process is
   /// about to end.
   void put(std::shared_ptr<void>* dropped) noexcept;
-  [[nodiscard]] dynamic_array<std::shared_ptr<void>> empty() noexcept;
+  [[nodiscard]] std::vector<std::shared_ptr<void>> empty() noexcept;
   /// Whether empty() would return something. Without the lock, so what comes at the same time may be missed.
   [[nodiscard]] bool is_filled() const noexcept { return filled_.load(std::memory_order_relaxed); }
-  [[nodiscard]] dynamic_array<std::shared_ptr<void>> close() noexcept;
+  [[nodiscard]] std::vector<std::shared_ptr<void>> close() noexcept;
 
  private:
   std::mutex guard_;
-  dynamic_array<std::shared_ptr<void>> content_;
+  std::vector<std::shared_ptr<void>> content_;
   std::atomic<bool> filled_{false};
   bool open_ = true;
 };
@@ -164,14 +163,14 @@ class engine : public ticket_state_keeper {
   const int device_number_;
   std::mutex order_guard_;
   std::mutex guard_;
-  std::shared_ptr<node_pool> nodes_ = share<node_pool>();
-  std::shared_ptr<ticket_state_pool> states_ = share<ticket_state_pool>();
-  std::shared_ptr<graph_resources> drop_box_ = share<graph_resources>();
+  std::shared_ptr<node_pool> nodes_ = std::make_shared<node_pool>();
+  std::shared_ptr<ticket_state_pool> states_ = std::make_shared<ticket_state_pool>();
+  std::shared_ptr<graph_resources> drop_box_ = std::make_shared<graph_resources>();
   side_stream_pool side_streams_{nodes_};
   unheard_findings unheard_;
-  dynamic_array<detached_tickets> detached_;
+  std::vector<detached_tickets> detached_;
   std::atomic<bool> keeps_work_{false};  ///< whether detached_ has any, read without the lock
-  dynamic_array<std::weak_ptr<kept_instance>> instances_;
+  std::vector<std::weak_ptr<kept_instance>> instances_;
 };
 
 /// What kernels of an execution space wrote into a report; valid once they have ended. Without errors it

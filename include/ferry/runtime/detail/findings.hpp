@@ -2,9 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/joined.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/report.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
@@ -12,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -29,13 +28,13 @@ struct host_findings {
 
 /// The tables of a verb on several of them, which have `bags` bags each.
 struct table_notes {
-  dynamic_array<array_note> tables;
+  std::vector<array_note> tables;
   std::int64_t bags = 0;
 };
 
 template <class Tables>
 std::shared_ptr<const table_notes> notes_of(const Tables& tables, std::int64_t bags) {
-  auto made = share<table_notes>();
+  auto made = std::make_shared<table_notes>();
   made->bags = bags;
   for (const auto& table : tables) made->tables.push_back(table.note());
   return made;

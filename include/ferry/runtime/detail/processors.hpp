@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/owned.hpp>
 
 #include <dirent.h>
 #include <sched.h>

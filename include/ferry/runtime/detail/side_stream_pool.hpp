@@ -2,9 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/detail/share.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -14,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -22,7 +21,7 @@ namespace ferry::detail {
 /// because no instance may outlive Kokkos.
 class side_stream_pool {
  public:
-  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = share<detail::node_pool>());
+  explicit side_stream_pool(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>());
 
   /// An instance of the type and on the device of `exec`, used by nobody else while the lease lives. A pool
   /// serves one type. A lease that outlives the pool may only be dropped.
@@ -36,12 +35,12 @@ class side_stream_pool {
       for (std::size_t at = idle.size(); at != 0 && stream == nullptr; --at) {
         if (idle[at - 1].device != device) continue;
         stream = static_cast<Exec*>(idle[at - 1].instance);
-        idle.erase(idle.begin() + at - 1);
+        idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(at) - 1);
       }
     }
     if (stream == nullptr) {
       [[maybe_unused]] const auto making = execution_backend<Exec>::lock_instances();
-      auto made = share<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
+      auto made = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
       const std::lock_guard lock(shelf_->guard);
       shelf_->idle.reserve(shelf_->all.size() + 1);
       stream = made.get();
@@ -65,8 +64,8 @@ class side_stream_pool {
   };
   struct shelf {
     std::mutex guard;
-    dynamic_array<std::shared_ptr<void>> all;
-    dynamic_array<lane_of_device> idle;  // has room for all
+    std::vector<std::shared_ptr<void>> all;
+    std::vector<lane_of_device> idle;  // has room for all
     bool closed = false;
   };
   std::shared_ptr<detail::node_pool> nodes_;

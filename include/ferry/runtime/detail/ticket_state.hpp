@@ -4,9 +4,7 @@
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -25,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -35,7 +34,7 @@ class ticket_state_pool;
 struct ticket_state_return {
   void operator()(ticket_state* ended) const noexcept;
 };
-using ticket_state_handle = owned<ticket_state, ticket_state_return>;
+using ticket_state_handle = std::unique_ptr<ticket_state, ticket_state_return>;
 
 /// Keeps the states of detached tickets until their work has ended, and then their findings.
 class ticket_state_keeper {
@@ -90,9 +89,9 @@ struct finding_sources {
 struct ticket_state {
   event_handle done;
   /// Resources kept until the work has ended.
-  dynamic_array<std::shared_ptr<void>> resources;
+  std::vector<std::shared_ptr<void>> resources;
   /// Memory that records the work in flight itself, so it may be released earlier.
-  dynamic_array<std::shared_ptr<void>> memory;
+  std::vector<std::shared_ptr<void>> memory;
   /// Makes the error from the findings, once the work has ended; null where nothing is checked.
   std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
   finding_sources sources;
@@ -112,9 +111,9 @@ struct ticket_state {
     std::shared_ptr<access_tracker> accesses;
     bool writes;
   };
-  dynamic_array<touch> touched;
-  dynamic_array<event_handle> earlier;
-  dynamic_array<owned<std::string>> labels;
+  std::vector<touch> touched;
+  std::vector<event_handle> earlier;
+  std::vector<std::unique_ptr<std::string>> labels;
   std::size_t labels_used = 0;
 
   ticket_state* next = nullptr;  ///< in the list of its keeper
@@ -124,8 +123,7 @@ struct ticket_state {
   const std::string& label(std::initializer_list<std::string_view> parts);
 
   /// The events that work of instance `by` must come after; valid until the next call.
-  const dynamic_array<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
-                                                  instance_id by);
+  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
   /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
   void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
   /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
@@ -156,11 +154,11 @@ class ticket_state_pool {
  public:
   /// A state of the pool, which lives as long as its states are in use.
   [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
-  void put(owned<ticket_state> ended) noexcept;
+  void put(std::unique_ptr<ticket_state> ended) noexcept;
 
  private:
   std::mutex guard_;
-  dynamic_array<owned<ticket_state>> free_;  // has capacity for all that were made
+  std::vector<std::unique_ptr<ticket_state>> free_;  // has capacity for all that were made
   std::size_t made_ = 0;
 };
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/dynamic_array.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
@@ -13,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -54,9 +54,9 @@ class transfer_batch {
   const Exec& exec_;
   std::string label_;
   std::string_view to_space_, from_space_;
-  dynamic_array<void*> to_;
-  dynamic_array<const void*> from_;
-  dynamic_array<std::size_t> bytes_;
+  std::vector<void*> to_;
+  std::vector<const void*> from_;
+  std::vector<std::size_t> bytes_;
 };
 
 }  // namespace ferry::detail

@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -11,6 +10,7 @@
 #include <exception>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -45,7 +45,7 @@ class unheard_findings {
   [[gnu::cold]] std::exception_ptr take_one(instance_id who) noexcept;
 
   std::mutex guard_;
-  dynamic_array<entry> list_;
+  std::vector<entry> list_;
   std::atomic<bool> filled_{false};  ///< whether the list has any, read without the lock
 };
 

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/dynamic_array.hpp>
-#include <ferry/memory/detail/owned.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/runtime/detail/processors.hpp>
@@ -14,6 +12,7 @@
 #include <mutex>
 #include <new>
 #include <system_error>
+#include <vector>
 
 namespace ferry::detail {
 
@@ -53,7 +52,7 @@ class worker_pool {
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
-  dynamic_array<owned<worker_thread>> all_;
+  std::vector<std::unique_ptr<worker_thread>> all_;
   process_mark process_;
 };
 
