@@ -2,6 +2,8 @@
 // The compiled half of the backends that Kokkos has, for src/ferry.cpp.
 #include <Kokkos_Macros.hpp>
 
+#include "host/allocation.cpp"
+#include "host/error.cpp"
 #include "host/numa.cpp"
 #include "host/sort.cpp"
 

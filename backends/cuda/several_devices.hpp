@@ -6,7 +6,7 @@
 #include "device.hpp"
 #include "error.hpp"
 
-#include <ferry/memory/detail/joined_thread.hpp>
+#include <ferry/memory/detail/call_in_thread.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -15,7 +15,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <exception>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -83,16 +82,7 @@ struct several_devices_functions {
     const auto making = lock_instances();
     enter_device(device);
     std::optional<Exec> made;
-    std::exception_ptr thrown;
-    const auto make = [&]() noexcept {
-      try {
-        made.emplace(make_instance(device));
-      } catch (...) {
-        thrown = std::current_exception();
-      }
-    };
-    ferry::detail::joined_thread(make).join();
-    if (thrown != nullptr) std::rethrow_exception(thrown);
+    ferry::detail::call_in_thread([&] { made.emplace(make_instance(device)); });
     return *std::move(made);
   }
 

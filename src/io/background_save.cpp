@@ -2,6 +2,7 @@
 #include "background_save.hpp"
 
 #include "../../backends/enabled.hpp"
+#include "../runtime/signals_elsewhere.hpp"
 
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/memory/detail/event.hpp>
@@ -10,7 +11,6 @@
 #include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/detail/unheard_findings.hpp>
-#include <ferry/runtime/detail/worker_thread.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>
 

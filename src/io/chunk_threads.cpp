@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/chunk_threads.hpp>
 
-#include <ferry/memory/detail/joined_thread.hpp>
+#include "../runtime/signals_elsewhere.hpp"
+
 #include <ferry/runtime/detail/processors.hpp>
-#include <ferry/runtime/detail/worker_thread.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -21,7 +21,7 @@ int chunk_threads() {
   constexpr int most = 16;
   const int all = Kokkos::is_initialized()
                       ? static_cast<int>(Kokkos::DefaultHostExecutionSpace().concurrency())
-                      : static_cast<int>(processors_online());
+                      : static_cast<int>(std::thread::hardware_concurrency());
   return std::clamp(all, 1, most);
 }
 

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/detail/access_tracker.hpp>
 
+#include <ferry/error.hpp>
+
 #include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
+
+/// A cached_table in front of the tensor.
+struct access_tracker::cache_in_front {
+  std::string tensor;  ///< its label, in quotes
+  row_hold hold = row_hold::none;
+  std::thread::id opener{};  ///< of the last open()
+
+  [[nodiscard]] bool is_open_to_caller() const noexcept { return opener == std::this_thread::get_id(); }
+};
+
+access_tracker::access_tracker(int device) noexcept : device_(device) {}
+
+access_tracker::~access_tracker() = default;
 
 void access_tracker::add_read(event_handle done, instance_id who) {
   const std::lock_guard lock(guard_);
@@ -100,38 +119,41 @@ std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
 }
 
 bool access_tracker::attach_cache(const std::string& label) {
-  std::string name = "'" + label + "'";
+  auto attached = std::make_unique<cache_in_front>(cache_in_front{"'" + label + "'"});
   const std::lock_guard lock(guard_);
-  if (!cached_as_.empty()) return false;
-  cached_as_.swap(name);
+  if (cache_ != nullptr) return false;
+  cache_ = std::move(attached);
   return true;
 }
 
 void access_tracker::hold(row_hold how) noexcept {
   const std::lock_guard lock(guard_);
-  hold_ = how;
-  opener_.clear();
+  if (cache_ == nullptr) return;
+  cache_->hold = how;
+  cache_->opener = {};
 }
 
 void access_tracker::open() noexcept {
   const std::lock_guard lock(guard_);
-  opener_.set();
+  if (cache_ != nullptr) cache_->opener = std::this_thread::get_id();
 }
 
 void access_tracker::detach_cache() noexcept {
   const std::lock_guard lock(guard_);
-  hold_ = row_hold::none;
-  opener_.clear();
-  cached_as_.clear();
+  cache_ = nullptr;
 }
 
-void access_tracker::refuse(bool write) const {
-  if (write)
-    throw invalid_argument("ferry: a cached_table has rows of " + cached_as_ +
-                           " in device memory and would not see this write; write through the cached_table, "
-                           "or destroy it first");
-  throw invalid_argument("ferry: a cached_table has newer rows of " + cached_as_ +
+void access_tracker::require_read() const {
+  if (cache_ == nullptr || cache_->hold != row_hold::closed || cache_->is_open_to_caller()) return;
+  throw invalid_argument("ferry: a cached_table has newer rows of " + cache_->tensor +
                          " in device memory; use the cached_table, or call its flush() first");
+}
+
+void access_tracker::require_write() const {
+  if (cache_ == nullptr || cache_->hold == row_hold::none || cache_->is_open_to_caller()) return;
+  throw invalid_argument("ferry: a cached_table has rows of " + cache_->tensor +
+                         " in device memory and would not see this write; write through the cached_table, "
+                         "or destroy it first");
 }
 
 }  // namespace ferry::detail

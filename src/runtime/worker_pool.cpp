@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/runtime/detail/worker_pool.hpp>
+#include "worker_pool.hpp"
 
 #include <memory>
 

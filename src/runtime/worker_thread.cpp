@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/runtime/detail/worker_thread.hpp>
+#include "worker_thread.hpp"
+
+#include "signals_elsewhere.hpp"
 
 namespace ferry::detail {
 
 worker_thread::worker_thread(const processor_set& where) : where_(where) {
   const signals_elsewhere blocked;
-  thread_.start(
-      [](void* self) -> void* {
-        static_cast<worker_thread*>(self)->run();
-        return nullptr;
-      },
-      this);
+  thread_ = std::jthread([this] { run(); });
 }
 
-worker_thread::~worker_thread() {
-  become(state::leaving);
-  thread_.join();
-}
+worker_thread::~worker_thread() { become(state::leaving); }
 
 void worker_thread::call() {
   const std::lock_guard lock(guard_);
@@ -34,7 +28,7 @@ void worker_thread::begin(work what, void* context, int worker) {
 void worker_thread::wait() {
   for (int looks = 0; looks < patience; ++looks) {
     if (!is_busy()) return;
-    if (looks % spins == 0) yield_thread();
+    if (looks % spins == 0) std::this_thread::yield();
   }
   std::unique_lock lock(guard_);
   awaited_ = true;
@@ -67,7 +61,7 @@ bool worker_thread::next_is_to_leave() {
     for (int looks = 1; looks % spins != 0 || clock::now() < until; ++looks) {
       const state now = state_.load(std::memory_order_acquire);
       if (now != state::idle) return now == state::leaving;
-      if (looks % spins == 0) yield_thread();
+      if (looks % spins == 0) std::this_thread::yield();
     }
     std::unique_lock lock(guard_);
     asleep_ = true;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../backends/host/detail/touch_pages.hpp"
+
 #include "support/arrays.hpp"
 
 #include <catch2/catch_template_test_macros.hpp>
@@ -31,7 +33,7 @@ struct report {
 struct refusing_system {
   int* asked;
   template <class Work>
-  ferry::detail::joined_thread operator()(const Work&) const {
+  std::jthread operator()(const Work&) const {
     ++*asked;
     throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
   }
@@ -152,7 +154,7 @@ TEST_CASE("where threads can't be started, those that there are touch all pages"
   auto* pages = static_cast<char*>(ferry::host::map_pages("test_space", "ferry::touched", bytes));
   listener heard;
   ferry::detail::progress_meter meter("test_space", "ferry::touched", bytes);
-  ferry::host::touch_pages(pages, bytes, meter, refusing_system{&asked});
+  ferry::host::touch_pages_by(refusing_system{&asked}, pages, bytes, meter);
   CHECK(heard.seen.size() >= 2);
   std::vector<unsigned char> present(bytes / ferry::host::page_bytes());
   REQUIRE(::mincore(pages, bytes, present.data()) == 0);

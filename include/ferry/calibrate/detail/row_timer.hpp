@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/calibrate/detail/scrambled_row.hpp>
-#include <ferry/memory/detail/joined_thread.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/duplicates.hpp>
@@ -22,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -29,7 +29,7 @@ namespace ferry::detail {
 
 /// The clock of the readings; tests replace it.
 struct wall_clock : std::chrono::steady_clock {
-  static void pause(std::chrono::milliseconds time) { pause_thread(std::chrono::nanoseconds(time).count()); }
+  static void pause(std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }
 };
 
 /// Times gathers and scatters of random rows, from the call to the end of its wait().

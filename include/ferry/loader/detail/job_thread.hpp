@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/processors.hpp>
-#include <ferry/runtime/detail/worker_thread.hpp>
-
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
-#include <vector>
+#include <memory>
 
 namespace ferry::detail {
 
@@ -26,15 +21,8 @@ class job_thread {
   void wait_for(std::int64_t number);
 
  private:
-  void run() noexcept;
-
-  std::mutex guard_;
-  std::condition_variable changed_;
-  std::vector<std::function<void()>> jobs_;
-  std::int64_t put_ = 0, done_ = 0;
-  bool ends_ = false;
-  processor_set where_;
-  worker_thread thread_;
+  class queue;
+  std::unique_ptr<queue> queue_;
 };
 
 }  // namespace ferry::detail

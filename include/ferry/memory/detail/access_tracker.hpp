@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/thread_mark.hpp>
 #include <ferry/memory/detail/work_in_flight.hpp>
 
 #include <atomic>
@@ -29,7 +28,10 @@ enum class row_hold : unsigned char {
 class access_tracker {
  public:
   /// Of a tensor in the memory of a device; -1 for host memory, and where the device is not known.
-  explicit access_tracker(int device = -1) noexcept : device_(device) {}
+  explicit access_tracker(int device = -1) noexcept;
+  access_tracker(const access_tracker&) = delete;
+  access_tracker& operator=(const access_tracker&) = delete;
+  ~access_tracker();
   [[nodiscard]] int device() const noexcept { return device_; }
 
   /// Records that work of instance `who` reads the tensor until `done`.
@@ -69,8 +71,8 @@ class access_tracker {
   [[nodiscard]] std::vector<std::shared_ptr<changed_rows>> marks() const;
   /// Registers a cached_table in front of the tensor `label`; false if there is one already.
   [[nodiscard]] bool attach_cache(const std::string& label);
-  /// From now on before_read() and wait_for_writes() throw invalid_argument under row_hold::closed, and
-  /// before_write() and wait_for_all() unless under row_hold::none.
+  /// Of an attached cached_table. From now on before_read() and wait_for_writes() throw invalid_argument
+  /// under row_hold::closed, and before_write() and wait_for_all() unless under row_hold::none.
   void hold(row_hold how) noexcept;
   /// Lifts the hold for the calling thread, which enqueues a verb of the cached_table, up to the next hold().
   void open() noexcept;
@@ -78,18 +80,13 @@ class access_tracker {
   void detach_cache() noexcept;
 
  private:
-  void require_read() const {
-    if (hold_ == row_hold::closed && !opener_.is_of_caller()) refuse(false);
-  }
-  void require_write() const {
-    if (hold_ != row_hold::none && !opener_.is_of_caller()) refuse(true);
-  }
-  [[noreturn]] void refuse(bool write) const;
+  struct cache_in_front;
+
+  void require_read() const;
+  void require_write() const;
 
   const int device_;
-  row_hold hold_ = row_hold::none;
-  thread_mark opener_;
-  std::string cached_as_;  // the label of a tensor with a cached_table
+  std::unique_ptr<cache_in_front> cache_;
   mutable std::mutex guard_;
   std::atomic<bool> marked_{false};
   std::atomic<bool> captured_{false};

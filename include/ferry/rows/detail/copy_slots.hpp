@@ -3,6 +3,7 @@
 
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/tools.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/launch_context.hpp>

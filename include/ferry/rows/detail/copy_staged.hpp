@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/thread_mark.hpp>
 #include <ferry/rows/copy_progress.hpp>
 #include <ferry/rows/detail/copy_box.hpp>
 #include <ferry/rows/detail/copy_elements.hpp>
@@ -42,18 +41,18 @@ inline kernels::strided_places places_of(const copy_box& box, copy_box::side whi
   return made;
 }
 
-/// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them.
+/// Reports the progress of a ring. Its workers are many, but the observer's thread is one of them, and the
+/// only one that is watched.
 class ring_meter {
  public:
-  explicit ring_meter(copy_meter& meter) : meter_(meter) { caller_.set(); }
+  explicit ring_meter(copy_meter& meter) : meter_(meter) {}
   void add(std::size_t bytes) {
     const std::size_t now = done_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    if (caller_.is_of_caller()) meter_.advance(now);
+    if (copy_progress::is_watched()) meter_.advance(now);
   }
 
  private:
   copy_meter& meter_;
-  thread_mark caller_;
   std::atomic<std::size_t> done_{0};
 };
 

@@ -1,39 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined_thread.hpp>
-#include <ferry/memory/detail/thread_signal.hpp>
 #include <ferry/runtime/detail/processors.hpp>
-
-#include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <thread>
 
 namespace ferry::detail {
-
-/// Blocks signals to the process in threads that are made during its lifetime. Signals that a thread raises
-/// itself still reach it.
-class signals_elsewhere {
- public:
-  signals_elsewhere() {
-    sigset_t most;
-    sigfillset(&most);
-    for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-      sigdelset(&most, own);
-    pthread_sigmask(SIG_BLOCK, &most, &before_);
-  }
-  signals_elsewhere(const signals_elsewhere&) = delete;
-  signals_elsewhere& operator=(const signals_elsewhere&) = delete;
-  ~signals_elsewhere() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 /// A thread for one piece of work at a time. After each it stays awake for a short time, for the next verb,
 /// then sleeps. One user at a time.
@@ -74,7 +51,7 @@ class worker_thread {
 
   const processor_set& where_;
   std::mutex guard_;
-  thread_signal wake_, ended_;
+  std::condition_variable wake_, ended_;
   std::atomic<state> state_{state::idle};
   bool asleep_ = false;
   bool awaited_ = false;
@@ -83,7 +60,7 @@ class worker_thread {
   work work_ = nullptr;
   void* context_ = nullptr;
   int worker_ = 0;
-  joined_thread thread_;
+  std::jthread thread_;  // ends first: it uses the others
 };
 
 }  // namespace ferry::detail
