@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/trace_home.hpp>
+#include <ferry/memory/detail/trace_listeners.hpp>
 
 #if defined(FERRY_NVTX)
 #include <nvtx3/nvToolsExt.h>
@@ -17,7 +17,7 @@ struct annotation_functions {
   static bool install() {
     static const detail::range_annotator nvtx{[](const char* name) { nvtxRangePushA(name); },
                                               [] { nvtxRangePop(); }};
-    detail::trace_home::get().annotate_by(&nvtx);
+    detail::annotate_by(&nvtx);
     return true;
   }
   static inline const bool installed = install();

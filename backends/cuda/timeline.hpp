@@ -6,7 +6,7 @@
 #include "error.hpp"
 
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/trace_log.hpp>
+#include <ferry/memory/detail/timed_work.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -7,7 +7,7 @@
 #include <ferry/loader/detail/lane.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/event.hpp>
-#include <ferry/memory/detail/trace_home.hpp>
+#include <ferry/memory/detail/trace_listeners.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -89,7 +89,7 @@ class batch_mover {
       lock.unlock();
       const bool ended = end == nullptr || end->ready();
       const auto begin = std::max(of.sent, last_landed_), now = slot::clock::now();
-      if (ended && end != nullptr && (trace_listeners() & trace_home::to_log) != 0)
+      if (ended && end != nullptr && (trace_listeners() & trace_file) != 0)
         trace_transfer(this, ring_.order.epoch_of(of.number), of.number % ring_.order.batches(), of, begin,
                        now);
       lock.lock();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../memory/trace_home.hpp"
+#include "../memory/trace_text.hpp"
+
 #include <ferry/loader/detail/slot.hpp>
-#include <ferry/memory/detail/trace_home.hpp>
-#include <ferry/memory/detail/trace_log.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
-#include <ferry/memory/detail/trace_text.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -24,10 +24,8 @@ inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch
 }
 
 /// The transfer of a batch, in a row of its own: the thread that sees its end does other things meanwhile.
-[[gnu::cold, gnu::noinline]] inline void trace_transfer(const void* prefetcher, std::int64_t epoch,
-                                                        std::int64_t batch, const slot& of,
-                                                        slot::clock::time_point begin,
-                                                        slot::clock::time_point end) {
+inline void trace_transfer(const void* prefetcher, std::int64_t epoch, std::int64_t batch, const slot& of,
+                           slot::clock::time_point begin, slot::clock::time_point end) {
   using std::chrono::duration_cast, std::chrono::nanoseconds;
   trace_name name;
   name.append_escaped("ferry::loader::transfer");

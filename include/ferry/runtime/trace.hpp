@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/trace_home.hpp>
+#include <ferry/memory/detail/trace_listeners.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 
 #include <string_view>
@@ -30,7 +30,7 @@ class trace_region {
 
 /// Whether this program writes a trace now.
 [[nodiscard]] inline bool is_tracing() noexcept {
-  return (detail::trace_listeners() & detail::trace_home::to_log) != 0;
+  return (detail::trace_listeners() & detail::trace_file) != 0;
 }
 
 }  // namespace ferry

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/transfer_counters.hpp>
-
-#include <atomic>
-#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,32 +26,9 @@ struct transfer_count {
 /// of spaces that nothing moved between. Calls count when they return, also those that are still in flight;
 /// a verb that was captured into a graph counts once. Counting costs a call three additions and is always
 /// on. Thread-safe.
-template <class...>  // compiled only where it is called
-[[nodiscard]] std::vector<transfer_count> transfer_statistics() {
-  using counters = detail::transfer_counters;
-  std::vector<transfer_count> made;
-  for (std::size_t from = 0; from < counters::places; ++from)
-    for (std::size_t to = 0; to < counters::places; ++to)
-      for (std::size_t path = 0; path < counters::places; ++path) {
-        const detail::transfer_counter& one = counters::get().all[from][to][path];
-        const std::uint64_t calls = one.calls.load(std::memory_order_relaxed);
-        if (calls == 0) continue;
-        made.push_back({counters::spaces[from], counters::spaces[to], counters::paths[path], calls,
-                        one.bytes.load(std::memory_order_relaxed),
-                        one.zero_copy_bytes.load(std::memory_order_relaxed)});
-      }
-  return made;
-}
+[[nodiscard]] std::vector<transfer_count> transfer_statistics();
 
 /// Sets all counts to zero. Calls in other threads may be counted in part.
-inline void reset_transfer_statistics() {
-  for (auto& from : detail::transfer_counters::get().all)
-    for (auto& to : from)
-      for (auto& one : to) {
-        one.calls.store(0, std::memory_order_relaxed);
-        one.bytes.store(0, std::memory_order_relaxed);
-        one.zero_copy_bytes.store(0, std::memory_order_relaxed);
-      }
-}
+void reset_transfer_statistics();
 
 }  // namespace ferry

@@ -26,11 +26,7 @@ consteval bool lies_on_device() {
   return !Space::is_host_accessible && tells_devices<Space>();
 }
 
-template <class...>
-[[noreturn, gnu::cold]] void refuse_device(const std::string& label, int wanted, int count) {
-  throw invalid_argument(joined({"ferry: memory for '", label, "' was requested on device ", wanted, ", but ",
-                                 count == 1 ? "the only device is " : "the devices are 0 to ", count - 1}));
-}
+[[noreturn]] void refuse_device(const std::string& label, int wanted, int count);
 
 /// The device that memory of the space gets where `wanted` is asked for, -1 for host memory. Throws
 /// invalid_argument for a device that there is none of.

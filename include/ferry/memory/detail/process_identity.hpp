@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
-#include <ferry/memory/detail/process_wide.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <pthread.h>
-
 #include <atomic>
 #include <mutex>
-#include <new>
 #include <string_view>
 
 namespace ferry::detail {
@@ -21,11 +12,8 @@ namespace ferry::detail {
 /// remove a file that one of them is writing. Owners of threads and files keep a process_mark and ask it.
 class process_identity {
  public:
-  static process_identity& get() {
-    static process_identity& one = process_wide<process_identity>();
-    return one;
-  }
-  process_identity() { ::pthread_atfork(nullptr, nullptr, &process_identity::begin_child); }
+  static process_identity& get();
+  process_identity();
 
   /// Forks since the first process that loaded ferry: different in a parent and its child.
   [[nodiscard]] unsigned generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
@@ -33,12 +21,7 @@ class process_identity {
   /// parent, but Kokkos does not know that.
   [[nodiscard]] bool has_lost_kokkos() const noexcept { return lost_kokkos_.load(std::memory_order_relaxed); }
   /// Notes an object of the parent that this child never destroys, so that leak checkers can reach it.
-  [[gnu::cold]] void abandon(const void* object) noexcept {
-    auto* const made = new (std::nothrow) abandoned{object, abandoned_.load(std::memory_order_relaxed)};
-    if (made == nullptr) return;
-    while (!abandoned_.compare_exchange_weak(made->next, made)) {
-    }
-  }
+  void abandon(const void* object) noexcept;
 
  private:
   struct abandoned {
@@ -46,25 +29,18 @@ class process_identity {
     const abandoned* next;
   };
 
-  static void begin_child() noexcept {
-    process_identity& here = get();
-    here.generation_.fetch_add(1, std::memory_order_relaxed);
-    if (Kokkos::is_initialized()) here.lost_kokkos_.store(true, std::memory_order_relaxed);
-  }
+  static void begin_child() noexcept;
 
   std::atomic<unsigned> generation_{0};
   std::atomic<bool> lost_kokkos_{false};
   std::atomic<const abandoned*> abandoned_{nullptr};
 };
 
-/// From the load of the program or library on: a fork before the first use of ferry counts, too.
-inline const process_identity& process_at_load = process_identity::get();
-
 /// Remembers a process. Thread-safe.
 class process_mark {
  public:
   /// Remembers the calling process.
-  process_mark() noexcept : generation_(process_identity::get().generation()) {}
+  process_mark() noexcept;
   process_mark(const process_mark& other) noexcept : generation_(other.generation()) {}
   process_mark& operator=(const process_mark& other) noexcept {
     generation_.store(other.generation(), std::memory_order_relaxed);
@@ -72,7 +48,7 @@ class process_mark {
   }
   ~process_mark() = default;
   /// False in a child of that process.
-  [[nodiscard]] bool is_here() const noexcept { return generation() == process_identity::get().generation(); }
+  [[nodiscard]] bool is_here() const noexcept;
 
  private:
   [[nodiscard]] unsigned generation() const noexcept { return generation_.load(std::memory_order_relaxed); }
@@ -81,12 +57,7 @@ class process_mark {
 };
 
 /// Refuses a call in a child. `owner` has the threads or the files; `advice` follows a semicolon.
-template <class...>
-[[noreturn, gnu::cold]] void refuse_child(std::string_view call, std::string_view owner,
-                                          std::string_view advice) {
-  throw invalid_argument(joined({"ferry::", call, ": this process was forked from the one that ", owner,
-                                 " and has none of its threads; ", advice}));
-}
+[[noreturn]] void refuse_child(std::string_view call, std::string_view owner, std::string_view advice);
 
 /// Deleter of an object with threads or files, for a std::shared_ptr, which keeps the deleter. A child of the
 /// process that made it leaves the object alone.
@@ -106,14 +77,7 @@ class delete_in_own_process {
 
 /// Locks an object that a child may use, too. `user` is the process that locked it last. A child can't have a
 /// lock that another thread of its parent held at the fork: then it throws instead of waiting for ever.
-template <class...>
-std::unique_lock<std::mutex> lock_unless_lost(std::mutex& guard, process_mark& user, std::string_view call) {
-  if (user.is_here()) return std::unique_lock(guard);
-  std::unique_lock lock(guard, std::try_to_lock);
-  if (!lock.owns_lock())
-    refuse_child(call, "was in a call of this object", "make an object of the child's own");
-  user = process_mark();
-  return lock;
-}
+[[nodiscard]] std::unique_lock<std::mutex> lock_unless_lost(std::mutex& guard, process_mark& user,
+                                                            std::string_view call);
 
 }  // namespace ferry::detail

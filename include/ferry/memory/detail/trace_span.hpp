@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/trace_home.hpp>
-#include <ferry/memory/detail/trace_log.hpp>
-#include <ferry/memory/detail/trace_text.hpp>
+#include <ferry/memory/detail/trace_listeners.hpp>
 
 #include <cstdint>
-#include <new>
 #include <string_view>
 
 namespace ferry::detail {
@@ -28,38 +25,14 @@ class trace_span {
   [[nodiscard]] bool is_heard() const { return on_ != nullptr; }
 
   /// Notes a fact about the event. Callers with several facts ask is_heard() first.
-  template <class Value>
-  void note(std::string_view key, const Value& value) {
-    if (on_ != nullptr) on_->arguments.append_member(key, value);
-  }
+  void note(std::string_view key, std::string_view value);
+  void note(std::string_view key, std::int64_t value);
 
  private:
-  struct heard {
-    unsigned who;
-    const char* category;
-    std::int64_t begin = 0;
-    trace_name name{};
-    trace_arguments arguments{};
-  };
+  struct heard;
 
-  [[gnu::cold, gnu::noinline]] void begin(unsigned who, std::string_view first, std::string_view second,
-                                          const char* category) noexcept {
-    on_ = new (std::nothrow) heard{who, category};
-    if (on_ == nullptr) return;  // no memory for the event: the work matters more
-    on_->name.append_escaped(first);
-    on_->name.append_escaped(second);
-    if ((who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->begin(on_->name.data);
-    on_->begin = trace_now();
-  }
-  [[gnu::cold, gnu::noinline]] void end() noexcept {
-    const std::int64_t now = trace_now();
-    if ((on_->who & trace_home::to_ranges) != 0) trace_home::get().ranges.load()->end();
-    if ((on_->who & trace_home::to_log) != 0) try {
-        trace_home::get().log.load()->add(on_->name, on_->category, on_->begin, now, on_->arguments);
-      } catch (...) {  // no memory for the event, as above
-      }
-    delete on_;
-  }
+  void begin(unsigned who, std::string_view first, std::string_view second, const char* category) noexcept;
+  void end() noexcept;
 
   heard* on_ = nullptr;
 };

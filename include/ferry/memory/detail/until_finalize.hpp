@@ -17,13 +17,13 @@ namespace ferry::detail {
 /// lock its list of hooks, so ferry pushes no other. Thread-safe.
 class finalize_list {
  public:
-  [[gnu::cold]] static finalize_list& get();
+  static finalize_list& get();
 
   /// Calls leave() at Kokkos::finalize. Only while Kokkos is initialized.
-  [[gnu::cold]] void add(void (*leave)());
+  void add(void (*leave)());
 
  private:
-  [[gnu::cold]] void run();
+  void run();
 
   std::mutex guard_;
   std::vector<void (*)()> leaving_;

@@ -51,16 +51,7 @@ consteval void require_reach() {
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
 }
 
-template <class...>
-[[noreturn, gnu::cold]] void refuse_rows(const char* verb, const array_note& array, bool empty) {
-  if (!empty)
-    throw invalid_argument(joined({"ferry::", verb, ": the rows of ", array.describe(),
-                                   " are strided; use ferry::copy to make a dense array of them"}));
-  constexpr const char* state = " is an empty handle without extents: it was moved from, or never given any";
-  if (array.label.empty())
-    throw invalid_argument(joined({"ferry::", verb, ": an array in ", array.space, state}));
-  throw invalid_argument(joined({"ferry::", verb, ": '", array.label.view(), "'", state}));
-}
+[[noreturn]] void refuse_rows(const char* verb, const array_note& array, bool empty);
 
 inline void require_dense_rows(const char* verb, const auto& array) {
   if (array.rank == 0 && array.data == nullptr) refuse_rows(verb, array.note(), true);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/trace_home.hpp>
-#include <ferry/memory/detail/trace_log.hpp>
+#include <ferry/memory/detail/timed_work.hpp>
+#include <ferry/memory/detail/trace_listeners.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 
@@ -12,62 +12,55 @@
 
 namespace ferry::detail {
 
-/// Work that is enqueued on `exec` while this lives, as an event of the trace: on a device between two points
-/// of its stream, on a host in the calling thread. No device event for work that is captured into a graph.
+/// Work that is enqueued on `exec` while this lives, as an event of the trace: on a host in the calling
+/// thread.
 template <class Exec>
 class device_span {
  public:
-  device_span(const Exec& exec, std::string_view label, const char* category) {
-    if (trace_listeners() != 0) begin(exec, label, category);
+  device_span(const Exec&, std::string_view label, const char* category) : span_(label, {}, category) {}
+
+ private:
+  trace_span span_;
+};
+
+/// On a device between two points of its stream. No such event for work that is captured into a graph.
+template <class Exec>
+  requires requires(const Exec& exec) { execution_backend<Exec>::start_timer(exec); }
+class device_span<Exec> {
+ public:
+  /// The label lives as long as the span.
+  device_span(const Exec& exec, std::string_view label, const char* category)
+      : enqueue_(label, {}, "enqueue"), exec_(exec), label_(label), category_(category) {
+    if (enqueue_.is_heard()) begin();
   }
   device_span(const device_span&) = delete;
   device_span& operator=(const device_span&) = delete;
   ~device_span() {
-    if (on_ != nullptr) end();
+    if (timer_ != nullptr) end();
   }
 
  private:
-  static constexpr bool has_timer = requires(const Exec& exec) {
-    execution_backend<Exec>::start_timer(exec);
-  };
+  using backend = execution_backend<Exec>;
 
-  struct heard {
-    heard(const Exec& on, std::string_view name, const char* kind)
-        : span(name, {}, has_timer ? "enqueue" : kind), exec(on), label(name), category(kind) {}
-    trace_span span;  ///< of the call, which on a host is the work itself
-    const Exec& exec;
-    std::string_view label;  ///< lives as long as the call
-    const char* category;
-    std::unique_ptr<timed_work> timer;
-  };
-
-  [[gnu::cold, gnu::noinline]] void begin(const Exec& exec, std::string_view label,
-                                          const char* category) noexcept {
+  [[gnu::cold, gnu::noinline]] void begin() noexcept {
     try {
-      on_ = new heard(exec, label, category);
-      if constexpr (has_timer)
-        if ((trace_listeners() & trace_home::to_log) != 0)
-          on_->timer = execution_backend<Exec>::start_timer(exec);
+      if ((trace_listeners() & trace_file) != 0) timer_ = backend::start_timer(exec_);
     } catch (...) {  // no memory, or a failing device, which the work itself will report
     }
   }
   [[gnu::cold, gnu::noinline]] void end() noexcept {
     try {
-      if constexpr (has_timer) {
-        if (on_->timer != nullptr && execution_backend<Exec>::stop_timer(on_->exec, *on_->timer)) {
-          trace_name name;
-          name.append_escaped(on_->label);
-          trace_home::get().log.load()->add(std::move(on_->timer), name, on_->category,
-                                            execution_backend<Exec>::device_of(on_->exec),
-                                            execution_backend<Exec>::id_of(on_->exec));
-        }
-      }
+      if (backend::stop_timer(exec_, *timer_))
+        trace_work(std::move(timer_), label_, category_, backend::device_of(exec_), backend::id_of(exec_));
     } catch (...) {
     }
-    delete on_;
   }
 
-  heard* on_ = nullptr;
+  trace_span enqueue_;  ///< of the call
+  const Exec& exec_;
+  std::string_view label_;
+  const char* category_;
+  std::unique_ptr<timed_work> timer_;
 };
 
 }  // namespace ferry::detail

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/execution_space.hpp>
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -12,14 +10,7 @@
 
 namespace ferry::detail {
 
-template <class...>
-[[noreturn, gnu::cold]] void refuse_lost_kokkos(std::string_view call) {
-  constexpr std::string_view prefix = "ferry::";
-  if (call.substr(0, prefix.size()) == prefix) call.remove_prefix(prefix.size());
-  throw invalid_argument(joined(
-      {prefix, call,
-       ": this process was forked after Kokkos::initialize, so the threads and devices of Kokkos stay with the parent, and its kernels would wait for them for ever; fork before Kokkos::initialize, or start the process by exec (multiprocessing: 'spawn')"}));
-}
+[[noreturn]] void refuse_lost_kokkos(std::string_view call);
 
 /// Every call that runs kernels comes here before it takes a lock or enqueues anything. Throws
 /// invalid_argument in a child that was forked after Kokkos::initialize, unless `exec` is a host instance of

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/process_wide.hpp>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -42,10 +40,7 @@ struct transfer_counters {
     return all[from][to][path];
   }
 
-  static transfer_counters& get() {
-    static transfer_counters& one = process_wide<transfer_counters>();
-    return one;
-  }
+  static transfer_counters& get();
 };
 
 }  // namespace ferry::detail

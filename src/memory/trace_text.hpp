@@ -17,14 +17,14 @@ struct trace_text {
 
   /// Appends text as the inside of a JSON string. Bytes that are not printable ASCII become "?", so that a
   /// label in another encoding can't break the file.
-  [[gnu::cold, gnu::noinline]] void append_escaped(std::string_view text) {
+  void append_escaped(std::string_view text) {
     for (const char letter : text) {
       if (room() < 2) return;
       if (letter == '"' || letter == '\\') put('\\');
       put(letter >= 0x20 && letter < 0x7f ? letter : '?');
     }
   }
-  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::string_view value) {
+  void append_member(std::string_view key, std::string_view value) {
     constexpr std::size_t around = 8;
     if (room() / 2 < around + key.size() + value.size()) return;
     open_member(key);
@@ -32,7 +32,7 @@ struct trace_text {
     append_escaped(value);
     put('"');
   }
-  [[gnu::cold, gnu::noinline]] void append_member(std::string_view key, std::int64_t value) {
+  void append_member(std::string_view key, std::int64_t value) {
     constexpr std::size_t around = 16;
     if (room() / 2 < around + key.size()) return;
     open_member(key);

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/memory/detail/tools.hpp>
+
+#include <Kokkos_Core.hpp>
+
+namespace ferry::detail {
+
+namespace {
+
+// Strings are made only while a tool is loaded.
+bool tools_listen() { return Kokkos::Tools::profileLibraryLoaded(); }
+
+Kokkos::Tools::SpaceHandle tools_space(std::string_view name) {
+  return Kokkos::Tools::make_space_handle(std::string("ferry::").append(name).c_str());
+}
+
+}  // namespace
+
+void report_allocation(std::string_view space, std::string_view label, const void* data, std::size_t bytes) {
+  if (tools_listen())
+    Kokkos::Tools::allocateData(tools_space(space), std::string(label), data, std::uint64_t{bytes});
+}
+
+void report_deallocation(std::string_view space, std::string_view label, const void* data,
+                         std::size_t bytes) {
+  if (tools_listen())
+    Kokkos::Tools::deallocateData(tools_space(space), std::string(label), data, std::uint64_t{bytes});
+}
+
+tool_kernel::tool_kernel(std::uint32_t device, const std::string& label) : listened_(tools_listen()) {
+  if (listened_) Kokkos::Tools::beginParallelFor(label, device, &id_);
+}
+
+tool_kernel::~tool_kernel() {
+  if (listened_) Kokkos::Tools::endParallelFor(id_);
+}
+
+kernel_region::kernel_region(const std::string& label)
+    : kernel_region(Kokkos::DefaultHostExecutionSpace(), label) {}
+
+transfer_region::transfer_region(std::string_view to, const void* to_data, std::string_view from,
+                                 const void* from_data, std::size_t bytes, std::string_view label,
+                                 bool wanted)
+    : span_(label, {}, "transfer", wanted), listened_(wanted && tools_listen()) {
+  if (span_.is_heard()) {
+    span_.note("from", from);
+    span_.note("to", to);
+    span_.note("bytes", static_cast<std::int64_t>(bytes));
+  }
+  if (listened_)
+    Kokkos::Tools::beginDeepCopy(tools_space(to), std::string(label), to_data, tools_space(from),
+                                 std::string(label), from_data, std::uint64_t{bytes});
+}
+
+transfer_region::~transfer_region() {
+  if (listened_) Kokkos::Tools::endDeepCopy();
+}
+
+}  // namespace ferry::detail

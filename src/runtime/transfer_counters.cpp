@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/transfer_counters.hpp>
+
+#include <ferry/memory/detail/process_wide.hpp>
+
+namespace ferry::detail {
+
+transfer_counters& transfer_counters::get() {
+  static transfer_counters& one = process_wide<transfer_counters>();
+  return one;
+}
+
+}  // namespace ferry::detail
