@@ -9,7 +9,7 @@
 
 #include <ferry/distributed/detail/owned_descriptor.hpp>
 #include <ferry/error.hpp>
-#include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/adopt.hpp>
 

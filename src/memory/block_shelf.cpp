@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/memory/detail/block_shelf.hpp>
+#include "block_shelf.hpp"
 
 #include <memory>
 #include <vector>

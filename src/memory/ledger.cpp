@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/memory/detail/ledger.hpp>
+#include "ledger.hpp"
 
 #include <memory>
 #include <vector>

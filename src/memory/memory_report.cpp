@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/memory_report.hpp>
 
-#include <ferry/memory/detail/registry.hpp>
+#include "registry.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/memory/detail/page_ranges.hpp>
+#include "page_ranges.hpp"
 
 namespace ferry::detail {
 
@@ -12,7 +12,7 @@ page_ranges::entry page_ranges::add_adopted(const std::string& label, const void
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::lock_guard lock(guard_);
   // All ranges are compared: there are few, and they may overlap each other.
-  for (const range* other = first_; other != nullptr; other = other->next)
+  for (const page_range* other = first_; other != nullptr; other = other->next)
     if (begin < other->end && other->begin < begin + bytes)
       throw invalid_argument(
           joined({"ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
@@ -29,7 +29,7 @@ void page_ranges::remove(entry which) noexcept {
 
 page_ranges::entry page_ranges::insert(const std::string& label, const void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  auto* const made = new range{begin, begin + bytes, label, nullptr, first_};
+  auto* const made = new page_range{begin, begin + bytes, label, nullptr, first_};
   while (made->next != nullptr && made->next->begin <= begin) {
     made->before = made->next;
     made->next = made->next->next;

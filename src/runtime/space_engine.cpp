@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine of each execution space that Kokkos has.
+#include "../../backends/enabled.hpp"
+#include "../memory/block_cache.hpp"
 #include "report_pool.hpp"
 
-#include <ferry/memory/detail/block_cache.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
@@ -10,8 +11,6 @@
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
 #include <ferry/runtime/detail/findings.hpp>
-
-#include "../../backends/enabled.hpp"
 
 #include <memory>
 #include <vector>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../src/memory/block_cache.hpp"
 #include "support/arrays.hpp"
-
-#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 

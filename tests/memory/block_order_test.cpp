@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../src/memory/block_cache.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
-
-#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

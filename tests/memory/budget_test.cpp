@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../../src/memory/block_cache.hpp"
 #include "support/arrays.hpp"
 #include "support/heap_space.hpp"
 #include "support/manual_event.hpp"
-
-#include <ferry/memory/detail/block_cache.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

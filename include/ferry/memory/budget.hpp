@@ -3,12 +3,18 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/device_account.hpp>
-#include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <cstddef>
+#include <string_view>
 
 namespace ferry {
+
+namespace detail {
+
+void set_budget_of(std::string_view account, std::size_t bytes);
+
+}  // namespace detail
 
 /// Limits the bytes that ferry holds in one memory space (space_statistics::current), for device_space those
 /// on the device that Kokkos uses; 0, the default, means no limit. An allocation that would exceed the budget
@@ -18,14 +24,14 @@ namespace ferry {
 /// together, until Kokkos::finalize.
 template <MemorySpace Space>
 void set_memory_budget(std::size_t bytes) {
-  detail::memory_registry::get()->of<Space>().set_budget(bytes);
+  detail::set_budget_of(Space::name, bytes);
 }
 
 /// As above, for device_space on one device. The other devices keep their budgets. For the other spaces,
 /// which all devices share, the device makes no difference.
 template <MemorySpace Space>
 void set_memory_budget(std::size_t bytes, device where) {
-  detail::memory_registry::get()->of(detail::account_of<Space>(where.id)).set_budget(bytes);
+  detail::set_budget_of(detail::account_of<Space>(where.id), bytes);
 }
 
 }  // namespace ferry

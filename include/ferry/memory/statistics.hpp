@@ -3,11 +3,11 @@
 
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/memory/detail/device_account.hpp>
-#include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/device.hpp>
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -33,6 +33,14 @@ struct label_statistics {
   std::size_t count = 0;    ///< live allocations
 };
 
+namespace detail {
+
+[[nodiscard]] space_statistics statistics_of(std::string_view account);
+[[nodiscard]] std::vector<label_statistics> labels_of(std::string_view account);
+void reset_peak_of(std::string_view account);
+
+}  // namespace detail
+
 /// The statistics of one memory space, from the first allocation until Kokkos::finalize. Thread-safe.
 /// `reserved` is read after the other members, so it may differ from them while other threads allocate.
 ///
@@ -40,10 +48,7 @@ struct label_statistics {
 ///          which all devices share
 template <MemorySpace Space>
 [[nodiscard]] space_statistics memory_statistics(device where = {}) {
-  const auto registry = detail::memory_registry::get();
-  const detail::ledger& books = registry->of(detail::account_of<Space>(where.id));
-  const auto all = books.counts();
-  return {all.current, all.peak, all.count, all.total_count, books.idle_bytes(), books.budget()};
+  return detail::statistics_of(detail::account_of<Space>(where.id));
 }
 
 /// The statistics of one memory space by label, sorted by label. A label without live allocations is kept for
@@ -51,18 +56,14 @@ template <MemorySpace Space>
 /// memory_statistics. Thread-safe.
 template <MemorySpace Space>
 [[nodiscard]] std::vector<label_statistics> memory_by_label(device where = {}) {
-  const auto registry = detail::memory_registry::get();
-  std::vector<label_statistics> made;
-  for (auto& [label, counts] : registry->of(detail::account_of<Space>(where.id)).accounts())
-    if (counts.total_count != 0) made.push_back({label, counts.current, counts.peak, counts.count});
-  return made;
+  return detail::labels_of(detail::account_of<Space>(where.id));
 }
 
 /// Resets the peaks of one memory space to the current sizes. `where` is as that of memory_statistics.
 /// Thread-safe.
 template <MemorySpace Space>
 void reset_peak(device where = {}) {
-  detail::memory_registry::get()->of(detail::account_of<Space>(where.id)).reset_peak();
+  detail::reset_peak_of(detail::account_of<Space>(where.id));
 }
 
 }  // namespace ferry

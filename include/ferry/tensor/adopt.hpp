@@ -5,7 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/backend.hpp>
-#include <ferry/memory/detail/registry.hpp>
+#include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -8,7 +8,6 @@
 #include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -157,7 +156,7 @@ class lent_memory {
     for (const auto& each : pools_)
       if (each->device() == device) return;
     auto made = std::make_shared<idle_loans>(device);
-    memory_registry::get()->of(account_of<Space>(device)).add_pool(made);
+    add_idle_memory(account_of<Space>(device), made);
     pools_.push_back(std::move(made));
   }
 

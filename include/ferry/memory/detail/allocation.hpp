@@ -6,8 +6,8 @@
 #include <ferry/memory/allocation_progress.hpp>
 #include <ferry/memory/detail/backend.hpp>
 #include <ferry/memory/detail/device_account.hpp>
+#include <ferry/memory/detail/memory_charge.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/registry.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/memory/spaces.hpp>
 
@@ -124,9 +124,7 @@ memory_block allocation<Space>::obtain(std::size_t bytes, int device) {
       else
         return device_backend<Space>::allocate(Space{}, bytes, label_);
     } catch (const bad_alloc& failure) {
-      detail::ledger& books = charge_.books();
-      if (!books.make_room(~std::size_t{0}))
-        throw bad_alloc(std::string(failure.what()) + "; " + books.holdings());
+      if (!charge_.make_room()) throw bad_alloc(std::string(failure.what()) + "; " + charge_.holdings());
     }
   }
 }

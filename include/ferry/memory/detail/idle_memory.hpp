@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <string_view>
 
 namespace ferry::detail {
 
@@ -25,5 +27,8 @@ class idle_memory {
   /// The pool has ended: waits for the work that uses its idle blocks, and frees them.
   virtual void close() noexcept = 0;
 };
+
+/// Allocations of the space of an account free blocks of the pool before they exceed the budget.
+void add_idle_memory(std::string_view account, std::weak_ptr<idle_memory> pool);
 
 }  // namespace ferry::detail

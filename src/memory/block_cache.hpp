@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "block_shelf.hpp"
+
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
-#include <ferry/memory/detail/block_shelf.hpp>
 #include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
-#include <ferry/memory/detail/registry.hpp>
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -33,16 +32,16 @@ class block_cache {
   static constexpr std::size_t in_flight_limit = 8;
 
   /// Of memory on `device`; -1 means Kokkos' device.
-  [[gnu::cold]] explicit block_cache(
-      std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(), int device = -1)
-      : nodes_(std::move(nodes)), registry_(detail::memory_registry::get()), device_(device) {}
+  explicit block_cache(std::shared_ptr<detail::node_pool> nodes = std::make_shared<detail::node_pool>(),
+                       int device = -1)
+      : nodes_(std::move(nodes)), device_(device) {
+    add_idle_memory(account_of<Space>(device), shelf_);
+  }
   block_cache(const block_cache&) = delete;
   block_cache& operator=(const block_cache&) = delete;
 
   /// Waits for the work that uses idle blocks. Leases that live longer free their memory themselves.
-  [[gnu::cold]] ~block_cache() {
-    if (idle_memory* const pool = shelf_.get()) pool->close();
-  }
+  ~block_cache() { shelf_->close(); }
 
   /// At least `bytes` bytes that no work uses, so the host may write to them. Waits only where
   /// in_flight_limit blocks of this size are in flight.
@@ -78,36 +77,18 @@ class block_cache {
   template <class OrderAfter>
   lease hand_out(std::size_t bytes, const instance_id* who, OrderAfter&& order_after) {
     const std::size_t size = block_bytes(bytes);
-    const std::shared_ptr<block_shelf>& home = shelf();
-    auto found = home->take(size, largest_reused(bytes), who, in_flight_limit);
+    auto found = shelf_->take(size, largest_reused(bytes), who, in_flight_limit);
     if (found == nullptr)
-      found = home->add(std::make_unique<block_of<Space>>(
+      found = shelf_->add(std::make_unique<block_of<Space>>(
           allocation<Space>("scratch::" + std::string(Space::name), size, device_)));
-    const auto out = block_shelf::lend(home, std::move(found), who, nodes_);
+    const auto out = block_shelf::lend(shelf_, std::move(found), who, nodes_);
     lease made(out->data(), detail::block_return{out}, detail::node_allocator<std::byte>(nodes_));
     out->order_after_inherited(who, order_after);
     return made;
   }
 
-  /// Made by the first lease, so that a source compiles it only if one of its verbs takes scratch memory.
-  const std::shared_ptr<block_shelf>& shelf() {
-    if (!has_shelf_.load(std::memory_order_acquire)) make_shelf();
-    return shelf_;
-  }
-  [[gnu::cold]] void make_shelf() {
-    const std::lock_guard lock(guard_);
-    if (has_shelf_.load(std::memory_order_relaxed)) return;
-    auto made = std::make_shared<block_shelf>();
-    registry_->of(detail::account_of<Space>(device_)).add_pool(made);
-    shelf_ = std::move(made);
-    has_shelf_.store(true, std::memory_order_release);
-  }
-
   std::shared_ptr<detail::node_pool> nodes_;
-  std::mutex guard_;  // while the shelf is made
-  std::atomic<bool> has_shelf_{false};
-  std::shared_ptr<block_shelf> shelf_;
-  std::shared_ptr<detail::memory_registry> registry_;
+  std::shared_ptr<block_shelf> shelf_ = std::make_shared<block_shelf>();
   int device_;
 };
 

@@ -13,17 +13,19 @@
 
 namespace ferry::detail {
 
+/// A range in a list.
+struct page_range {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+  std::string label;
+  page_range* before = nullptr;
+  page_range* next = nullptr;
+};
+
 /// The page-locked ranges that ferry knows of: its own tables and adopted memory. Thread-safe.
 class page_ranges {
  public:
-  struct range {
-    std::uintptr_t begin = 0;
-    std::uintptr_t end = 0;
-    std::string label;
-    range* before = nullptr;
-    range* next = nullptr;
-  };
-  using entry = range*;
+  using entry = page_range*;
 
   page_ranges() = default;
   page_ranges(const page_ranges&) = delete;
@@ -33,20 +35,20 @@ class page_ranges {
   }
 
   /// Adds memory of ferry. It is new from the system, so it can't overlap.
-  [[gnu::cold]] entry add(const std::string& label, const void* data, std::size_t bytes);
+  entry add(const std::string& label, const void* data, std::size_t bytes);
 
   /// Adds memory of the user. Throws invalid_argument where it overlaps a known range.
-  [[gnu::cold]] entry add_adopted(const std::string& label, const void* data, std::size_t bytes);
+  entry add_adopted(const std::string& label, const void* data, std::size_t bytes);
 
-  [[gnu::cold]] void remove(entry which) noexcept;
+  void remove(entry which) noexcept;
 
  private:
-  [[gnu::cold]] entry insert(const std::string& label, const void* data, std::size_t bytes);
+  entry insert(const std::string& label, const void* data, std::size_t bytes);
 
-  [[gnu::cold]] static std::string text(const std::string& label, std::uintptr_t begin, std::uintptr_t end);
+  static std::string text(const std::string& label, std::uintptr_t begin, std::uintptr_t end);
 
   std::mutex guard_;
-  range* first_ = nullptr;  // by address
+  page_range* first_ = nullptr;  // by address
 };
 
 }  // namespace ferry::detail

@@ -22,8 +22,7 @@ class shelved_block {
   shelved_block(void* where, std::size_t size) noexcept : data(where), bytes(size) {}
   shelved_block(const shelved_block&) = delete;
   shelved_block& operator=(const shelved_block&) = delete;
-  /// Blocks own each other in a list: inlined, each level would contain the next one.
-  [[gnu::noinline]] virtual ~shelved_block() = default;
+  virtual ~shelved_block() = default;
 
   /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
   /// the uses that have ended.
@@ -31,7 +30,7 @@ class shelved_block {
   /// Whether only work of `who` uses the block, without event queries.
   [[nodiscard]] bool is_own_of(const instance_id* who) const;
   /// Waits for all uses. Failed work has ended too; its error is thrown to those who wait for it.
-  [[gnu::cold]] void end() noexcept;
+  void end() noexcept;
 
   void* const data;
   const std::size_t bytes;
@@ -61,7 +60,7 @@ class block_shelf final : public idle_memory {
 
   block_shelf() = default;
   /// Adds a block that is in use. The shelf has room for all blocks, so returning one can't fail.
-  [[gnu::cold]] [[nodiscard]] block add(block made);
+  [[nodiscard]] block add(block made);
 
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
@@ -75,12 +74,10 @@ class block_shelf final : public idle_memory {
                                                         const instance_id* who,
                                                         const std::shared_ptr<node_pool>& nodes);
 
-  // here, too: a first virtual function that becomes inline only later makes every source emit
-  // the table of virtual functions, and all that they call.
-  [[nodiscard, gnu::cold]] std::size_t idle_bytes() const override;
+  [[nodiscard]] std::size_t idle_bytes() const override;
   /// Frees the largest blocks first.
-  [[gnu::cold]] std::size_t trim(std::size_t enough, in_flight effort) override;
-  [[gnu::cold]] void close() noexcept override;
+  std::size_t trim(std::size_t enough, in_flight effort) override;
+  void close() noexcept override;
 
  private:
   /// The first block of more than `bytes` bytes.
@@ -100,7 +97,7 @@ class shelf_loan final : public block_loan {
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
-  ~shelf_loan() override;  // inline here, too, as in block_shelf
+  ~shelf_loan() override;
 
   [[nodiscard]] void* data() const { return block_->data; }
 

@@ -39,16 +39,19 @@ struct memory_counts {
   [[nodiscard]] bool is_idle() const noexcept { return count == 0 && claims == 0; }
 };
 
+/// The bytes and allocations of a label.
+struct memory_account {
+  std::string label;
+  memory_counts counts;
+};
+
 /// The accounts of one memory space: allocated bytes by label, the budget, and the pools with idle blocks. An
 /// allocation is claimed before it is made, so that all threads together stay inside of the budget. It is
 /// confirmed afterwards, so that a failure does not raise the peak. Thread-safe. Never allocates or frees a
 /// block while it holds its lock.
 class ledger {
  public:
-  struct account {
-    std::string label;
-    memory_counts counts;
-  };
+  using account = memory_account;
 
   /// Most labels without live allocations that are kept for their peaks.
   static constexpr std::size_t idle_labels = 256;
@@ -62,37 +65,37 @@ class ledger {
 
   /// Claims bytes. Above the budget, frees idle blocks first; throws budget_exceeded where that is not
   /// enough.
-  [[gnu::cold]] account& claim(const std::string& label, std::size_t bytes);
-  [[gnu::cold]] void confirm(account& of, std::size_t bytes) noexcept;
-  [[gnu::cold]] void cancel(account& of, std::size_t bytes) noexcept;
-  [[gnu::cold]] void close(account& of, std::size_t bytes) noexcept;
+  account& claim(const std::string& label, std::size_t bytes);
+  void confirm(account& of, std::size_t bytes) noexcept;
+  void cancel(account& of, std::size_t bytes) noexcept;
+  void close(account& of, std::size_t bytes) noexcept;
 
-  [[gnu::cold]] void add_pool(std::weak_ptr<idle_memory> pool);
-  [[gnu::cold]] [[nodiscard]] std::size_t idle_bytes() const;
-  [[gnu::cold]] std::size_t trim(std::size_t enough, in_flight effort);
+  void add_pool(std::weak_ptr<idle_memory> pool);
+  [[nodiscard]] std::size_t idle_bytes() const;
+  std::size_t trim(std::size_t enough, in_flight effort);
   /// Frees idle blocks. Waits for blocks in flight only where there are no others. Returns whether any were
   /// freed.
-  [[gnu::cold]] bool make_room(std::size_t bytes);
+  bool make_room(std::size_t bytes);
 
-  [[gnu::cold]] void set_budget(std::size_t bytes);
-  [[gnu::cold]] [[nodiscard]] std::size_t budget() const;
-  [[gnu::cold]] [[nodiscard]] memory_counts counts() const;
-  [[gnu::cold]] [[nodiscard]] std::vector<account> accounts() const;
-  [[gnu::cold]] void reset_peak();
+  void set_budget(std::size_t bytes);
+  [[nodiscard]] std::size_t budget() const;
+  [[nodiscard]] memory_counts counts() const;
+  [[nodiscard]] std::vector<account> accounts() const;
+  void reset_peak();
 
   /// The bytes held, for error messages.
-  [[gnu::cold]] [[nodiscard]] std::string holdings() const;
+  [[nodiscard]] std::string holdings() const;
 
  private:
   [[noreturn]] void refuse(const std::string& label, std::size_t bytes) const;
 
-  [[gnu::cold]] [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const;
+  [[nodiscard]] std::vector<std::shared_ptr<idle_memory>> pools() const;
 
   /// Adds an account where the label has none.
-  [[gnu::cold]] account& account_of_label(const std::string& label);
+  account& account_of_label(const std::string& label);
   /// Drops an account without allocations, or keeps it for its peak.
-  [[gnu::cold]] void rest(account& of) noexcept;
-  [[gnu::cold]] void forget_idle() noexcept;
+  void rest(account& of) noexcept;
+  void forget_idle() noexcept;
 
   const std::string space_;
   mutable std::mutex guard_;
