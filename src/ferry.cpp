@@ -3,6 +3,7 @@
 // file to the sources. CMake compiles the files below instead.
 #include "../backends/enabled.cpp"
 
+#include "cache/fixed.cpp"
 #include "cache/flush_rows.cpp"
 #include "cache/make_cache.cpp"
 #include "cache/row_cache.cpp"
@@ -94,6 +95,7 @@
 #include "loader/slot.cpp"
 #include "memory/access_tracker.cpp"
 #include "memory/allocation.cpp"
+#include "memory/allocation_progress.cpp"
 #include "memory/block_lease.cpp"
 #include "memory/block_shelf.cpp"
 #include "memory/budget.cpp"
@@ -141,6 +143,7 @@
 #include "profile/fit_reach.cpp"
 #include "profile/profile_file.cpp"
 #include "profile/profile_lines.cpp"
+#include "rows/copy_progress.cpp"
 #include "rows/ring_progress.cpp"
 #include "runtime/array_checks.cpp"
 #include "runtime/array_device.cpp"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/detail/run_ranks.hpp>
 
+#include "../runtime/processors.hpp"
 #include "../runtime/signals_elsewhere.hpp"
 
 #include <ferry/distributed/communication_error.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/runtime/detail/processors.hpp>
 
 #include <cstddef>
 #include <exception>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../runtime/processors.hpp"
+
 #include <ferry/io/detail/checkpoint_save.hpp>
 #include <ferry/io/detail/manifest.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/runtime/ticket.hpp>
 #include <ferry/tensor/tensor.hpp>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/chunk_threads.hpp>
 
+#include "../runtime/processors.hpp"
 #include "../runtime/signals_elsewhere.hpp"
-
-#include <ferry/runtime/detail/processors.hpp>
 
 #include <Kokkos_Core.hpp>
 

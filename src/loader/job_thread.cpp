@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/loader/detail/job_thread.hpp>
 
+#include "../runtime/processors.hpp"
 #include "../runtime/worker_thread.hpp"
-
-#include <ferry/runtime/detail/processors.hpp>
 
 #include <condition_variable>
 #include <cstdint>

@@ -6,11 +6,11 @@
 #include "slot_ring.hpp"
 #include "stage_trace.hpp"
 
+#include "../runtime/processors.hpp"
 #include "../runtime/worker_thread.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/trace_span.hpp>
-#include <ferry/runtime/detail/processors.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -81,7 +81,7 @@ long long trace_log::this_thread() {
 void trace_log::listen_for_finalize() {
   if (listens_ || !Kokkos::is_initialized()) return;
   listens_ = true;
-  finalize_list::get().add([] { trace_home::finish(true); });
+  call_at_finalize([] { trace_home::finish(true); });
 }
 
 void trace_log::name_thread() {

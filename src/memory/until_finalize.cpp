@@ -1,7 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/memory/detail/until_finalize.hpp>
 
+#include <ferry/memory/detail/process_wide.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <mutex>
+#include <vector>
+
 namespace ferry::detail {
+
+/// The only Kokkos::finalize hook of ferry. It releases ferry's objects, the latest first. Kokkos does not
+/// lock its list of hooks, so ferry pushes no other. Thread-safe.
+class finalize_list {
+ public:
+  static finalize_list& get();
+  void add(void (*leave)());
+
+ private:
+  void run();
+
+  std::mutex guard_;
+  std::vector<void (*)()> leaving_;
+  bool hooked_ = false;
+  bool has_run_ = false;
+};
 
 finalize_list& finalize_list::get() {
   static finalize_list& one = process_wide<finalize_list>();
@@ -34,5 +57,7 @@ void finalize_list::run() {
     leave();
   }
 }
+
+void call_at_finalize(void (*leave)()) { finalize_list::get().add(leave); }
 
 }  // namespace ferry::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/runtime/detail/processors.hpp>
+#include "processors.hpp"
 
 #include <memory>
 

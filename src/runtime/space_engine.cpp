@@ -2,12 +2,12 @@
 // The engine of each execution space that Kokkos has.
 #include "../../backends/enabled.hpp"
 #include "../memory/block_cache.hpp"
+#include "captured_instance.hpp"
 #include "report_pool.hpp"
 
 #include <ferry/memory/detail/require_kokkos.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
-#include <ferry/runtime/detail/captured_instance.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
 #include <ferry/runtime/detail/findings.hpp>

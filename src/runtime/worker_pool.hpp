@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "processors.hpp"
 #include "worker_thread.hpp"
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/memory/detail/until_finalize.hpp>
-#include <ferry/runtime/detail/processors.hpp>
 
 #include <cstddef>
 #include <memory>

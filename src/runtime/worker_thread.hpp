@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/runtime/detail/processors.hpp>
+#include "processors.hpp"
 
 #include <atomic>
 #include <chrono>

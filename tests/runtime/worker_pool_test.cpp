@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../../src/runtime/worker_pool.hpp"
+#include "../../src/runtime/processors.hpp"
 
-#include <ferry/runtime/detail/processors.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
 
 #include <Kokkos_Core.hpp>

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <ferry/cache/cache_policy.hpp>
-#include <ferry/error.hpp>
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -48,22 +45,9 @@ struct fixed {
 
   /// See ferry::CachePolicy.
   /// @{
-  template <class...>  // these are compiled only where they are called
-  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const {
-    return static_cast<std::int64_t>(rows_from_start(all).size());
-  }
+  [[nodiscard]] std::int64_t most_rows(std::int64_t all) const;
   [[nodiscard]] static std::int64_t interval() { return 0; }
-  template <class...>
-  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t all) const {
-    std::vector<std::int64_t> kept = rows.list();
-    std::sort(kept.begin(), kept.end());
-    kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
-    if (!kept.empty() && (kept.front() < 0 || kept.back() >= all))
-      throw out_of_range("ferry::cache::fixed: row " +
-                         std::to_string(kept.front() < 0 ? kept.front() : kept.back()) +
-                         " is outside of a table of " + std::to_string(all) + " rows");
-    return kept;
-  }
+  [[nodiscard]] std::vector<std::int64_t> rows_from_start(std::int64_t all) const;
   /// @}
 };
 static_assert(CachePolicy<fixed>);

@@ -143,7 +143,7 @@ class lent_memory {
   /// In a child of fork() everything begins anew.
   void begin() {
     if (!hooked_ && Kokkos::is_initialized()) {
-      finalize_list::get().add([] { get().collect(~std::size_t{0}); });
+      call_at_finalize([] { get().collect(~std::size_t{0}); });
       hooked_ = true;
     }
     if (owner_ == ::getpid()) return;

@@ -7,50 +7,31 @@
 #include <cstddef>
 #include <functional>
 #include <string_view>
-#include <utility>
 
 namespace ferry::detail {
 
-/// Calls a function for the events of the thread that made it, during its lifetime. Observers nest: the
-/// innermost is called first. What a callback does itself is not reported to it.
+/// Calls a function for the events of the thread that constructed it, during its lifetime. Observers nest:
+/// the innermost is called first. What a callback does itself is not reported to it. The library holds the
+/// members for its events.
 template <class Event>
 class FERRY_SHARED thread_observer {
  public:
   /// Whether this thread is observed.
-  [[nodiscard]] static bool is_watched() noexcept { return innermost() != nullptr; }
+  [[nodiscard]] static bool is_watched() noexcept;
 
   /// Calls the observers of this thread; for the code that is observed.
-  static void report(const Event& now) {
-    for (auto* each = innermost(); each != nullptr; each = each->outer_) each->call(now);
-  }
+  static void report(const Event& now);
 
   thread_observer(const thread_observer&) = delete;
   thread_observer& operator=(const thread_observer&) = delete;
 
  protected:
-  explicit thread_observer(std::function<void(const Event&)> callback)
-      : callback_(std::move(callback)), outer_(std::exchange(innermost(), this)) {}
-  ~thread_observer() { innermost() = outer_; }
+  explicit thread_observer(std::function<void(const Event&)> callback);
+  ~thread_observer();
 
  private:
-  struct busy_mark {
-    explicit busy_mark(bool& mark) : of(mark) { of = true; }
-    busy_mark(const busy_mark&) = delete;
-    busy_mark& operator=(const busy_mark&) = delete;
-    ~busy_mark() { of = false; }
-    bool& of;
-  };
-
-  void call(const Event& now) {
-    if (busy_ || !callback_) return;
-    const busy_mark mark(busy_);
-    callback_(now);
-  }
-
-  FERRY_SHARED static thread_observer*& innermost() noexcept {
-    thread_local thread_observer* one = nullptr;
-    return one;
-  }
+  void call(const Event& now);
+  FERRY_SHARED static thread_observer*& innermost() noexcept;
 
   std::function<void(const Event&)> callback_;
   thread_observer* outer_;
@@ -64,12 +45,8 @@ class report_meter {
  public:
   using clock = std::chrono::steady_clock;
 
-  report_meter(std::string_view first, std::string_view second, std::size_t bytes)
-      : now_{first, second, 0, bytes}, watched_(thread_observer<Event>::is_watched()) {
-    if (watched_) last_ = clock::now();
-  }
-  report_meter(std::string_view first, std::string_view second, std::size_t bytes, clock::time_point begin)
-      : now_{first, second, 0, bytes}, watched_(thread_observer<Event>::is_watched()), last_(begin) {}
+  report_meter(std::string_view first, std::string_view second, std::size_t bytes);
+  report_meter(std::string_view first, std::string_view second, std::size_t bytes, clock::time_point begin);
 
   [[nodiscard]] bool is_watched() const noexcept { return watched_; }
 
@@ -77,19 +54,8 @@ class report_meter {
   void advance(std::size_t bytes_done) {
     if (watched_) advance(bytes_done, clock::now());
   }
-  void advance(std::size_t bytes_done, clock::time_point time) {
-    if (!watched_ || bytes_done >= now_.bytes || bytes_done == now_.bytes_done) return;
-    if (bytes_done - now_.bytes_done < now_.bytes / 100 && time - last_ < std::chrono::milliseconds(100))
-      return;
-    now_.bytes_done = bytes_done;
-    last_ = time;
-    thread_observer<Event>::report(now_);
-  }
-  void finish() {
-    if (!watched_) return;
-    now_.bytes_done = now_.bytes;
-    thread_observer<Event>::report(now_);
-  }
+  void advance(std::size_t bytes_done, clock::time_point time);
+  void finish();
 
  private:
   Event now_;
