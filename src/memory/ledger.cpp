@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ledger.hpp"
 
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
+
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
 
-ledger::~ledger() {
-  for (const auto& each : accounts_) delete static_cast<const account*>(each.second);
-}
-
 ledger::account& ledger::account_of_label(const std::string& label) {
-  const auto found = accounts_.find(label);
-  if (found != accounts_.end()) return *static_cast<account*>(found->second);
-  std::unique_ptr<account> made(new account{label, {}});
-  accounts_[label] = made.get();
-  return *made.release();
+  const auto known = accounts_.find(label);
+  return known != accounts_.end() ? known->second
+                                  : accounts_.emplace(label, account{label, {}}).first->second;
 }
 
 ledger::account& ledger::claim(const std::string& label, std::size_t bytes) {
@@ -101,7 +99,7 @@ std::vector<ledger::account> ledger::accounts() const {
   std::vector<account> all;
   const std::lock_guard lock(guard_);
   all.reserve(accounts_.size());
-  for (const auto& each : accounts_) all.push_back(*static_cast<const account*>(each.second));
+  for (const auto& each : accounts_) all.push_back(each.second);
   return all;
 }
 
@@ -109,10 +107,7 @@ void ledger::reset_peak() {
   const std::lock_guard lock(guard_);
   forget_idle();
   all_.peak = all_.current;
-  for (const auto& each : accounts_) {
-    memory_counts& counts = static_cast<account*>(each.second)->counts;
-    counts.peak = counts.current;
-  }
+  for (auto& each : accounts_) each.second.counts.peak = each.second.counts.current;
 }
 
 std::string ledger::holdings() const {
@@ -137,22 +132,13 @@ void ledger::rest(account& of) noexcept {
   if (!of.counts.is_idle()) return;
   if (of.counts.total_count == 0) {  // a claim without an allocation
     accounts_.erase(accounts_.find(of.label));
-    delete &of;
   } else if (++idle_accounts_ > idle_labels) {
     forget_idle();
   }
 }
 
 void ledger::forget_idle() noexcept {
-  for (auto at = accounts_.begin(); at != accounts_.end();) {
-    const account* const of = static_cast<const account*>(at->second);
-    if (of->counts.is_idle()) {
-      at = accounts_.erase(at);
-      delete of;
-    } else {
-      ++at;
-    }
-  }
+  std::erase_if(accounts_, [](const auto& each) { return each.second.counts.is_idle(); });
   idle_accounts_ = 0;
 }
 

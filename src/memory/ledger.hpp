@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
-#include <ferry/memory/detail/joined.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +10,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -59,7 +56,7 @@ class ledger {
   explicit ledger(std::string_view space) : space_(space) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
-  ~ledger();
+  ~ledger() = default;
 
   [[nodiscard]] std::string_view space() const noexcept { return space_; }
 
@@ -102,7 +99,7 @@ class ledger {
   memory_counts all_;
   std::size_t claimed_ = 0;
   std::size_t budget_ = 0;
-  std::map<std::string, void*> accounts_;  // a type that each program has, of accounts by label
+  std::map<std::string, account> accounts_;  // by label; their addresses stay
   std::size_t idle_accounts_ = 0;
   std::vector<std::weak_ptr<idle_memory>> pools_;
 };

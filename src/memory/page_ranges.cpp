@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page_ranges.hpp"
 
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/joined.hpp>
+
+#include <cstdio>
+
 namespace ferry::detail {
 
 page_ranges::entry page_ranges::add(const std::string& label, const void* data, std::size_t bytes) {
@@ -12,31 +17,24 @@ page_ranges::entry page_ranges::add_adopted(const std::string& label, const void
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   const std::lock_guard lock(guard_);
   // All ranges are compared: there are few, and they may overlap each other.
-  for (const page_range* other = first_; other != nullptr; other = other->next)
-    if (begin < other->end && other->begin < begin + bytes)
+  for (const auto& [address, other] : ranges_)
+    if (begin < other.end && other.begin < begin + bytes)
       throw invalid_argument(
           joined({"ferry::adopt: ", text(label, begin, begin + bytes), " overlap ",
-                  text(other->label, other->begin, other->end), ", which are page-locked already"}));
+                  text(other.label, other.begin, other.end), ", which are page-locked already"}));
   return insert(label, data, bytes);
 }
 
 void page_ranges::remove(entry which) noexcept {
   const std::lock_guard lock(guard_);
-  (which->before == nullptr ? first_ : which->before->next) = which->next;
-  if (which->next != nullptr) which->next->before = which->before;
-  delete which;
+  auto place = ranges_.lower_bound(which->begin);
+  while (&place->second != which) ++place;
+  ranges_.erase(place);
 }
 
 page_ranges::entry page_ranges::insert(const std::string& label, const void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  auto* const made = new page_range{begin, begin + bytes, label, nullptr, first_};
-  while (made->next != nullptr && made->next->begin <= begin) {
-    made->before = made->next;
-    made->next = made->next->next;
-  }
-  (made->before == nullptr ? first_ : made->before->next) = made;
-  if (made->next != nullptr) made->next->before = made;
-  return made;
+  return &ranges_.emplace(begin, page_range{begin, begin + bytes, label})->second;
 }
 
 std::string page_ranges::text(const std::string& label, std::uintptr_t begin, std::uintptr_t end) {

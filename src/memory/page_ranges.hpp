@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
-
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
+#include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 
 namespace ferry::detail {
 
-/// A range in a list.
 struct page_range {
   std::uintptr_t begin = 0;
   std::uintptr_t end = 0;
   std::string label;
-  page_range* before = nullptr;
-  page_range* next = nullptr;
 };
 
 /// The page-locked ranges that ferry knows of: its own tables and adopted memory. Thread-safe.
@@ -30,9 +23,7 @@ class page_ranges {
   page_ranges() = default;
   page_ranges(const page_ranges&) = delete;
   page_ranges& operator=(const page_ranges&) = delete;
-  ~page_ranges() {
-    while (first_ != nullptr) remove(first_);
-  }
+  ~page_ranges() = default;
 
   /// Adds memory of ferry. It is new from the system, so it can't overlap.
   entry add(const std::string& label, const void* data, std::size_t bytes);
@@ -48,7 +39,7 @@ class page_ranges {
   static std::string text(const std::string& label, std::uintptr_t begin, std::uintptr_t end);
 
   std::mutex guard_;
-  page_range* first_ = nullptr;  // by address
+  std::multimap<std::uintptr_t, page_range> ranges_;  // by address
 };
 
 }  // namespace ferry::detail

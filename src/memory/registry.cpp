@@ -10,24 +10,18 @@ namespace ferry::detail {
 
 std::shared_ptr<memory_registry> memory_registry::get() { return until_finalize<memory_registry>(); }
 
-memory_registry::~memory_registry() {
-  for (const ledger* books : ledgers_) delete books;
-}
-
 ledger& memory_registry::of(std::string_view space) {
   const std::lock_guard lock(guard_);
-  std::size_t place = 0;
-  while (place < ledgers_.size() && ledgers_[place]->space() < space) ++place;
-  if (place < ledgers_.size() && ledgers_[place]->space() == space) return *ledgers_[place];
-  ledgers_.reserve(ledgers_.size() + 1);
-  ledgers_.push_back(new ledger(space));
-  for (std::size_t at = ledgers_.size() - 1; at > place; --at) std::swap(ledgers_[at], ledgers_[at - 1]);
-  return *ledgers_[place];
+  const auto known = ledgers_.find(space);
+  return known != ledgers_.end() ? known->second
+                                 : ledgers_.try_emplace(std::string(space), space).first->second;
 }
 
 std::vector<ledger*> memory_registry::spaces() {
   const std::lock_guard lock(guard_);
-  return ledgers_;
+  std::vector<ledger*> all;
+  for (auto& each : ledgers_) all.push_back(&each.second);
+  return all;
 }
 
 std::size_t memory_registry::trim(in_flight effort, std::string_view space) {

@@ -7,8 +7,11 @@
 #include <ferry/memory/detail/idle_memory.hpp>
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,7 +24,7 @@ class memory_registry {
   memory_registry() = default;
   memory_registry(const memory_registry&) = delete;
   memory_registry& operator=(const memory_registry&) = delete;
-  ~memory_registry();
+  ~memory_registry() = default;
   static std::shared_ptr<memory_registry> get();
 
   ledger& of(std::string_view space);
@@ -34,7 +37,7 @@ class memory_registry {
 
  private:
   std::mutex guard_;
-  std::vector<ledger*> ledgers_;  // by name
+  std::map<std::string, ledger, std::less<>> ledgers_;  // by name
   page_ranges pages_;
 };
 
