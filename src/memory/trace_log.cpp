@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -43,10 +44,8 @@ void trace_log::add(std::unique_ptr<timed_work> work, const trace_name& name, co
   const std::lock_guard lock(guard_);
   if (closed_) return;
   listen_for_finalize();
-  auto* const added = new pending_event{std::move(work), name, category, track_of(device, stream), nullptr};
-  *last_ = added;
-  last_ = &added->next;
-  if (++pending_ >= many) write_ended(false);
+  pending_.push_back({std::move(work), name, category, &track_of(device, stream)});
+  if (pending_.size() >= many) write_ended(false);
 }
 
 void trace_log::add(const trace_name& name, const char* category, std::int64_t begin, std::int64_t end,
@@ -55,8 +54,8 @@ void trace_log::add(const trace_name& name, const char* category, std::int64_t b
   const std::lock_guard lock(guard_);
   if (closed_) return;
   listen_for_finalize();
-  stream_track& track = *track_of(no_device, number, row_name);
-  write(name, category, begin < track.last_end ? track.last_end : begin, end, track.row, arguments);
+  stream_track& track = track_of(no_device, number, row_name);
+  write(name, category, std::max(begin, track.last_end), end, track.row, arguments);
   track.last_end = end;
 }
 
@@ -65,7 +64,7 @@ void trace_log::close(bool wait) {
   const std::lock_guard lock(guard_);
   if (closed_) return;
   write_ended(wait);
-  while (first_ != nullptr) delete std::exchange(first_, first_->next);
+  pending_.clear();
   reserve();
   print(any_ ? "\n]\n" : "[]\n");
   flush();
@@ -92,50 +91,42 @@ void trace_log::name_thread() {
   write_row_name(this_thread(), text);
 }
 
-trace_log::stream_track* trace_log::track_of(int device, std::uint64_t stream, const char* name) {
-  long long count = 0;
-  for (stream_track* each = tracks_; each != nullptr; each = each->next, ++count)
-    if (each->device == device && each->stream == stream) return each;
-  tracks_ = new stream_track{device, stream, first_row + count, 0, false, tracks_};
+trace_log::stream_track& trace_log::track_of(int device, std::uint64_t stream, const char* name) {
+  for (stream_track& each : tracks_)
+    if (each.device == device && each.stream == stream) return each;
+  const auto row = first_row + static_cast<long long>(tracks_.size());
+  stream_track& added = tracks_.emplace_back(stream_track{device, stream, row, 0, false});
   char text[64];
   std::snprintf(text, sizeof text, "device %d, stream %llu", device, static_cast<unsigned long long>(stream));
-  write_row_name(tracks_->row, name == nullptr ? text : name);
-  return tracks_;
+  write_row_name(row, name == nullptr ? text : name);
+  return added;
 }
 
 void trace_log::write_ended(bool wait) {
-  for (stream_track* each = tracks_; each != nullptr; each = each->next) each->blocked = false;
-  pending_event** at = &first_;
-  while (*at != nullptr) {
-    pending_event& each = **at;
+  for (stream_track& each : tracks_) each.blocked = false;
+  pending_.remove_if([&](const pending_event& each) {
     stream_track& track = *each.track;
     track.blocked = track.blocked || (!wait && !each.work->ended());
-    if (track.blocked) {
-      at = &each.next;
-      continue;
-    }
+    if (track.blocked) return false;
     std::int64_t begin = 0, end = 0;
     if (each.work->times(begin, end)) {
-      begin = begin < track.last_end ? track.last_end : begin;
-      end = end < begin ? begin : end;
+      begin = std::max(begin, track.last_end);
+      end = std::max(begin, end);
       track.last_end = end;
       trace_arguments arguments;
       arguments.append_member("device", std::int64_t{track.device});
       arguments.append_member("stream", static_cast<std::int64_t>(track.stream));
       write(each.name, each.category, begin, end, track.row, arguments);
     }
-    *at = each.next;
-    delete &each;
-    --pending_;
-  }
-  last_ = at;
+    return true;
+  });
 }
 
 void trace_log::write(const trace_name& name, const char* category, std::int64_t begin, std::int64_t end,
                       long long row, const trace_arguments& arguments) {
   // Earlier than the log: begun by a thread that waited for its making.
-  const std::int64_t from = begin < begin_ ? 0 : begin - begin_;
-  const std::int64_t length = end < begin ? 0 : end - begin;
+  const std::int64_t from = std::max(begin - begin_, std::int64_t{0});
+  const std::int64_t length = std::max(end - begin, std::int64_t{0});
   reserve();
   print(
       R"(%s{"ph":"X","pid":%lld,"tid":%lld,"name":"%s","cat":"%s","ts":%lld.%03d,"dur":%lld.%03d,"args":{%s}})",

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -49,18 +50,16 @@ class trace_log {
     long long row;
     std::int64_t last_end;
     bool blocked;
-    stream_track* next;
   };
   struct pending_event {
     std::unique_ptr<timed_work> work;
     trace_name name;
     const char* category;
     stream_track* track;
-    pending_event* next;
   };
   static constexpr long long first_row = 1ll << 23;
   static constexpr int no_device = -2;
-  static constexpr int many = 256;
+  static constexpr std::size_t many = 256;
   static constexpr std::size_t longest = 1024;  ///< of an event's text
 
   [[nodiscard]] bool is_mine() const { return mark_.is_here(); }
@@ -68,7 +67,7 @@ class trace_log {
 
   void listen_for_finalize();
   void name_thread();
-  stream_track* track_of(int device, std::uint64_t stream, const char* name = nullptr);
+  stream_track& track_of(int device, std::uint64_t stream, const char* name = nullptr);
 
   /// The work of a stream ends in order. Where two threads share a stream, the second event begins after the
   /// first, because events of a row must not overlap.
@@ -91,10 +90,8 @@ class trace_log {
   bool any_ = false;
   bool closed_ = false;
   bool listens_ = false;
-  stream_track* tracks_ = nullptr;  ///< never freed, like the log
-  pending_event* first_ = nullptr;
-  pending_event** last_ = &first_;
-  int pending_ = 0;
+  std::list<stream_track> tracks_;
+  std::list<pending_event> pending_;
   std::size_t used_ = 0;
   char text_[std::size_t{1} << 16];
 };
