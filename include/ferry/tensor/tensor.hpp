@@ -59,9 +59,8 @@ class tensor {
   explicit tensor(std::string label, Sizes... sizes)
       : tensor(label, ferry::device{}, detail::checked_extents(label, sizes...)) {}
 
-  /// As above, with the extents as one array.
-  template <std::size_t N>
-  tensor(std::string label, const std::array<std::size_t, N>& sizes)
+  /// As above, with the extents as one array, a std::array say.
+  tensor(std::string label, std::span<const std::size_t> sizes)
       : tensor(std::move(label), ferry::device{}, sizes) {}
 
   /// As above, on the device `where`: device_space in its memory; the spaces of host memory on the machine's
@@ -71,9 +70,8 @@ class tensor {
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
   explicit tensor(std::string label, ferry::device where, Sizes... sizes)
       : tensor(label, where, detail::checked_extents(label, sizes...)) {}
-  template <std::size_t N>
-  tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
-      : tensor(std::make_shared<const std::string>(std::move(label)), where, std::span(sizes)) {}
+  tensor(std::string label, ferry::device where, std::span<const std::size_t> sizes)
+      : tensor(std::make_shared<const std::string>(std::move(label)), where, sizes) {}
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
