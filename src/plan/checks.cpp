@@ -6,15 +6,6 @@
 
 namespace ferry::detail {
 
-namespace {
-
-void require_dense_rows_of(const char* verb, const untyped_array& array) {
-  const bool empty = array.shape.rank == 0 && array.data == nullptr;
-  if (empty || !array.shape.has_dense_rows()) refuse_rows(verb, array.note(), empty);
-}
-
-}  // namespace
-
 bool overlap(const untyped_array& a, const untyped_array& b) {
   if (a.shape.size() == 0 || b.shape.size() == 0) return false;
   struct range {
@@ -36,8 +27,8 @@ bool overlap(const untyped_array& a, const untyped_array& b) {
 
 void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
                     const untyped_array& batch) {
-  require_dense_rows_of(verb, table);
-  require_dense_rows_of(verb, batch);
+  require_dense_rows(verb, table);
+  require_dense_rows(verb, batch);
   if (batch.shape.rows() != positions)
     throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
                                    batch.shape.rows(), " rows of ", batch.note().describe()}));
