@@ -30,7 +30,7 @@ class Ferry(ConanFile):
     }
     default_options = {"shared": False, "fPIC": True, "cuda": False, "openmp": True}
     implements = ["auto_shared_fpic"]
-    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "instances/*", "tools/*", "LICENSE"
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "tools/*", "LICENSE"
     test_package_folder = "tests/package"
 
     def set_version(self):

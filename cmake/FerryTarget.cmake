@@ -10,6 +10,10 @@ if(Kokkos_ENABLE_CUDA)
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/cuda/*.cpp")
   list(APPEND ferry_sources ${cuda_sources})
 endif()
+if(Kokkos_ENABLE_CUDA)
+  # nvcc takes minutes for the common verbs: they are the component instances.
+  list(FILTER ferry_sources EXCLUDE REGEX "/src/instances/")
+endif()
 # That one is for builds without CMake: it includes the others.
 list(REMOVE_ITEM ferry_sources "${PROJECT_SOURCE_DIR}/src/ferry.cpp")
 
@@ -28,6 +32,8 @@ target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
                             PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
                                     $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+# Loops of the host's kernels for AVX2 as well, which processors that have it take.
+target_compile_definitions(ferry PRIVATE FERRY_DISPATCH_AVX2)
 ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled half as one source, for builds without CMake: add include/ to the include directories and this
 // file to the sources. CMake compiles the files below instead.
+#if !defined(FERRY_DISPATCH_AVX2)
+#define FERRY_DISPATCH_AVX2 1
+#endif
 #include "../backends/enabled.cpp"
 
 #include "cache/flush_rows.cpp"
@@ -152,3 +155,21 @@
 #include "tensor/extents.cpp"
 #include "tensor/slice.cpp"
 #include "tensor/tensor_memory.cpp"
+
+#if defined(FERRY_LIBRARY_HAS_VERBS)
+#include "instances/adagrad_bhalf.cpp"
+#include "instances/adagrad_float.cpp"
+#include "instances/adagrad_half.cpp"
+#include "instances/adam_bhalf.cpp"
+#include "instances/adam_float.cpp"
+#include "instances/adam_half.cpp"
+#include "instances/rows_bhalf.cpp"
+#include "instances/rows_float.cpp"
+#include "instances/rows_half.cpp"
+#include "instances/rowwise_adagrad_bhalf.cpp"
+#include "instances/rowwise_adagrad_float.cpp"
+#include "instances/rowwise_adagrad_half.cpp"
+#include "instances/sgd_bhalf.cpp"
+#include "instances/sgd_float.cpp"
+#include "instances/sgd_half.cpp"
+#endif
