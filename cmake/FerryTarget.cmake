@@ -41,19 +41,29 @@ if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
   target_compile_features(ferry INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
 endif()
 
-# A static library may become part of a shared one, whose interface it must not enter: its symbols are hidden, and what a process
-# has once is found by name (memory/detail/process_wide.hpp). The shared library shows the names of namespace ferry alone.
+# ferry_set_visibility(<library>): which symbols programs and libraries over ferry show to each other. A static library may become
+# part of a shared one, whose interface it must not enter: its symbols are hidden. The shared library shows the names of namespace
+# ferry alone. In both, what a process has once is found by one symbol (src/memory/process_wide.cpp), which a program does not
+# export by itself. Its objects belong to the library that made them first, so no library is unloaded.
+function(ferry_set_visibility library)
+  target_link_options(${library} INTERFACE "LINKER:--export-dynamic-symbol=ferry_objects_of_process" "LINKER:-z,nodelete")
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${library} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+    set_target_properties(${library} PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+  else()
+    set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                                                VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
+
 set_target_properties(
   ferry
   PROPERTIES POSITION_INDEPENDENT_CODE ON
              VERSION "${PROJECT_VERSION}"
              SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
+             INSTALL_RPATH_USE_LINK_PATH ON # of the libraries it was linked with
              UNITY_BUILD ON
              UNITY_BUILD_BATCH_SIZE 8)
+ferry_set_visibility(ferry)
 get_target_property(ferry_type ferry TYPE)
-if(ferry_type STREQUAL "SHARED_LIBRARY")
-  target_link_options(ferry PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ferry.map")
-  set_target_properties(ferry PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/ferry.map")
-else()
-  set_target_properties(ferry PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-endif()

@@ -105,6 +105,7 @@
 #include "memory/memory_report.cpp"
 #include "memory/node_pool.cpp"
 #include "memory/page_ranges.cpp"
+#include "memory/process_wide.cpp"
 #include "memory/registry.cpp"
 #include "memory/require_kokkos.cpp"
 #include "memory/until_finalize.cpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -17,7 +18,7 @@ template <class Event>
 class FERRY_SHARED thread_observer {
  public:
   /// Whether this thread is observed.
-  [[nodiscard]] static bool is_watched() noexcept { return innermost() != nullptr; }
+  [[nodiscard]] static bool is_watched() { return innermost() != nullptr; }
 
   /// Calls the observers of this thread; for the code that is observed.
   static void report(const Event& now) {
@@ -47,10 +48,7 @@ class FERRY_SHARED thread_observer {
     callback_(now);
   }
 
-  FERRY_SHARED static thread_observer*& innermost() noexcept {
-    thread_local thread_observer* one = nullptr;
-    return one;
-  }
+  static thread_observer*& innermost() { return thread_wide<thread_observer>(); }
 
   std::function<void(const Event&)> callback_;
   thread_observer* outer_;
