@@ -40,3 +40,4 @@ class FerryTestPackage(ConanFile):
             self.output.warning("built with CUDA, but this machine has no GPU: the program is not run")
             return
         self.run(program, env="conanrun")
+        self.run("ferry-info --no-rates", env="conanrun")
