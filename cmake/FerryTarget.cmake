@@ -41,6 +41,23 @@ if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
   target_compile_features(ferry INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
 endif()
 
+# Batches of at most eight sources of one folder are compiled as one. A program over the static library gets whole objects, so none
+# holds what other folders need next to what they don't. Of these it keeps what it calls when it is linked with --gc-sections.
+target_compile_options(ferry PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffunction-sections;-fdata-sections>")
+set(folder_of_batch "")
+foreach(source IN LISTS ferry_sources)
+  cmake_path(GET source PARENT_PATH folder)
+  if(NOT folder STREQUAL folder_of_batch)
+    set(folder_of_batch "${folder}")
+    set(sources_of_folder 0)
+  endif()
+  math(EXPR batch "${sources_of_folder} / 8")
+  math(EXPR sources_of_folder "${sources_of_folder} + 1")
+  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  string(REPLACE "/" "_" folder "${folder}")
+  set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+endforeach()
+
 # ferry_set_visibility(<library>): which symbols programs and libraries over ferry show to each other. A static library may become
 # part of a shared one, whose interface it must not enter: its symbols are hidden. The shared library shows the names of namespace
 # ferry alone. In both, what a process has once is found by one symbol (src/memory/process_wide.cpp), which a program does not
@@ -64,6 +81,6 @@ set_target_properties(
              SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
              INSTALL_RPATH_USE_LINK_PATH ON # of the libraries it was linked with
              UNITY_BUILD ON
-             UNITY_BUILD_BATCH_SIZE 8)
+             UNITY_BUILD_MODE GROUP)
 ferry_set_visibility(ferry)
 get_target_property(ferry_type ferry TYPE)
