@@ -55,6 +55,11 @@ foreach(source IN LISTS ferry_sources)
   math(EXPR sources_of_folder "${sources_of_folder} + 1")
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
   string(REPLACE "/" "_" folder "${folder}")
+  # A program that steps by one rule gets the objects of that rule.
+  if(folder STREQUAL "src_instances")
+    cmake_path(GET source STEM batch)
+    string(REGEX REPLACE "_[a-z]+$" "" batch "${batch}")
+  endif()
   set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
 endforeach()
 

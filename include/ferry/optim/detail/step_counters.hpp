@@ -38,8 +38,8 @@ struct step_counts {
   void require_steps(std::int64_t count) const;
 };
 
-/// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are not
-/// finite is counted as skipped and does not throw.
+/// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are
+/// not finite is counted as skipped and does not throw.
 ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history

@@ -14,9 +14,9 @@
 #include <type_traits>
 
 /// The verbs that the library holds: with default policies, on the default execution space, for the common
-/// types and spaces. A verb whose arguments match calls a function that no header defines, and compiles nothing
-/// else. src/instances defines these functions. With CUDA they are a component, ferry::instances, since nvcc
-/// takes minutes for them.
+/// types and spaces. A verb whose arguments match calls a function that no header defines, and compiles
+/// nothing else. src/instances defines these functions. With CUDA they are a component, ferry::instances,
+/// since nvcc takes minutes for them.
 namespace ferry::detail {
 
 template <class T, class... Others>

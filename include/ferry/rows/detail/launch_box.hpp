@@ -91,8 +91,8 @@ void launch_box_on_device(const Exec& exec, const std::string& label, To* to, co
                 whole_packets(from, box.from, a), whole_packets(to, box.to, b)});
 }
 
-/// Moves the units of a box that is ordered by its destination. Compiled for units of 1, 2, 4 and 8 bytes, the
-/// execution spaces that Kokkos has and the calling thread.
+/// Moves the units of a box that is ordered by its destination. Compiled for units of 1, 2, 4 and 8 bytes,
+/// the execution spaces that Kokkos has and the calling thread.
 template <class Unit, class Exec>
 void move_units(const Exec& exec, const std::string& label, void* to, const void* from, const copy_box& box,
                 bool past_caches);

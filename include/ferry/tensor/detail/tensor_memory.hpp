@@ -14,7 +14,7 @@
 
 namespace ferry::detail {
 
-/// The part of a tensor that does not depend on its elements: the label, the memory and the record of its use.
+/// The part of a tensor that does not depend on its elements: label, memory and the record of its use.
 template <MemorySpace Space>
 class tensor_memory {
  public:
