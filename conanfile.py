@@ -30,7 +30,7 @@ class Ferry(ConanFile):
     }
     default_options = {"shared": False, "fPIC": True, "cuda": False, "openmp": True}
     implements = ["auto_shared_fpic"]
-    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "instances/*", "tools/*", "LICENSE"
+    exports_sources = "CMakeLists.txt", "cmake/*", "include/*", "src/*", "backends/*", "tools/*", "LICENSE"
     test_package_folder = "tests/package"
 
     def set_version(self):
@@ -90,6 +90,7 @@ class Ferry(ConanFile):
     def generate(self):
         toolchain = CMakeToolchain(self)
         toolchain.user_presets_path = False
+        toolchain.cache_variables["FERRY_BUILD_TOOLS"] = True
         toolchain.generate()
         CMakeDeps(self).generate()
 
@@ -110,3 +111,4 @@ class Ferry(ConanFile):
         self.cpp_info.set_property("cmake_target_name", "ferry::ferry")
         self.cpp_info.builddirs = ["lib/cmake/ferry"]
         self.cpp_info.libdirs = ["lib"]  # of a shared library, for programs that run
+        self.cpp_info.bindirs = ["bin"]  # of ferry-info

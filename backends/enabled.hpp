@@ -22,6 +22,11 @@ struct device_backend : host_backend {};
 
 }  // namespace ferry
 
+/// Whether src/ferry.cpp holds the verbs of src/instances.
+#if !defined(KOKKOS_ENABLE_CUDA) || defined(FERRY_USE_INSTANCES)
+#define FERRY_LIBRARY_HAS_VERBS 1
+#endif
+
 /// X(space) for each execution space that Kokkos has: what the library holds for each of them.
 #if defined(KOKKOS_ENABLE_SERIAL)
 #define FERRY_FOR_SERIAL(X) X(Kokkos::Serial)

@@ -16,10 +16,9 @@ namespace {
 /// What one gather by one kernel does for observers: its own span, its kernel's, its wait's, and its counters.
 void hooks_of_one_call(const exec_space& exec, const std::string& label) {
   ferry::detail::trace_span verb("ferry::", "gather", "verb");
-  ferry::detail::count_move(verb,
-                            ferry::detail::transfer_counters::get()
-                                .of<ferry::device_space, ferry::device_space, ferry::path::direct>(),
-                            0, false, "direct", "device_space", "device_space");
+  ferry::detail::count_move(
+      verb, ferry::detail::places_of_move<ferry::path::direct, ferry::device_space, ferry::device_space>, 0,
+      false, "direct", "device_space", "device_space");
   { const ferry::detail::device_span<exec_space> kernel(exec, label, "kernel"); }
   const ferry::detail::trace_span wait("ferry::wait", {}, "wait");
 }

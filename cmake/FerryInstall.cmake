@@ -27,4 +27,6 @@ install(FILES "${PROJECT_BINARY_DIR}/ferryConfig.cmake" "${PROJECT_BINARY_DIR}/f
               "${PROJECT_SOURCE_DIR}/cmake/FerryNccl.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${ferry_config_dir}")
 # The sources of ferry::instances, which the consumer's build compiles.
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/instances" DESTINATION "${ferry_config_dir}" FILES_MATCHING PATTERN "*.[ch]pp")
+if(Kokkos_ENABLE_CUDA)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/instances" DESTINATION "${ferry_config_dir}" FILES_MATCHING PATTERN "*.[ch]pp")
+endif()

@@ -11,6 +11,7 @@ mark_as_advanced(FERRY_CCACHE)
 foreach(language IN ITEMS CXX CUDA)
   if(FERRY_CCACHE AND NOT DEFINED CMAKE_${language}_COMPILER_LAUNCHER)
     set(CMAKE_${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
+    set_target_properties(ferry PROPERTIES ${language}_COMPILER_LAUNCHER "${FERRY_CCACHE}")
   endif()
 endforeach()
 
@@ -20,8 +21,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # nvcc's host compiler then is, too
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=--param=ggc-min-heapsize=1000000>")
 endif()
 
-# Warnings are errors here and only here: a consumer's compiler may know warnings that ours does not.
+# Warnings are errors here and only here, and not for those who build ferry-info alone: their compilers may know warnings that
+# ours does not.
 add_library(ferry_warnings INTERFACE)
+if(FERRY_BUILD_TESTS)
+  set(ferry_errors ";-Werror")
+  set(ferry_nvcc_errors ",-Werror;-Werror=all-warnings")
+endif()
 set(ferry_host_warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
 list(JOIN ferry_host_warnings "," ferry_host_warnings_joined)
 # nvcc hands generated code to the host compiler; -Wconversion and -Wpedantic complain about that code, not about ours. The
@@ -33,8 +39,8 @@ endif()
 target_compile_options(
   ferry_warnings
   INTERFACE
-    "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>:${ferry_cxx_warnings};-Werror>"
-    "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=${ferry_host_warnings_joined},-Werror;-Werror=all-warnings>")
+    "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang,AppleClang>:${ferry_cxx_warnings}${ferry_errors}>"
+    "$<$<COMPILE_LANG_AND_ID:CUDA,NVIDIA>:-Xcompiler=${ferry_host_warnings_joined}${ferry_nvcc_errors}>")
 
 target_link_libraries(ferry_warnings INTERFACE ferry_kokkos_workarounds)
 

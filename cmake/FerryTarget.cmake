@@ -10,6 +10,10 @@ if(Kokkos_ENABLE_CUDA)
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/backends/cuda/*.cpp")
   list(APPEND ferry_sources ${cuda_sources})
 endif()
+if(Kokkos_ENABLE_CUDA)
+  # nvcc takes minutes for the common verbs: they are the component instances.
+  list(FILTER ferry_sources EXCLUDE REGEX "/src/instances/")
+endif()
 # That one is for builds without CMake: it includes the others.
 list(REMOVE_ITEM ferry_sources "${PROJECT_SOURCE_DIR}/src/ferry.cpp")
 
@@ -28,6 +32,8 @@ target_compile_features(ferry PUBLIC cxx_std_20)
 target_link_libraries(ferry PUBLIC Kokkos::kokkos Boost::headers Threads::Threads
                             PRIVATE ISAL::isal $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
                                     $<BUILD_INTERFACE:ferry_kokkos_workarounds>)
+# Loops of the host's kernels for AVX2 as well, which processors that have it take.
+target_compile_definitions(ferry PRIVATE FERRY_DISPATCH_AVX2)
 ferry_target_language(ferry)
 
 # The exported target gets the CUDA standard from ferryConfig.cmake, because the language is the consumer's to enable.
@@ -35,19 +41,51 @@ if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
   target_compile_features(ferry INTERFACE $<BUILD_INTERFACE:cuda_std_20>)
 endif()
 
-# A static library may become part of a shared one, whose interface it must not enter: its symbols are hidden, and what a process
-# has once is found by name (memory/detail/process_wide.hpp). The shared library shows the names of namespace ferry alone.
+# Batches of at most eight sources of one folder are compiled as one. A program over the static library gets whole objects, so none
+# holds what other folders need next to what they don't. Of these it keeps what it calls when it is linked with --gc-sections.
+target_compile_options(ferry PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-ffunction-sections;-fdata-sections>")
+set(folder_of_batch "")
+foreach(source IN LISTS ferry_sources)
+  cmake_path(GET source PARENT_PATH folder)
+  if(NOT folder STREQUAL folder_of_batch)
+    set(folder_of_batch "${folder}")
+    set(sources_of_folder 0)
+  endif()
+  math(EXPR batch "${sources_of_folder} / 8")
+  math(EXPR sources_of_folder "${sources_of_folder} + 1")
+  cmake_path(RELATIVE_PATH folder BASE_DIRECTORY "${PROJECT_SOURCE_DIR}")
+  string(REPLACE "/" "_" folder "${folder}")
+  # A program that steps by one rule gets the objects of that rule.
+  if(folder STREQUAL "src_instances")
+    cmake_path(GET source STEM batch)
+    string(REGEX REPLACE "_[a-z]+$" "" batch "${batch}")
+  endif()
+  set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${batch}")
+endforeach()
+
+# ferry_set_visibility(<library>): which symbols programs and libraries over ferry show to each other. A static library may become
+# part of a shared one, whose interface it must not enter: its symbols are hidden. The shared library shows the names of namespace
+# ferry alone. In both, what a process has once is found by one symbol (src/memory/process_wide.cpp), which a program does not
+# export by itself. Its objects belong to the library that made them first, so no library is unloaded.
+function(ferry_set_visibility library)
+  target_link_options(${library} INTERFACE "LINKER:--export-dynamic-symbol=ferry_objects_of_process" "LINKER:-z,nodelete")
+  get_target_property(type ${library} TYPE)
+  if(type STREQUAL "SHARED_LIBRARY")
+    target_link_options(${library} PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+    set_target_properties(${library} PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/ferry.map")
+  else()
+    set_target_properties(${library} PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+                                                VISIBILITY_INLINES_HIDDEN ON)
+  endif()
+endfunction()
+
 set_target_properties(
   ferry
   PROPERTIES POSITION_INDEPENDENT_CODE ON
              VERSION "${PROJECT_VERSION}"
              SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}"
+             INSTALL_RPATH_USE_LINK_PATH ON # of the libraries it was linked with
              UNITY_BUILD ON
-             UNITY_BUILD_BATCH_SIZE 8)
+             UNITY_BUILD_MODE GROUP)
+ferry_set_visibility(ferry)
 get_target_property(ferry_type ferry TYPE)
-if(ferry_type STREQUAL "SHARED_LIBRARY")
-  target_link_options(ferry PRIVATE "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ferry.map")
-  set_target_properties(ferry PROPERTIES LINK_DEPENDS "${PROJECT_SOURCE_DIR}/cmake/ferry.map")
-else()
-  set_target_properties(ferry PROPERTIES CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-endif()

@@ -49,6 +49,7 @@ struct host_backend : host::device_functions,
                       host::atomic_functions {
   static constexpr std::string_view name = "host";
   static constexpr bool device_is_host = true;
+  static constexpr bool library_has_verbs = true;  ///< those of src/instances
   using scratch_space = pageable_space;
   template <class Exec>
   static constexpr host::tuning_numbers tuning(const Exec&) {

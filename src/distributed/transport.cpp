@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/distributed/detail/transport.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <memory>
 #include <span>
@@ -32,13 +33,19 @@ int transport::pass_descriptor(int, const call_note&, int, int) {
 
 void transport::wait_before_calls(const std::shared_ptr<access_tracker>&, bool) {}
 
+namespace {
+
+rank_binding*& innermost_binding() { return thread_wide<rank_binding>(); }
+
+}  // namespace
+
 rank_binding::rank_binding(const transport* group, int rank)
-    : group_(group), rank_(rank), outer_(innermost()) {
-  innermost() = this;
+    : group_(group), rank_(rank), outer_(innermost_binding()) {
+  innermost_binding() = this;
 }
 
 rank_binding::~rank_binding() {
-  for (rank_binding** link = &innermost(); *link != nullptr; link = &(*link)->outer_)
+  for (rank_binding** link = &innermost_binding(); *link != nullptr; link = &(*link)->outer_)
     if (*link == this) {
       *link = outer_;
       return;
@@ -46,7 +53,7 @@ rank_binding::~rank_binding() {
 }
 
 int rank_binding::rank_in(const transport* group) {
-  for (const rank_binding* binding = innermost(); binding != nullptr; binding = binding->outer_)
+  for (const rank_binding* binding = innermost_binding(); binding != nullptr; binding = binding->outer_)
     if (binding->group_ == group) return binding->rank_;
   return -1;
 }

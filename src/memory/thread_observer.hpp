@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/thread_observer.hpp>
 
 #include <chrono>
@@ -25,7 +26,7 @@ class busy_mark {
 };
 
 template <class Event>
-bool thread_observer<Event>::is_watched() noexcept {
+bool thread_observer<Event>::is_watched() {
   return innermost() != nullptr;
 }
 
@@ -51,9 +52,8 @@ void thread_observer<Event>::call(const Event& now) {
 }
 
 template <class Event>
-thread_observer<Event>*& thread_observer<Event>::innermost() noexcept {
-  thread_local thread_observer* one = nullptr;
-  return one;
+thread_observer<Event>*& thread_observer<Event>::innermost() {
+  return thread_wide<thread_observer>();
 }
 
 template <class Event>

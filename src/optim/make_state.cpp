@@ -23,15 +23,29 @@ void fill_new(const ferry::detail::array_ref<T, Space>& array, [[maybe_unused]] 
     ferry::detail::fill(Kokkos::DefaultHostExecutionSpace{}, array, value);
 }
 
-void require_initial(std::string_view rule, const field_facts& field, double stored) {
+template <class T, MemorySpace Space>
+tensor<T, Space> filled(const std::string& label, device where, std::span<const std::size_t> extents,
+                        T value) {
+  tensor<T, Space> array(label, where, extents);
+  fill_new(make_ref(array), array.device(), value);
+  return array;
+}
+
+template <class StateType>
+StateType initial_value(std::string_view rule, const field_facts& field) {
+  const auto value = static_cast<StateType>(field.initial);
+  const auto stored = convert<double>(value);
   const bool holds = ferry::detail::is_finite(stored) == ferry::detail::is_finite(field.initial) &&
                      (stored == 0.0) == (field.initial == 0.0);
   if (!holds)
     require_option(rule, ferry::detail::joined({"the initial value of '", field.name, "'"}).c_str(),
                    field.initial, false, "a number that the elements of the state can hold");
+  return value;
 }
 
-#define FERRY_FILL_OF(T, SPACE) template void fill_new(const ferry::detail::array_ref<T, SPACE>&, device, T);
+#define FERRY_FILL_OF(T, SPACE)                                                 \
+  template void fill_new(const ferry::detail::array_ref<T, SPACE>&, device, T); \
+  template tensor<T, SPACE> filled(const std::string&, device, std::span<const std::size_t>, T);
 #define FERRY_FILLS_IN(SPACE)         \
   FERRY_FILL_OF(float, SPACE)         \
   FERRY_FILL_OF(double, SPACE)        \
@@ -45,5 +59,10 @@ FERRY_FILLS_IN(mapped_space)
 FERRY_FILLS_IN(pageable_space)
 #undef FERRY_FILLS_IN
 #undef FERRY_FILL_OF
+
+template float initial_value<float>(std::string_view, const field_facts&);
+template double initial_value<double>(std::string_view, const field_facts&);
+template half_t initial_value<half_t>(std::string_view, const field_facts&);
+template bhalf_t initial_value<bhalf_t>(std::string_view, const field_facts&);
 
 }  // namespace ferry::optim::detail

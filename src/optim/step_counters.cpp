@@ -4,7 +4,9 @@
 #include <ferry/error.hpp>
 #include <ferry/optim/detail/step_counted.hpp>
 
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace ferry::optim {
 
@@ -31,6 +33,18 @@ void step_counts::require_steps(std::int64_t count) const {
     throw invalid_argument("ferry::optim: a state whose rows count their steps by " +
                            std::string(row_policy) + " can't have taken " + std::to_string(count) +
                            " steps: rows count to " + std::to_string(most_row_steps));
+}
+
+ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips) {
+  ferry::detail::rollback ends{std::move(counts),
+                               [](void* owner) { --static_cast<step_counts*>(owner)->steps; }, nullptr};
+  if (skips)
+    ends.skip = [](void* owner, bool counted) {
+      auto& taken = *static_cast<step_counts*>(owner);
+      if (counted) --taken.steps;
+      ++taken.skipped;
+    };
+  return ends;
 }
 
 void refuse_moved_contents(const char* owner) {

@@ -6,25 +6,16 @@
 
 namespace ferry::detail {
 
-namespace {
-
-void require_dense_rows_of(const char* verb, const row_array& array) {
-  const bool empty = array.rank == 0 && array.data == nullptr;
-  if (empty || !array.dense_rows) refuse_rows(verb, array.note(), empty);
-}
-
-}  // namespace
-
-bool overlap(const row_array& a, const row_array& b) {
-  if (a.rows * a.width == 0 || b.rows * b.width == 0) return false;
+bool overlap(const untyped_array& a, const untyped_array& b) {
+  if (a.shape.size() == 0 || b.shape.size() == 0) return false;
   struct range {
     std::uintptr_t begin, end, step, row;
   };
-  const auto range_of = [](const row_array& array) {
+  const auto range_of = [](const untyped_array& array) {
     const auto begin = reinterpret_cast<std::uintptr_t>(array.data);
-    const auto step = static_cast<std::uintptr_t>(array.step) * array.element_bytes;
-    const auto row = static_cast<std::uintptr_t>(array.width) * array.element_bytes;
-    return range{begin, begin + static_cast<std::uintptr_t>(array.rows - 1) * step + row, step, row};
+    const auto step = static_cast<std::uintptr_t>(array.shape.row_stride()) * array.element_bytes;
+    const auto row = static_cast<std::uintptr_t>(array.shape.width()) * array.element_bytes;
+    return range{begin, begin + static_cast<std::uintptr_t>(array.shape.rows() - 1) * step + row, step, row};
   };
   const range one = range_of(a), other = range_of(b);
   if (one.end <= other.begin || other.end <= one.begin) return false;
@@ -34,29 +25,38 @@ bool overlap(const row_array& a, const row_array& b) {
   return shift < one.row || shift + other.row > one.step;
 }
 
-void require_shapes(const char* verb, const row_array& table, std::int64_t positions,
-                    const row_array& batch) {
-  require_dense_rows_of(verb, table);
-  require_dense_rows_of(verb, batch);
-  if (batch.rows != positions)
+void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
+                    const untyped_array& batch) {
+  require_dense_rows(verb, table);
+  require_dense_rows(verb, batch);
+  if (batch.shape.rows() != positions)
     throw invalid_argument(joined({"ferry::", verb, ": ", positions, " indices were given for the ",
-                                   batch.rows, " rows of ", batch.note().describe()}));
-  if (batch.width != table.width)
+                                   batch.shape.rows(), " rows of ", batch.note().describe()}));
+  if (batch.shape.width() != table.shape.width())
     throw invalid_argument(
-        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.width,
-                " elements, rows of ", batch.note().describe(), " have ", batch.width}));
+        joined({"ferry::", verb, ": rows of ", table.note().describe(), " have ", table.shape.width(),
+                " elements, rows of ", batch.note().describe(), " have ", batch.shape.width()}));
   if (overlap(table, batch))
     throw invalid_argument(joined({"ferry::", verb, ": ", batch.note().describe(), " and ",
                                    table.note().describe(), " overlap in memory"}));
 }
 
-void require_rank_one(const char* verb, const row_array& array, const char* role) {
-  if (array.rank != 1)
+void require_rank_one(const char* verb, const untyped_array& array, const char* role) {
+  if (array.shape.rank != 1)
     throw invalid_argument(joined({"ferry::", verb, ": the ", role, " ", array.note().describe(),
-                                   " have rank ", array.rank, ", must be 1"}));
-  if (!array.contiguous)
+                                   " have rank ", array.shape.rank, ", must be 1"}));
+  if (!array.shape.is_contiguous())
     throw invalid_argument(joined(
         {"ferry::", verb, ": the ", role, " ", array.note().describe(), " are strided, must be contiguous"}));
+}
+
+void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
+                   const untyped_array& batch, bool clamps) {
+  require_rank_one(verb, indices);
+  const std::int64_t positions = indices.shape.rows();
+  require_shapes(verb, table, positions, batch);
+  if (clamps && table.shape.rows() == 0 && positions > 0)
+    refuse_to_clamp(verb, positions, table.note().describe());
 }
 
 void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place) {

@@ -100,9 +100,10 @@ void refuse_plan_rows(const std::string& rows) {
   throw invalid_argument("ferry::make_plan: the number of rows is " + rows + ", must be >= 0");
 }
 
-void require_plan_shapes(const row_array& indices, std::int64_t rows, bool clamps) {
+void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps) {
   require_rank_one("make_plan", indices, "indices");
-  if (clamps && rows == 0 && indices.rows > 0) refuse_to_clamp("make_plan", indices.rows, "the table");
+  if (clamps && rows == 0 && indices.shape.rows() > 0)
+    refuse_to_clamp("make_plan", indices.shape.rows(), "the table");
 }
 
 template <ExecutionSpace Exec>

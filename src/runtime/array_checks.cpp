@@ -16,4 +16,9 @@ void refuse_rows(const char* verb, const array_note& array, bool empty) {
   throw invalid_argument(joined({"ferry::", verb, ": '", array.label.view(), "'", state}));
 }
 
+void require_dense_rows(const char* verb, const untyped_array& array) {
+  const bool empty = array.shape.rank == 0 && array.data == nullptr;
+  if (empty || !array.shape.has_dense_rows()) refuse_rows(verb, array.note(), empty);
+}
+
 }  // namespace ferry::detail

@@ -3,6 +3,37 @@
 
 namespace ferry::detail {
 
+rows_in_memory memory_of(const untyped_array& array) {
+  const array_shape& shape = array.shape;
+  const auto bytes = static_cast<std::int64_t>(array.element_bytes);
+  rows_in_memory memory;
+  memory.data = static_cast<const std::byte*>(array.data);
+  if (shape.size() == 0) return memory;
+  if (shape.has_dense_rows() && shape.row_stride() >= 0) {
+    memory.rows = shape.rows();
+    memory.row_bytes = shape.width() * bytes;
+    memory.stride = shape.row_stride() * bytes;
+    return memory;
+  }
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  for (std::size_t i = 0; i < shape.rank; ++i)
+    (shape.strides[i] < 0 ? first : last) += (shape.extents[i] - 1) * shape.strides[i];
+  memory.data += first * bytes;
+  memory.rows = 1;
+  memory.row_bytes = memory.stride = (last - first + 1) * bytes;
+  return memory;
+}
+
+void change_marks::add(const untyped_array& array,
+                       function_ref<const std::string*(const std::shared_ptr<changed_rows>&)> keep) {
+  access_tracker* const accesses = array.shape.accesses.get();
+  if (accesses == nullptr) return;
+  if (captures_) accesses->note_captured_write();
+  if (accesses->is_marked()) [[unlikely]]
+    add(*accesses, memory_of(array), keep);
+}
+
 void change_marks::add(const access_tracker& accesses, const rows_in_memory& memory,
                        function_ref<const std::string*(const std::shared_ptr<changed_rows>&)> keep) {
   for (const auto& rows : accesses.marks())
@@ -57,8 +88,19 @@ void change_marks::give_up() noexcept {
   writes_.clear();
 }
 
+namespace {
+
+/// The host marks by itself, so no kernel needs a label.
+constexpr auto keep_no_label = [](const std::shared_ptr<changed_rows>&) -> const std::string* {
+  return nullptr;
+};
+
+}  // namespace
+
+marked_write::marked_write(const untyped_array& array) { marks_.add(array, keep_no_label); }
+
 marked_write::marked_write(const std::shared_ptr<access_tracker>& accesses, const rows_in_memory& memory) {
-  if (accesses != nullptr && accesses->is_marked()) marks_.add(*accesses, memory, no_label);
+  if (accesses != nullptr && accesses->is_marked()) marks_.add(*accesses, memory, keep_no_label);
 }
 
 }  // namespace ferry::detail

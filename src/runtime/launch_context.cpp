@@ -119,16 +119,20 @@ void verb_call::use(const std::shared_ptr<plan_storage>& store) {
   if (!capturing_ && store->made != nullptr && store->made_by != id_) engine_->wait_for(exec_, *store->made);
 }
 
-void verb_call::note_indices(const array_note& table, std::int64_t width, std::int64_t positions,
-                             bool signed_indices) {
+void verb_call::note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices) {
   finding_sources& sources = state_->sources;
   state_->find_error = engine_->find_error();
   sources.device = std::move(report_);
   sources.verb = verb_;
-  sources.table = table;
-  sources.width = width;
+  sources.table = table.note();
+  sources.width = table.shape.width();
   sources.positions = positions;
   sources.signed_indices = signed_indices;
+}
+
+ticket verb_call::finish(const untyped_array& table, std::int64_t positions, bool signed_indices) {
+  if (checks_indices()) note_indices(table, positions, signed_indices);
+  return finish();
 }
 
 ticket verb_call::finish() {
@@ -152,6 +156,40 @@ ticket verb_call::finish() {
     state_->keeper = engine_;
   }
   return ticket(std::move(state_));
+}
+
+void verb_call::reads_from(const untyped_array& array, bool anywhere) {
+  if (!anywhere) require_device_of(array);
+  follow(array.shape.accesses, false);
+}
+
+void verb_call::writes_to(const untyped_array& array, bool anywhere) {
+  if (!anywhere) require_device_of(array);
+  note_change(array);
+  follow(array.shape.accesses, true);
+}
+
+void verb_call::wait_for_host_access(const untyped_array& array, bool writes) {
+  if (!array.on_host) {
+    writes ? writes_to(array) : reads_from(array);
+  } else if (access_tracker* const accesses = array.shape.accesses.get(); accesses != nullptr) {
+    if (writes) note_change(array);
+    writes ? accesses->wait_for_all() : accesses->wait_for_writes();
+  }
+}
+
+void verb_call::require_device_of(const untyped_array& array) const {
+  if (array.on_host || engine_->is_host()) return;
+  const int device = array.shape.device();
+  if (device >= 0 && device != engine_->device()) [[unlikely]]
+    refuse_array_device(verb_, array.note(), device, engine_->device());
+}
+
+void verb_call::note_change(const untyped_array& array) {
+  changes_.add(array, [this](const std::shared_ptr<changed_rows>& kept) {
+    hold(kept);
+    return &label("mark_changed");
+  });
 }
 
 void verb_call::follow(const std::shared_ptr<access_tracker>& accesses, bool writes) {

@@ -8,5 +8,9 @@ void step_once(const Kokkos::DefaultExecutionSpace& exec, ferry::tensor<float, f
                const ferry::tensor<float, ferry::device_space>& grads) {
   const ferry::optim::adam adam;
   auto state = ferry::optim::make_state(adam, table);
+#if defined(FERRY_USE_INSTANCES)
   ferry::step(exec, adam, table, state, indices, grads).wait();
+#else
+  ferry::step(exec, adam, table, state, indices, grads, ferry::duplicates::sum{}).wait();
+#endif
 }

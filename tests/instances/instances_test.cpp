@@ -16,15 +16,13 @@
 #include <type_traits>
 #include <vector>
 
-/// A program that links ferry::instances. Calls with default policies run out of the library; calls that name a
+/// A program that links the library's verbs. Calls with default policies run out of the library; calls that name a
 /// policy, also a default one, are compiled here. Both must give the same bits.
 namespace ferry_test {
 
 namespace {
 
 constexpr std::size_t rows = 257, width = 13, n = 600;
-
-static_assert(ferry::detail::links_instances);
 
 using tables =
     std::tuple<ferry::tensor<float, ferry::device_space>, ferry::tensor<float, ferry::mapped_space>,

@@ -13,7 +13,8 @@ class FerryTestPackage(ConanFile):
     settings = "os", "arch", "compiler", "build_type"
 
     def requirements(self):
-        self.requires(self.tested_reference_str)
+        # To run ferry-info, too, which is in the package of a static library as well.
+        self.requires(self.tested_reference_str, run=True)
 
     def layout(self):
         # Not in the source tree of ferry, which may be read-only; gone when Conan ends.
@@ -40,3 +41,4 @@ class FerryTestPackage(ConanFile):
             self.output.warning("built with CUDA, but this machine has no GPU: the program is not run")
             return
         self.run(program, env="conanrun")
+        self.run("ferry-info --no-rates", env="conanrun")

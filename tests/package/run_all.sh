@@ -91,4 +91,6 @@ fi
 
 if [ -n "$profile" ]; then
   conan create "$root" --build=missing --update -pr:a "$profile"
+  # Quickly: only that the shared library is found by the program and by ferry-info.
+  conan create "$root" --build=missing --update -pr:a "$profile" -o "ferry/*:shared=True" -s "ferry/*:build_type=Debug"
 fi

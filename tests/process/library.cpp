@@ -49,6 +49,16 @@ const library_functions functions = {
       ferry::tensor<float, pageable_space> three("three", 5, 3), four("four", 0, 4);
       ferry::gather(exec_space{}, three, none, four).wait();
     },
+    [] {
+      const std::vector<int> rows{1, 0};
+      ferry::tensor<float, pageable_space> table("table", 2, 3), batch("batch", 2, 3);
+      ferry::gather(exec_space{}, table, rows, batch).wait();
+    },
+    [] {
+      std::uint64_t sum = 0;
+      for (const auto& count : ferry::transfer_statistics()) sum += count.calls;
+      return sum;
+    },
 };
 
 }  // namespace

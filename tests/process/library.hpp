@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 /// What a shared library over ferry offers to programs that know nothing of ferry: all that it exports, for it is compiled
 /// with -fvisibility=hidden.
@@ -19,6 +20,8 @@ struct library_functions {
   void (*set_call_us)(double);
   const void* (*engine)();  ///< where the engine lies
   void (*refuse)();         ///< throws ferry::invalid_argument
+  void (*gather)();
+  std::uint64_t (*moves)();  ///< calls of transfer_statistics
 };
 
 extern "C" __attribute__((visibility("default"))) const library_functions* ferry_test_library();

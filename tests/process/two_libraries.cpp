@@ -1,33 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.hpp"
-#include "library.hpp"
-
-#include <dlfcn.h>
+#include "opened_library.hpp"
 
 #include <cstddef>
-#include <exception>
+#include <optional>
 
 /// A program without ferry that opens two libraries over it, each for itself, as Python opens its extension modules: they
-/// share statistics, budgets, the engine and the profile.
-namespace {
-
-const library_functions* open(const char* path) {
-  void* library = ::dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    std::printf("%s\n", ::dlerror());
-    return nullptr;
-  }
-  return reinterpret_cast<const library_functions* (*)()>(::dlsym(library, "ferry_test_library"))();
-}
-
-}  // namespace
-
+/// share statistics, budgets, the engine and the profile, also after one of them is closed.
 int main(int, char** argv) {
-  const auto* one = open(argv[1]);
-  const auto* two = open(argv[2]);
+  const opened_library first(argv[1]);
+  std::optional<opened_library> second(argv[2]);
+  const auto *one = first.functions, *two = second->functions;
   if (one == nullptr || two == nullptr || one == two) return 2;
   one->start();
   two->start();
+  two->gather();  // makes the engine
   const std::size_t before = one->bytes();
   one->hold("of one", 36096);
   two->hold("of two", 64000);
@@ -45,6 +32,10 @@ int main(int, char** argv) {
   one->release();
   FERRY_TEST_CHECK(two->bytes() == before + 64000);
   two->release();
+  one->set_budget(0);
+  second.reset();
+  one->gather();
+  FERRY_TEST_CHECK(one->moves() == 2);
   one->finish();
   return failures == 0 ? 0 : 1;
 }

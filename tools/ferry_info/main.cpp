@@ -9,13 +9,19 @@
 
 #include <Kokkos_Core.hpp>
 
-#include <CLI/CLI.hpp>
+#include <getopt.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <limits>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -92,25 +98,87 @@ int look(const wishes& asked) {
   return asked.strict && worst == ferry_info::verdict::warning ? 2 : 0;
 }
 
+constexpr const char* usage = R"(ferry-info [OPTION...]
+Describes this machine as ferry sees it, and says what to change when page-locking or mapping will be slow.
+  --json        print JSON
+  --no-rates    allocate and copy nothing
+  --calibrate   measure the machine for path::automatic first, and save the profile
+  --strict      exit with 2 when a check warns
+  --device N    number of the device to use
+  --mib N       size of the blocks that are measured, at most an eighth of the free memory (1 to 65536)
+  --version     print the version
+  --help        print this text
+Exits with 1 when ferry can't work here, with 64 when an option is wrong.
+)";
+
+/// The exit status when an option is wrong, as sysexits.h has it.
+constexpr int wrong_usage = 64;
+
+std::int64_t number_of(const char* option, const char* text, std::int64_t least, std::int64_t greatest) {
+  std::int64_t number = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [rest, problem] = std::from_chars(text, end, number);
+  if (problem == std::errc{} && rest == end && number >= least && number <= greatest) return number;
+  throw std::invalid_argument(std::string("--") + option + " takes a number from " + std::to_string(least) +
+                              " to " + std::to_string(greatest) + ", not '" + text + "'");
+}
+
+/// Ends the program after --help, --version and options that it does not know.
+wishes parse(int argc, char** argv) {
+  const option options[] = {{"json", no_argument, nullptr, 'j'},
+                            {"no-rates", no_argument, nullptr, 'n'},
+                            {"calibrate", no_argument, nullptr, 'c'},
+                            {"strict", no_argument, nullptr, 's'},
+                            {"device", required_argument, nullptr, 'd'},
+                            {"mib", required_argument, nullptr, 'm'},
+                            {"version", no_argument, nullptr, 'v'},
+                            {"help", no_argument, nullptr, 'h'},
+                            {}};
+  wishes asked;
+  for (int letter = 0; (letter = ::getopt_long(argc, argv, "h", options, nullptr)) != -1;) {
+    switch (letter) {
+      case 'j':
+        asked.json = true;
+        break;
+      case 'n':
+        asked.no_rates = true;
+        break;
+      case 'c':
+        asked.calibrate = true;
+        break;
+      case 's':
+        asked.strict = true;
+        break;
+      case 'd':
+        asked.device = static_cast<int>(number_of("device", optarg, 0, std::numeric_limits<int>::max()));
+        break;
+      case 'm':
+        asked.mib = number_of("mib", optarg, 1, 65536);
+        break;
+      case 'v':
+        std::printf("ferry-info %s\n", version_text().c_str());
+        std::exit(0);
+      case 'h':
+        std::fputs(usage, stdout);
+        std::exit(0);
+      default:
+        std::exit(wrong_usage);  // getopt_long has named the option
+    }
+  }
+  if (optind < argc) throw std::invalid_argument(std::string("'") + argv[optind] + "' is no option");
+  return asked;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   wishes asked;
-  CLI::App app(
-      "Describes this machine as ferry sees it, and says what to change where page-locking or mapping will be slow.",
-      "ferry-info");
-  app.set_version_flag("--version", "ferry-info " + version_text());
-  app.add_flag("--json", asked.json, "Print JSON");
-  app.add_flag("--no-rates", asked.no_rates, "Allocate and copy nothing");
-  app.add_flag("--calibrate", asked.calibrate,
-               "Measure the machine for path::automatic first, and save the profile");
-  app.add_flag("--strict", asked.strict, "Exit with 2 where a check warns");
-  app.add_option("--device", asked.device, "Number of the device to use")->check(CLI::NonNegativeNumber);
-  app.add_option("--mib", asked.mib,
-                 "Size of the blocks that are measured, at most an eighth of the free memory")
-      ->check(CLI::Range(1, 65536));
-  app.footer("Exits with 1 where ferry can't work here.");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    asked = parse(argc, argv);
+  } catch (const std::invalid_argument& mistake) {
+    std::fprintf(stderr, "ferry-info: %s\n", mistake.what());
+    return wrong_usage;
+  }
   try {
     return look(asked);
   } catch (const std::exception& failure) {

@@ -162,6 +162,7 @@ struct array_traits<io::file_table<T>> {
   static constexpr std::size_t static_width = dyn;
   static detail::array_ref<const T, pageable_space> ref(const io::file_table<T>& array) {
     auto made = detail::dense_ref<const T, pageable_space>(array.data(), array);
+    made.label = array.shared_label();
     made.accesses = array.accesses();
     return made;
   }

@@ -6,6 +6,7 @@
 #include <ferry/optim/detail/field.hpp>
 #include <ferry/optim/detail/prebuilt_step.hpp>
 #include <ferry/optim/detail/require_rule.hpp>
+#include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/state.hpp>
 #include <ferry/plan/detail/checks.hpp>
 #include <ferry/policy/step_count.hpp>
@@ -31,21 +32,12 @@ namespace detail {
 template <class T, MemorySpace Space>
 void fill_new(const ferry::detail::array_ref<T, Space>& array, device where, T value);
 
-/// A new tensor with all elements set to `value`. Blocks until they are set.
-template <class T, class Space, std::size_t Rank>
-tensor<T, Space> filled(const std::string& label, device where, const std::array<std::size_t, Rank>& extents,
-                        T value) {
-  tensor<T, Space> array(label, where, extents);
-  fill_new(make_ref(array), array.device(), value);
-  return array;
-}
-
 /// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
 tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table,
                                           device where) {
-  return filled<std::uint32_t, Space>(table.label + "::row_steps", where,
-                                      std::array{static_cast<std::size_t>(table.rows())},
+  const auto rows = static_cast<std::size_t>(table.rows());
+  return filled<std::uint32_t, Space>(table.label + "::row_steps", where, {&rows, 1},
                                       static_cast<std::uint32_t>(clock.steps));
 }
 
@@ -74,14 +66,6 @@ struct default_state<rowwise_int8_tensor<Space>> {
   using space = Space;
 };
 
-/// A field of a rule, of either kind.
-struct field_facts {
-  const char* name;
-  double initial;
-  bool active;
-  bool per_row;
-};
-
 /// The fields of a rule in their order.
 template <class Rule>
 auto list_fields(const Rule& rule) {
@@ -96,16 +80,10 @@ auto list_fields(const Rule& rule) {
   return std::pair(list, count);
 }
 
-/// Refuses a field's initial value; `stored` is the value in elements of the state.
-void require_initial(std::string_view rule, const field_facts& field, double stored);
-
-/// The initial value of a field as StateType. Throws invalid_argument for one that would be 0 or infinite.
+/// The initial value of a field in elements of the state. Throws invalid_argument for one that would be 0 or
+/// infinite.
 template <class StateType>
-StateType initial_value(std::string_view rule, const field_facts& field) {
-  const auto value = static_cast<StateType>(field.initial);
-  require_initial(rule, field, convert<double>(value));
-  return value;
-}
+StateType initial_value(std::string_view rule, const field_facts& field);
 
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
@@ -113,22 +91,10 @@ state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::ar
                                        device where, std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
-  state<Rule, StateType, Space> made;
+  state<Rule, StateType, Space> values;
   const auto [list, count] = list_fields(rule);
-  int row_fields = 0;
-  for (std::size_t f = 0; f < count; ++f) {
-    const field_facts& field = list[f];
-    const auto value = initial_value<StateType>(Rule::name, field);
-    if (!field.active) continue;
-    const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows),
-                                             static_cast<std::size_t>(field.per_row ? 1 : width)};
-    auto values = filled<StateType, Space>(label + "::" + field.name, where, extents, value);
-    if (field.per_row)
-      made.add_row_field(row_fields++, field.name, std::move(values));
-    else
-      made.add_field(field.name, std::move(values));
-  }
-  return made;
+  values.make_fields(Rule::name, {list.data(), count}, label, where, rows, width);
+  return values;
 }
 
 /// make_state for a state on `where`; no device means that of Kokkos.

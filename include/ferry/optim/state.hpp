@@ -5,6 +5,7 @@
 #include <ferry/concepts/memory_space.hpp>
 #include <ferry/concepts/optimizer.hpp>
 #include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/state_arrays.hpp>
 #include <ferry/optim/detail/step_counted.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -35,7 +36,7 @@ namespace ferry::optim {
 ///   row_steps()  one std::uint32_t per row: its steps under step_count::per_row, the last step applied to it
 ///                under step_count::catch_up; empty before the first step under such a policy
 template <Optimizer Rule, class T, MemorySpace Space>
-class state : public step_counted<Rule, Space> {
+class state : public step_counted<Rule, Space>, public detail::state_arrays<T, Space> {
  public:
   using rule_type = Rule;                ///< the optimizer rule
   using value_type = T;                  ///< elements of the state
@@ -48,71 +49,17 @@ class state : public step_counted<Rule, Space> {
   static constexpr int row_fields = detail::fields_of<Rule, row_field>;
 
   /// A state without fields, to assign to.
-  state() : step_counted<Rule, Space>("state") {}
+  state() : step_counted<Rule, Space>("state"), detail::state_arrays<T, Space>(row_fields) {}
 
-  /// Number of fields that the rule's options use.
-  [[nodiscard]] int fields() const { return fields_; }
-  /// Active field i, for i in [0, fields()). Throws std::out_of_range beyond the fields of the rule.
-  /// @{
-  [[nodiscard]] tensor_type& field(int i) { return tensors_.at(static_cast<std::size_t>(i)); }
-  [[nodiscard]] const tensor_type& field(int i) const { return tensors_.at(static_cast<std::size_t>(i)); }
-  /// @}
-  /// torch.optim's name of active field i.
-  [[nodiscard]] std::string_view field_name(int i) const { return names_.at(static_cast<std::size_t>(i)); }
-
-  /// Row field i, with one element per row of the table, for i in [0, row_fields).
-  /// @{
-  [[nodiscard]] tensor_type& row_field_at(int i) { return row_tensors_.at(static_cast<std::size_t>(i)); }
-  [[nodiscard]] const tensor_type& row_field_at(int i) const {
-    return row_tensors_.at(static_cast<std::size_t>(i));
-  }
-  /// @}
-
+  using detail::state_arrays<T, Space>::field;
   /// The active field or the row field with torch.optim's name, such as "exp_avg". Throws invalid_argument
   /// where there is none.
   /// @{
-  [[nodiscard]] tensor_type& field(std::string_view name) { return *find(*this, name); }
-  [[nodiscard]] const tensor_type& field(std::string_view name) const { return *find(*this, name); }
-  /// @}
-
-  /// Appends an active field, or sets row field `place`; for make_state. `name` is kept as a pointer.
-  /// @{
-  void add_field(const char* name, tensor_type&& values) {
-    names_.at(static_cast<std::size_t>(fields_)) = name;
-    tensors_.at(static_cast<std::size_t>(fields_)) = std::move(values);
-    ++fields_;
-  }
-
-  void add_row_field(int place, const char* name, tensor_type&& values) {
-    row_names_.at(static_cast<std::size_t>(place)) = name;
-    row_tensors_.at(static_cast<std::size_t>(place)) = std::move(values);
+  [[nodiscard]] tensor_type& field(std::string_view name) { return this->named(Rule::name, name); }
+  [[nodiscard]] const tensor_type& field(std::string_view name) const {
+    return const_cast<state&>(*this).field(name);
   }
   /// @}
-
-  /// The fields as the verbs take them.
-  /// @{
-  [[nodiscard]] ferry::detail::array_ref<T, Space> field_ref(int i) { return make_ref(field(i)); }
-  [[nodiscard]] ferry::detail::array_ref<T, Space> row_field_ref(int i) { return make_ref(row_field_at(i)); }
-  /// @}
-
- private:
-  template <class Self>
-  static auto find(Self& self, std::string_view name) -> decltype(&self.field(0)) {
-    for (int i = 0; i < self.fields_; ++i)
-      if (self.field_name(i) == name) return &self.field(i);
-    for (int i = 0; i < row_fields; ++i)
-      if (self.row_names_[static_cast<std::size_t>(i)] == name) return &self.row_field_at(i);
-    refuse_field_name("state", Rule::name, name);
-  }
-
-  static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);
-  static constexpr std::size_t row_room = row_fields == 0 ? 1 : static_cast<std::size_t>(row_fields);
-
-  int fields_ = 0;
-  std::array<const char*, room> names_{};
-  std::array<tensor_type, room> tensors_{};
-  std::array<std::string_view, row_room> row_names_{};
-  std::array<tensor_type, row_room> row_tensors_{};
 };
 
 }  // namespace ferry::optim

@@ -34,13 +34,12 @@ consteval void require_plan_arguments() {
 
 [[noreturn]] void refuse_plan_rows(const std::string& rows);
 /// `clamps`: under bounds::clamp.
-void require_plan_shapes(const row_array& indices, std::int64_t rows, bool clamps);
+void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps);
 
 template <class Bounds, class Rows>
 void require_plan_shapes(const auto& indices, Rows rows) {
   if (std::cmp_less(rows, 0)) refuse_plan_rows(std::to_string(rows));
-  require_plan_shapes(rows_without_types(indices), static_cast<std::int64_t>(rows),
-                      std::is_same_v<Bounds, bounds::clamp>);
+  require_plan_shapes(indices, static_cast<std::int64_t>(rows), std::is_same_v<Bounds, bounds::clamp>);
 }
 
 }  // namespace detail

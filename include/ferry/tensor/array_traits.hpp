@@ -45,20 +45,25 @@ concept ArrayLike = requires(Array& array) {
 
 namespace detail {
 
+template <class T, class Space, class Extents>
+array_ref<T, Space> ref_of_tensor(T* data, const tensor<std::remove_const_t<T>, Space, Extents>& array) {
+  array_ref<T, Space> ref{{}, data};
+  const auto sizes = array.sizes();
+  ref.describe_dense(sizes.size(), sizes.data(), array.shared_label(), array.accesses());
+  return ref;
+}
+
 template <class T, class Space, class Observed>
 array_ref<T, Space> dense_ref(T* data, const Observed& observed) {
-  array_ref<T, Space> made;
-  made.data = data;
-  made.rank = observed.rank();
-  for (std::size_t i = 0; i < made.rank; ++i) made.extents[i] = static_cast<std::int64_t>(observed.extent(i));
-  made.make_dense();
-  if constexpr (requires { observed.shared_label(); })
-    made.label = observed.shared_label();
-  else if constexpr (std::is_convertible_v<decltype(observed.label()), std::string_view>)
-    made.label = std::string_view(observed.label()).substr(0, array_label::most_copied);  // takes no memory
+  array_ref<T, Space> ref{{}, data};
+  std::size_t sizes[max_rank];
+  for (std::size_t i = 0; i < observed.rank(); ++i) sizes[i] = observed.extent(i);
+  ref.describe_dense(observed.rank(), sizes);
+  if constexpr (std::is_convertible_v<decltype(observed.label()), std::string_view>)
+    ref.label = std::string_view(observed.label()).substr(0, array_label::most_copied);  // takes no memory
   else
-    made.label = observed.label();
-  return made;
+    ref.label = observed.label();
+  return ref;
 }
 
 /// The ref of an array whose extents and strides are its members. A single element, of rank 0, is an array of
@@ -116,14 +121,10 @@ struct array_traits<tensor<T, Space, Extents>> {
   using memory_space = Space;
   static constexpr std::size_t static_width = detail::static_width<Extents>();
   static detail::array_ref<T, Space> ref(tensor<T, Space, Extents>& array) {
-    auto made = detail::dense_ref<T, Space>(array.data(), array);
-    made.accesses = array.accesses();
-    return made;
+    return detail::ref_of_tensor<T, Space>(array.data(), array);
   }
   static detail::array_ref<const T, Space> ref(const tensor<T, Space, Extents>& array) {
-    auto made = detail::dense_ref<const T, Space>(array.data(), array);
-    made.accesses = array.accesses();
-    return made;
+    return detail::ref_of_tensor<const T, Space>(array.data(), array);
   }
   /// @}
 };

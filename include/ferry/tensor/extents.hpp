@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-
 #include <Kokkos_Macros.hpp>
 
 #include <array>
 #include <concepts>
 #include <cstddef>
-#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -46,6 +43,18 @@ struct dynamic_rank {
   /// Whether the type fixes the rank: no.
   static constexpr bool has_static_rank = false;
 };
+
+namespace detail {
+
+/// Writes all extents to `sizes`, and returns the rank. `fixed`: the extents of a type of fixed rank, dyn for
+/// those that `given` has; empty for dynamic_rank. See shape::make.
+std::size_t fill_sizes(std::size_t* sizes, std::span<const std::size_t> fixed,
+                       std::span<const std::size_t> given, const std::string& label,
+                       std::size_t element_bytes);
+std::string text_of_sizes(std::span<const std::size_t> sizes);
+[[noreturn]] void refuse_extent(const std::string& label, long long size);
+
+}  // namespace detail
 
 /// Rank and extents of an array. The static ones come from Extents, a ferry::extents or dynamic_rank.
 template <class Extents>
@@ -113,50 +122,25 @@ class shape {
   /// `label`, where a size contradicts a static extent, or where that number of elements of `element_bytes`
   /// bytes exceeds the address space.
   static shape make(std::span<const std::size_t> sizes, const std::string& label, std::size_t element_bytes) {
-    shape made;
+    shape result;
     if constexpr (Extents::has_static_rank) {
-      constexpr std::size_t dynamic = [] {
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < Extents::rank; ++i) count += Extents::value(i) == dyn ? 1 : 0;
-        return count;
+      static constexpr auto fixed = [] {
+        std::array<std::size_t, Extents::rank> list{};
+        for (std::size_t i = 0; i < Extents::rank; ++i) list[i] = Extents::value(i);
+        return list;
       }();
-      if (sizes.size() != dynamic && sizes.size() != Extents::rank)
-        throw invalid_argument("ferry::tensor '" + label + "': " + std::to_string(sizes.size()) +
-                               " extents were given to a type of rank " + std::to_string(Extents::rank) +
-                               " with " + std::to_string(dynamic) + " dynamic extents");
-      std::size_t next = 0;
-      for (std::size_t i = 0; i < Extents::rank; ++i) {
-        const std::size_t fixed = Extents::value(i);
-        made.sizes_[i] = (fixed == dyn || sizes.size() == Extents::rank) ? sizes[next++] : fixed;
-        if (fixed != dyn && made.sizes_[i] != fixed)
-          throw invalid_argument("ferry::tensor '" + label + "': extent " + std::to_string(i) + " is " +
-                                 std::to_string(made.sizes_[i]) + " but its type fixes it at " +
-                                 std::to_string(fixed));
-      }
+      detail::fill_sizes(result.sizes_, fixed, sizes, label, element_bytes);
     } else {
-      if (sizes.size() > max_rank)
-        throw invalid_argument("ferry::tensor '" + label + "': rank " + std::to_string(sizes.size()) +
-                               " is above the largest, " + std::to_string(max_rank));
-      made.rank_ = sizes.size();
-      for (std::size_t i = 0; i < sizes.size(); ++i) made.sizes_[i] = sizes[i];
+      result.rank_ = detail::fill_sizes(result.sizes_, {}, sizes, label, element_bytes);
     }
-    std::size_t bytes = element_bytes;
-    for (std::size_t i = 0; i < made.rank(); ++i) {
-      const std::size_t size = made.sizes_[i];
-      if (size != 0 && bytes > static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / size)
-        throw invalid_argument("ferry::tensor '" + label + "' " + made.to_string() +
-                               ": the extents' product does not fit the address space");
-      bytes *= size == 0 ? 1 : size;
-    }
-    return made;
+    return result;
   }
 
   /// The extents as text, such as "[1000 x 128]".
-  [[nodiscard]] std::string to_string() const {
-    std::string text = "[";
-    for (std::size_t i = 0; i < rank(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(sizes_[i]);
-    return text + "]";
-  }
+  [[nodiscard]] std::string to_string() const { return detail::text_of_sizes({sizes_, rank()}); }
+
+  /// All extents.
+  [[nodiscard]] std::span<const std::size_t> sizes() const { return {sizes_, rank()}; }
 
  private:
   template <class Other>
@@ -185,9 +169,7 @@ namespace detail {
 template <std::integral... Sizes>
 std::array<std::size_t, sizeof...(Sizes)> checked_extents(const std::string& label, Sizes... sizes) {
   [[maybe_unused]] const auto checked = [&label](auto size) {
-    if (std::cmp_less(size, 0))
-      throw invalid_argument("ferry::tensor '" + label + "': extent " + std::to_string(size) +
-                             " is negative");
+    if (std::cmp_less(size, 0)) refuse_extent(label, static_cast<long long>(size));
     return static_cast<std::size_t>(size);
   };
   return {checked(sizes)...};

@@ -3,7 +3,6 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/error.hpp>
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
@@ -14,8 +13,10 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -37,37 +38,43 @@ consteval void refuse_brief_slice() {
       "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
 }
 
+/// A row number of the user's; the largest number stands for all beyond it.
+template <std::integral Number>
+constexpr long long row_number(Number number) {
+  constexpr auto most = std::numeric_limits<long long>::max();
+  return std::cmp_greater(number, most) ? most : static_cast<long long>(number);
+}
+
+/// Errors of slices of an array with `rows` rows.
+/// @{
+[[noreturn]] void refuse_rows_between(const array_label& label, const std::string& shape,
+                                      std::string_view space, long long begin, long long end, long long rows);
+[[noreturn]] void refuse_first_rows(const array_label& label, const std::string& shape,
+                                    std::string_view space, long long count, long long rows);
+/// @}
+
 /// Rows [begin, end) of an array, see tensor::rows_between.
 template <class Space, class T, class Extents, std::integral Begin, std::integral End>
 slice_of<T, Space, Extents> rows_between(const array_label& label, T* data, const shape<Extents>& extents,
                                          const std::shared_ptr<access_tracker>& accesses, Begin begin,
                                          End end) {
-  const auto text = [&] {
-    return "'" + label + "' " + extents.to_string() + " in " + std::string(Space::name);
-  };
-  const std::size_t rows = extents.rows();
-  if (std::cmp_less(begin, 0) || std::cmp_less(end, 0) || std::cmp_greater(begin, rows) ||
-      std::cmp_greater(end, rows))
-    throw out_of_range("ferry::rows_between: rows " + std::to_string(begin) + " to " + std::to_string(end) +
-                       " do not lie inside of " + text());
-  if (std::cmp_greater(begin, end))
-    throw invalid_argument("ferry::rows_between: the first row, " + std::to_string(begin) +
-                           ", comes after the end, " + std::to_string(end) + ", in " + text());
+  const auto first = row_number(begin), limit = row_number(end);
+  if (first > limit || limit > static_cast<long long>(extents.rows()) || first < 0)
+    refuse_rows_between(label, extents.to_string(), Space::name, first, limit,
+                        static_cast<long long>(extents.rows()));
   using sliced = typename extents_of_rows<Extents>::type;
-  const auto first = static_cast<std::size_t>(begin);
-  return {label, data + first * extents.width(),
-          extents.template with_rows<sliced>(static_cast<std::size_t>(end) - first), accesses};
+  return {label, data + static_cast<std::size_t>(first) * extents.width(),
+          extents.template with_rows<sliced>(static_cast<std::size_t>(limit - first)), accesses};
 }
 
 /// The first `count` rows, see tensor::first.
 template <class Space, class T, class Extents, std::integral Count>
 slice_of<T, Space, Extents> first_rows(const array_label& label, T* data, const shape<Extents>& extents,
                                        const std::shared_ptr<access_tracker>& accesses, Count count) {
-  if (std::cmp_less(count, 0) || std::cmp_greater(count, extents.rows()))
-    throw out_of_range("ferry::first: the number of rows is " + std::to_string(count) +
-                       ", must be from 0 to the " + std::to_string(extents.rows()) + " of '" + label + "' " +
-                       extents.to_string() + " in " + std::string(Space::name));
-  return rows_between<Space>(label, data, extents, accesses, std::size_t{0}, static_cast<std::size_t>(count));
+  const auto rows = row_number(count);
+  if (rows < 0 || rows > static_cast<long long>(extents.rows()))
+    refuse_first_rows(label, extents.to_string(), Space::name, rows, static_cast<long long>(extents.rows()));
+  return rows_between<Space>(label, data, extents, accesses, 0, rows);
 }
 
 }  // namespace detail

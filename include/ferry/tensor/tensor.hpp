@@ -3,11 +3,10 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/memory/detail/access_tracker.hpp>
-#include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/device.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/detail/host_element.hpp>
+#include <ferry/tensor/detail/tensor_memory.hpp>
 #include <ferry/tensor/extents.hpp>
 #include <ferry/tensor/slice.hpp>
 #include <ferry/tensor/tensor_view.hpp>
@@ -16,6 +15,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -59,9 +59,8 @@ class tensor {
   explicit tensor(std::string label, Sizes... sizes)
       : tensor(label, ferry::device{}, detail::checked_extents(label, sizes...)) {}
 
-  /// As above, with the extents as one array.
-  template <std::size_t N>
-  tensor(std::string label, const std::array<std::size_t, N>& sizes)
+  /// As above, with the extents as one array, a std::array say.
+  tensor(std::string label, std::span<const std::size_t> sizes)
       : tensor(std::move(label), ferry::device{}, sizes) {}
 
   /// As above, on the device `where`: device_space in its memory; the spaces of host memory on the machine's
@@ -71,44 +70,28 @@ class tensor {
     requires(sizeof...(Sizes) >= 1 || detail::is_fixed<Extents>())
   explicit tensor(std::string label, ferry::device where, Sizes... sizes)
       : tensor(label, where, detail::checked_extents(label, sizes...)) {}
-  template <std::size_t N>
-  tensor(std::string label, ferry::device where, const std::array<std::size_t, N>& sizes)
-      : label_(std::make_shared<const std::string>(std::move(label))),
-        shape_(shape<Extents>::make(sizes, *label_, sizeof(T))),
-        memory_(std::make_shared<detail::allocation<Space>>("tensor::" + *label_, shape_.size() * sizeof(T),
-                                                            where.id)),
-        data_(static_cast<T*>(memory_->data())),
-        accesses_(std::make_shared<detail::access_tracker>(memory_->device())) {}
+  tensor(std::string label, ferry::device where, std::span<const std::size_t> sizes)
+      : tensor(std::make_shared<const std::string>(std::move(label)), where, sizes) {}
   /// @}
 
   /// A tensor over existing memory, see adopt. `owner` is released with the tensor. `where` is the device
   /// that works on the memory, where it is known.
   tensor(std::string label, const shape<Extents>& extents, T* data, std::shared_ptr<void> owner,
          ferry::device where = {})
-      : label_(std::make_shared<const std::string>(std::move(label))),
-        shape_(extents),
-        owner_(std::move(owner)),
-        data_(data),
-        accesses_(std::make_shared<detail::access_tracker>(where.id)) {}
+      : memory_(std::move(label), std::move(owner), where), shape_(extents), data_(data) {}
 
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
   /// Takes the memory of `other`, which becomes an empty handle.
   tensor(tensor&& other) noexcept
-      : label_(std::move(other.label_)),
+      : memory_(std::move(other.memory_)),
         shape_(std::exchange(other.shape_, {})),
-        memory_(std::move(other.memory_)),
-        owner_(std::move(other.owner_)),
-        data_(std::exchange(other.data_, nullptr)),
-        accesses_(std::move(other.accesses_)) {}
+        data_(std::exchange(other.data_, nullptr)) {}
   /// Frees its memory and takes that of `other`, which becomes an empty handle.
   tensor& operator=(tensor&& other) noexcept {
-    label_ = std::move(other.label_);
-    shape_ = std::exchange(other.shape_, {});
     memory_ = std::move(other.memory_);
-    owner_ = std::move(other.owner_);
+    shape_ = std::exchange(other.shape_, {});
     data_ = std::exchange(other.data_, nullptr);
-    accesses_ = std::move(other.accesses_);
     return *this;
   }
   ~tensor() = default;
@@ -133,11 +116,12 @@ class tensor {
   /// @{
   template <std::integral Rows>
   [[nodiscard]] detail::slice_of<T, Space, Extents> first(Rows rows) & {
-    return detail::first_rows<Space>(label_, data_, shape_, accesses_, rows);
+    return detail::first_rows<Space>(memory_.shared_label(), data_, shape_, memory_.accesses(), rows);
   }
   template <std::integral Rows>
   [[nodiscard]] detail::slice_of<const T, Space, Extents> first(Rows rows) const& {
-    return detail::first_rows<Space, const T>(label_, data_, shape_, accesses_, rows);
+    return detail::first_rows<Space, const T>(memory_.shared_label(), data_, shape_, memory_.accesses(),
+                                              rows);
   }
   template <std::integral Rows>
   void first(Rows) && {
@@ -151,11 +135,12 @@ class tensor {
   /// @{
   template <std::integral Begin, std::integral End>
   [[nodiscard]] detail::slice_of<T, Space, Extents> rows_between(Begin begin, End end) & {
-    return detail::rows_between<Space>(label_, data_, shape_, accesses_, begin, end);
+    return detail::rows_between<Space>(memory_.shared_label(), data_, shape_, memory_.accesses(), begin, end);
   }
   template <std::integral Begin, std::integral End>
   [[nodiscard]] detail::slice_of<const T, Space, Extents> rows_between(Begin begin, End end) const& {
-    return detail::rows_between<Space, const T>(label_, data_, shape_, accesses_, begin, end);
+    return detail::rows_between<Space, const T>(memory_.shared_label(), data_, shape_, memory_.accesses(),
+                                                begin, end);
   }
   template <std::integral Begin, std::integral End>
   void rows_between(Begin, End) && {
@@ -181,6 +166,8 @@ class tensor {
   [[nodiscard]] std::size_t width() const noexcept { return shape_.width(); }
   /// Extent i, 1 for i >= rank().
   [[nodiscard]] std::size_t extent(std::size_t i) const noexcept { return shape_.extent(i); }
+  /// All extents, rows first.
+  [[nodiscard]] std::span<const std::size_t> sizes() const noexcept { return shape_.sizes(); }
   /// Number of extents.
   [[nodiscard]] std::size_t rank() const noexcept { return shape_.rank(); }
   /// Number of elements, rows() * width().
@@ -189,15 +176,14 @@ class tensor {
   /// devices share, for memory of other libraries and for an empty handle. Verbs refuse arrays on another
   /// device than that of their execution space instance; ferry::copy moves rows between devices.
   [[nodiscard]] ferry::device device() const noexcept {
-    return {accesses_ == nullptr ? -1 : accesses_->device()};
+    return {accesses() == nullptr ? -1 : accesses()->device()};
   }
   /// The label given to the constructor; empty for an empty handle.
-  [[nodiscard]] const std::string& label() const noexcept {
-    static const std::string none;
-    return label_ ? *label_ : none;
-  }
+  [[nodiscard]] const std::string& label() const noexcept { return memory_.label(); }
   /// The label, shared; null for an empty handle.
-  [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
+  [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept {
+    return memory_.shared_label();
+  }
 
   /// A view for kernels, and for verbs; the tensor must outlive their work.
   /// @{
@@ -208,30 +194,32 @@ class tensor {
   /// @}
 
   /// Label, extents and how the memory was obtained, with fallbacks, as text.
-  [[nodiscard]] std::string describe() const {
-    const std::string where = memory_            ? memory_->describe()
-                              : data_ != nullptr ? std::string(Space::name) + ": adopted memory"
-                                                 : std::string(Space::name) + ": no memory";
-    return "'" + label() + "' " + shape_.to_string() + " in " + where;
-  }
+  [[nodiscard]] std::string describe() const { return memory_.describe(shape_.to_string(), data_); }
 
   /// The memory; null for an empty handle, and where the tensor has not allocated it. For ferry::share.
-  [[nodiscard]] const std::shared_ptr<detail::allocation<Space>>& memory() const noexcept { return memory_; }
+  [[nodiscard]] const std::shared_ptr<detail::allocation<Space>>& memory() const noexcept {
+    return memory_.memory();
+  }
   /// Reads and writes in flight, which verbs record; null for an empty handle.
-  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept { return accesses_; }
-
- private:
-  /// A view of memory of others, or of no memory, may outlive this label.
-  [[nodiscard]] const std::string* lasting_label() const noexcept {
-    return memory_ == nullptr || size() == 0 ? nullptr : label_.get();
+  [[nodiscard]] const std::shared_ptr<detail::access_tracker>& accesses() const noexcept {
+    return memory_.accesses();
   }
 
-  std::shared_ptr<const std::string> label_;
+ private:
+  tensor(std::shared_ptr<const std::string> label, ferry::device where, std::span<const std::size_t> sizes)
+      : shape_(shape<Extents>::make(sizes, *label, sizeof(T))) {
+    memory_ = {std::move(label), shape_.size() * sizeof(T), where};
+    data_ = static_cast<T*>(memory()->data());
+  }
+
+  /// A view of memory of others, or of no memory, may outlive this label.
+  [[nodiscard]] const std::string* lasting_label() const noexcept {
+    return memory() == nullptr || size() == 0 ? nullptr : shared_label().get();
+  }
+
+  detail::tensor_memory<Space> memory_;
   shape<Extents> shape_;
-  std::shared_ptr<detail::allocation<Space>> memory_;
-  std::shared_ptr<void> owner_;
   T* data_ = nullptr;
-  std::shared_ptr<detail::access_tracker> accesses_;
 };
 
 }  // namespace ferry

@@ -225,10 +225,10 @@ struct placed_job : Job {
     shifts.table = shift_of(cache, job.table);
     if constexpr (requires { Job::row_fields; }) {
       for (int f = 0; f < job.fields; ++f)
-        shifts.state[f] = shift_of(cache, job.state[static_cast<std::size_t>(f)]);
+        shifts.state[f] = shift_of(cache, job.arrays.state[static_cast<std::size_t>(f)]);
       for (int f = 0; f < Job::row_fields; ++f)
-        shifts.row_state[f] = shift_of(cache, job.row_state[static_cast<std::size_t>(f)]);
-      if constexpr (Job::counts_rows) shifts.row_steps = shift_of(cache, job.row_steps);
+        shifts.row_state[f] = shift_of(cache, job.arrays.row_state[static_cast<std::size_t>(f)]);
+      if constexpr (Job::counts_rows) shifts.row_steps = shift_of(cache, job.arrays.row_steps);
     }
   }
 

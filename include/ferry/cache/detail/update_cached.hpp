@@ -39,9 +39,9 @@ void reach_cached(launch_context<Exec>& of, row_cache& cache, const Job& job) {
                                     device_space>)
         add_backing_array(of, cache, array);
     };
-    for (int f = 0; f < job.fields; ++f) put(job.state[static_cast<std::size_t>(f)]);
-    for (int f = 0; f < Job::row_fields; ++f) put(job.row_state[static_cast<std::size_t>(f)]);
-    if constexpr (Job::counts_rows) put(job.row_steps);
+    for (int f = 0; f < job.fields; ++f) put(job.arrays.state[static_cast<std::size_t>(f)]);
+    for (int f = 0; f < Job::row_fields; ++f) put(job.arrays.row_state[static_cast<std::size_t>(f)]);
+    if constexpr (Job::counts_rows) put(job.arrays.row_steps);
   }
 }
 

@@ -133,11 +133,6 @@ class rank_binding {
   [[nodiscard]] static int rank_in(const transport* group);
 
  private:
-  FERRY_SHARED static rank_binding*& innermost() noexcept {
-    thread_local rank_binding* one = nullptr;
-    return one;
-  }
-
   const transport* group_;
   int rank_;
   rank_binding* outer_;

@@ -17,7 +17,7 @@ template <class Event>
 class FERRY_SHARED thread_observer {
  public:
   /// Whether this thread is observed.
-  [[nodiscard]] static bool is_watched() noexcept;
+  [[nodiscard]] static bool is_watched();
 
   /// Calls the observers of this thread; for the code that is observed.
   static void report(const Event& now);
@@ -31,7 +31,7 @@ class FERRY_SHARED thread_observer {
 
  private:
   void call(const Event& now);
-  FERRY_SHARED static thread_observer*& innermost() noexcept;
+  static thread_observer*& innermost();
 
   std::function<void(const Event&)> callback_;
   thread_observer* outer_;

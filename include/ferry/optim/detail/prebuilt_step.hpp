@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <type_traits>
 
-/// The steps of the library ferry::instances, see plan/detail/prebuilt.hpp.
+/// The steps that the library holds, see plan/detail/prebuilt.hpp.
 namespace ferry::detail {
 
 template <class Rule>
@@ -50,7 +50,7 @@ state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::deta
 /// Whether the library holds state_of().
 template <class Rule, class StateType, class Space>
 inline constexpr bool is_prebuilt_state =
-    (ferry::detail::links_instances && ferry::detail::is_prebuilt_rule<Rule> &&
+    (device_backend<Rule>::library_has_verbs && ferry::detail::is_prebuilt_rule<Rule> &&
      std::is_same_v<StateType, float> &&
      ferry::detail::is_any_of<Space, device_space, pinned_space, mapped_space>);
 

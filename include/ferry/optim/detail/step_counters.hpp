@@ -5,11 +5,13 @@
 #include <ferry/optim/detail/coefficient_history.hpp>
 #include <ferry/policy/step_count.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
+#include <ferry/runtime/detail/ticket_state.hpp>
 #include <ferry/tensor/detail/array_label.hpp>
 #include <ferry/tensor/tensor.hpp>
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -35,6 +37,10 @@ struct step_counts {
   /// Refuses a number of steps that the state can't have taken.
   void require_steps(std::int64_t count) const;
 };
+
+/// For the ticket of a step: takes the step back before wait() throws. `skips`: a step whose gradients are
+/// not finite is counted as skipped and does not throw.
+ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool skips);
 
 /// A state's step counters: the steps taken, the steps of each row if rows count, and the coefficient history
 /// for rows that missed steps. Shared by the state and by the tickets of steps in flight.

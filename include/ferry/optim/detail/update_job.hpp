@@ -42,6 +42,14 @@ consteval auto number_for() {
 template <class Exec, class Compute>
 using number_t = typename decltype(number_for<Exec, Compute>())::type;
 
+/// The arrays of a state as a step's kernels take them.
+template <class State, class Space>
+struct step_arrays {
+  std::array<array_ref<State, Space>, 8> state;
+  std::array<array_ref<State, Space>, 4> row_state;
+  array_ref<std::uint32_t, Space> row_steps;  ///< if rows count
+};
+
 /// Updates weights and state of a row by the combined gradient in one pass; a job of update_rows. A table of
 /// 8-bit rows is passed as its records, rows of bytes.
 template <class T, class TableSpace, class State, class StateSpace, class Optimizer, class StepCount,
@@ -51,15 +59,13 @@ struct update_job {
   using clock_type = optim::step_counters<rule_type, StateSpace>;
 
   array_ref<T, TableSpace> table;
-  std::array<array_ref<State, StateSpace>, 8> state;
-  std::array<array_ref<State, StateSpace>, 4> row_state;
+  const step_arrays<State, StateSpace>& arrays;
   int fields;
   Optimizer optimizer;
   std::int64_t step;
   std::shared_ptr<clock_type> clock;
-  array_ref<std::uint32_t, StateSpace> row_steps{};  ///< if rows count
-  step_inputs inputs{};                              ///< see prepare
-  std::int64_t rest_from = 0;                        ///< both for catch_up: see coefficient_history::rest
+  step_inputs inputs{};        ///< see prepare
+  std::int64_t rest_from = 0;  ///< both for catch_up: see coefficient_history::rest
   std::optional<rule_type> rest_rule{};
 
   static constexpr int min_fields = rule_type::min_fields;
@@ -103,9 +109,9 @@ struct update_job {
   template <class Check>
   void for_each_array(const Check& check) const {
     check(table);
-    for (int f = 0; f < fields; ++f) check(state[static_cast<std::size_t>(f)]);
-    for (int f = 0; f < row_fields; ++f) check(row_state[static_cast<std::size_t>(f)]);
-    if constexpr (StepCount::counts_rows) check(row_steps);
+    for (int f = 0; f < fields; ++f) check(arrays.state[static_cast<std::size_t>(f)]);
+    for (int f = 0; f < row_fields; ++f) check(arrays.row_state[static_cast<std::size_t>(f)]);
+    if constexpr (StepCount::counts_rows) check(arrays.row_steps);
     for_each_transform_array(check);
   }
   template <class Check>
@@ -152,7 +158,7 @@ struct update_job {
       return kernels::global_schedule<update>{rule.template coefficients<number>(step)};
     } else {
       const auto last = inputs.updates.count - 1;
-      auto* counts = row_steps.data;
+      auto* counts = arrays.row_steps.data;
       if constexpr (StepCount::catches_up) {
         return kernels::catch_up_schedule<update>{rule.template coefficients<number>(step),
                                                   rest_rule->template coefficients<number>(rest_from),
@@ -176,7 +182,7 @@ struct update_job {
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
     bool all = in_packets<4>(table, values);
-    for (int f = 0; f < fields; ++f) all = all && in_packets<4>(state[static_cast<std::size_t>(f)]);
+    for (int f = 0; f < fields; ++f) all = all && in_packets<4>(arrays.state[static_cast<std::size_t>(f)]);
     return all;
   }
 
@@ -205,7 +211,7 @@ struct update_job {
                           std::remove_const_t<decltype(transforms)>, Fields>
           operation{weights, {}, 0, row_schedule, transforms, inputs.findings};
       for (int f = 0; f < Fields; ++f) {  // signed: nvcc warns about unsigned numbers below a constant zero
-        const auto& field = state[static_cast<std::size_t>(f)];
+        const auto& field = arrays.state[static_cast<std::size_t>(f)];
         operation.state[f] = field.data;
         operation.state_stride = field.row_stride();
       }
@@ -248,12 +254,12 @@ struct update_job {
         kernel{source, values.data, values.row_stride(), values.width(), items,          weights, {}, 0,
                {},     0,           row_schedule,        transforms,     inputs.findings};
     for (int f = 0; f < Fields; ++f) {
-      kernel.state[f] = state[static_cast<std::size_t>(f)].data;
-      kernel.state_stride = state[static_cast<std::size_t>(f)].row_stride();
+      kernel.state[f] = arrays.state[static_cast<std::size_t>(f)].data;
+      kernel.state_stride = arrays.state[static_cast<std::size_t>(f)].row_stride();
     }
     for (int f = 0; f < row_fields; ++f) {
-      kernel.row_state[f] = row_state[static_cast<std::size_t>(f)].data;
-      kernel.row_state_stride = row_state[static_cast<std::size_t>(f)].row_stride();
+      kernel.row_state[f] = arrays.row_state[static_cast<std::size_t>(f)].data;
+      kernel.row_state_stride = arrays.row_state[static_cast<std::size_t>(f)].row_stride();
     }
     return kernel;
   }

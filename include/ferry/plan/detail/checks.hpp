@@ -125,56 +125,15 @@ consteval void require_row_verb() {
                    typename traits_of<Table>::memory_space, typename traits_of<Batch>::memory_space>();
 }
 
-/// An array of rows without its types, for the compiled checks. Refers to the array.
-struct row_array {
-  const void* array;
-  array_note (*note_of)(const void* array);
-  const void* data;
-  std::size_t rank;
-  bool dense_rows;
-  bool contiguous;
-  std::int64_t rows;
-  std::int64_t width;
-  std::int64_t step;  ///< from row to row, in elements
-  std::size_t element_bytes;
-
-  [[nodiscard]] array_note note() const { return note_of(array); }
-};
-
-template <class Array>
-row_array rows_without_types(const Array& array) {
-  return {&array,
-          [](const void* typed) { return static_cast<const Array*>(typed)->note(); },
-          array.data,
-          array.rank,
-          array.has_dense_rows(),
-          array.is_contiguous(),
-          array.rows(),
-          array.width(),
-          array.row_stride(),
-          sizeof(*array.data)};
-}
-
 /// Whether two arrays with dense rows have a byte in common. Arrays of equal stride may interleave, as
 /// columns of one array do.
-bool overlap(const row_array& a, const row_array& b);
-template <class A, class B>
-bool overlap(const A& a, const B& b) {
-  return overlap(rows_without_types(a), rows_without_types(b));
-}
+bool overlap(const untyped_array& a, const untyped_array& b);
 
 /// Checks the shapes of a verb on rows. An array of rank 1 has rows of one element.
-void require_shapes(const char* verb, const row_array& table, std::int64_t positions, const row_array& batch);
-template <class Table, class Batch>
-void require_shapes(const char* verb, const Table& table, std::int64_t positions, const Batch& batch) {
-  require_shapes(verb, rows_without_types(table), positions, rows_without_types(batch));
-}
+void require_shapes(const char* verb, const untyped_array& table, std::int64_t positions,
+                    const untyped_array& batch);
 
-void require_rank_one(const char* verb, const row_array& array, const char* role);
-template <class Array>
-void require_rank_one(const char* verb, const Array& array, const char* role = "indices") {
-  require_rank_one(verb, rows_without_types(array), role);
-}
+void require_rank_one(const char* verb, const untyped_array& array, const char* role = "indices");
 
 /// `place`: the table, as the error names it.
 [[noreturn]] void refuse_to_clamp(const char* verb, std::int64_t positions, const std::string& place);
@@ -215,7 +174,11 @@ std::int64_t positions_of(const Named& named) {
     return named.rows();
 }
 
-/// Checks the values of a row verb's arguments. `named` comes from rows_named_by.
+/// Checks the values of a row verb's arguments, with the indices as an array.
+void require_batch(const char* verb, const untyped_array& table, const untyped_array& indices,
+                   const untyped_array& batch, bool clamps);
+
+/// As above. `named` comes from rows_named_by.
 template <class Exec, class Chosen, class Named>
 void require_batch(const char* verb, const auto& table, const Named& named, const auto& batch) {
   using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
@@ -223,9 +186,7 @@ void require_batch(const char* verb, const auto& table, const Named& named, cons
     require_plan<Exec, Chosen>(verb, named, table);
     require_shapes(verb, table, named.positions(), batch);
   } else {
-    require_rank_one(verb, named);
-    require_shapes(verb, table, named.rows(), batch);
-    require_a_row_to_clamp_to<bounds_policy>(verb, table, named.rows());
+    require_batch(verb, table, named, batch, std::is_same_v<bounds_policy, bounds::clamp>);
   }
 }
 

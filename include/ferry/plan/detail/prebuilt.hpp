@@ -3,6 +3,7 @@
 
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/policies.hpp>
+#include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/half.hpp>
 #include <ferry/tensor/tensor.hpp>
@@ -12,23 +13,17 @@
 #include <cstdint>
 #include <type_traits>
 
-/// What the library ferry::instances holds: verbs with default policies, on the default execution space, for
-/// the common types and spaces. The target defines FERRY_USE_INSTANCES. A verb whose arguments match then
-/// calls a function that no header defines, and compiles nothing else. The sources of the library define
-/// these functions.
+/// The verbs that the library holds: with default policies, on the default execution space, for the common
+/// types and spaces. A verb whose arguments match calls a function that no header defines, and compiles
+/// nothing else. src/instances defines these functions. With CUDA they are a component, ferry::instances,
+/// since nvcc takes minutes for them.
 namespace ferry::detail {
-
-#ifdef FERRY_USE_INSTANCES
-inline constexpr bool links_instances = true;
-#else
-inline constexpr bool links_instances = false;
-#endif
 
 template <class T, class... Others>
 inline constexpr bool is_any_of = (std::is_same_v<T, Others> || ...);
 
 template <class Exec, class Chosen>
-inline constexpr bool is_prebuilt_call = (links_instances &&
+inline constexpr bool is_prebuilt_call = (device_backend<Exec>::library_has_verbs &&
                                           std::is_same_v<Exec, Kokkos::DefaultExecutionSpace> &&
                                           std::is_same_v<Chosen, chosen_policies<>>);
 

@@ -5,6 +5,7 @@
 #include <ferry/policy/duplicates.hpp>
 #include <ferry/rows/detail/add_atomically.hpp>
 #include <ferry/rows/detail/combine.hpp>
+#include <ferry/rows/detail/coming_rows.hpp>
 #include <ferry/rows/detail/prefetch.hpp>
 #include <ferry/rows/detail/search_rows.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -93,17 +94,6 @@ struct apply_rows {
     }
   };
 
-  /// combined_tiles likewise.
-  struct combined_of_host_run {
-    const apply_rows& of;
-    std::int64_t item;
-
-    template <int Bytes>
-    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
-      of.template combined_tiles<Bytes>(item);
-    }
-  };
-
   /// Operations on the table alone take so little time that a test for a remainder shows. They have a second
   /// loop, for rows without one. Others save its compile time.
   static constexpr bool is_light = Operation::arrays <= 2;
@@ -140,28 +130,6 @@ struct apply_rows {
     return vectors < 1 ? at_a_time<Bytes>() : vectors * at_a_time<Bytes>();
   }
 
-  /// A window of upcoming rows: they are looked up and prefetched while earlier rows are processed.
-  struct coming_rows {
-    static constexpr std::int64_t most = look_ahead::lines_ahead;
-    static_assert((most & (most - 1)) == 0);
-    std::int64_t row[most];
-    const Value* value[most];  ///< null where the row has several, or none
-
-    template <class To>
-    [[gnu::always_inline]] void look_up(const shared<To>& of, std::int64_t item) {
-      const row_segment rows = of.from.segment_within(item);
-      const Value* first = nullptr;
-      if (rows.row >= 0) {
-        first = of.values + of.from.position(rows.begin) * of.values_stride;
-        look_ahead::prefetch(first, of.width * static_cast<std::int64_t>(sizeof(Value)));
-        of.to.prefetch(rows.row, of.width);
-      }
-      row[item & (most - 1)] = rows.row;
-      const bool taken_as_it_is = rows.end - rows.begin == 1 && !requires { Source::adjusts; };
-      value[item & (most - 1)] = taken_as_it_is ? first : nullptr;
-    }
-  };
-
   /// Even: the width is a multiple of evenly(), so a row has no remainder. In a function of its own, so that
   /// it has all registers.
   template <bool Even, int Bytes, class To>
@@ -189,7 +157,8 @@ struct apply_rows {
       if (later.row >= 0) of.to.prefetch(later.row, of.width);
       const row_segment rows = of.from.segment_within(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride,
+                                0, of.width);
     }
   }
 
@@ -213,68 +182,88 @@ struct apply_rows {
       }
       const row_segment rows = owned(i);
       if (rows.row >= 0)
-        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride);
+        row_of_one<Even, Bytes>(of, i, rows.row, of.values + of.from.position(rows.begin) * of.values_stride,
+                                0, of.width);
     }
   }
 
   template <bool Even, int Bytes, class To>
   [[gnu::always_inline]] void rows_by_plan(const shared<To>& of, std::int64_t begin, std::int64_t end,
                                            std::int64_t ahead) const {
-    coming_rows coming;
+    using window = coming_rows<Duplicates, Source, Value>;
+    window coming;
+    Compute combined[combined_columns];
     for (std::int64_t i = begin; i < end && i < begin + ahead; ++i) coming.look_up(of, i);
     for (std::int64_t i = begin; i < end; ++i) {
       if (i + ahead < end) coming.look_up(of, i + ahead);
-      const std::int64_t slot = i & (coming_rows::most - 1);
-      if (const Value* value = coming.value[slot]; value != nullptr)
-        row_of_one<Even, Bytes>(of, i, coming.row[slot], value);
-      else if (coming.row[slot] >= 0)
-        detail::registers_for<Compute>::template in<Bytes>(combined_of_host_run{*this, i});
+      const std::int64_t slot = i & (window::most - 1);
+      const std::int64_t row = coming.row[slot];
+      if (row < 0) continue;
+      const Value* const value = coming.value[slot];
+      if constexpr (std::is_same_v<Value, Compute>) {
+        // One loop for rows of one value and of several: two would cost a step most of its compile time.
+        std::int64_t column = 0;
+        do {
+          const Value* from = value;
+          std::int64_t limit = of.width;
+          if (value == nullptr) {
+            limit = column + combined_columns < limit ? column + combined_columns : limit;
+            combine<Bytes>(combined, i, column, limit);
+            from = combined;
+          }
+          row_of_one<Even, Bytes>(of, i, row, from, column, limit);
+          column = limit;
+        } while (column < of.width);
+      } else if (value != nullptr) {
+        row_of_one<Even, Bytes>(of, i, row, value, 0, of.width);
+      } else {
+        detail::registers_for<Compute>::template in<Bytes>(row_of_several<Even, To>{*this, of, i, row});
+      }
     }
   }
 
-  template <bool Even, int Bytes, class To>
+  /// Columns of a row that are combined at once: a few cache lines, in the first level of cache.
+  static constexpr std::int64_t combined_columns = 256;
+
+  /// The values of a row in columns [column, limit), combined.
+  template <int Bytes>
+  void combine(Compute* combined, std::int64_t item, std::int64_t column, std::int64_t limit) const {
+    detail::registers_for<Compute>::template in<Bytes>(combine_values<Compute, Duplicates, Source, Value>{
+        source, source.segment_within(item), values, values_stride, column, limit, combined});
+  }
+
+  /// In a function of its own, because it would cost the loop over rows of one value registers.
+  template <bool Even, class To>
+  struct row_of_several {
+    const apply_rows& kernel;
+    const shared<To>& of;
+    std::int64_t item;
+    std::int64_t row;
+
+    template <int Bytes>
+    [[gnu::always_inline]] void operator()(detail::register_size<Bytes>) const {
+      Compute combined[combined_columns];
+      for (std::int64_t column = 0; column < of.width; column += combined_columns) {
+        const std::int64_t rest = of.width - column;
+        const std::int64_t limit = column + (rest < combined_columns ? rest : combined_columns);
+        kernel.template combine<Bytes>(combined, item, column, limit);
+        row_of_one<Even, Bytes>(of, item, row, static_cast<const Compute*>(combined), column, limit);
+      }
+    }
+  };
+
+  /// Columns [column, limit) of a row, from the values of these columns.
+  template <bool Even, int Bytes, class To, class From>
   [[gnu::always_inline]] static void row_of_one(const shared<To>& of, std::int64_t item, std::int64_t row,
-                                                const Value* from) {
-    each_tile<at_a_time<Bytes>(), Even, Bytes>(
-        of.width, [&]<class Part>(Part, std::int64_t column) __attribute__((always_inline)) {
+                                                const From* from, std::int64_t column, std::int64_t limit) {
+    each_tile<at_a_time<Bytes>(), Even ? evenly<Bytes>() : 0, Bytes>(
+        limit - column, [&]<class Part>(Part, std::int64_t first) __attribute__((always_inline)) {
           Compute value[Part::elements];
           typename To::template held<Part, Compute> held;
-          of.to.load(held, row, column, Part::elements);
-          load_tile<Part>(value, from + column, Part::elements);
-          of.to.finish(held, item, row, column, value, Part::elements);
+          of.to.load(held, row, column + first, Part::elements);
+          load_tile<Part>(value, from + first, Part::elements);
+          of.to.finish(held, item, row, column + first, value, Part::elements);
         });
-  }
-
-  /// A row of several values. In a function of its own, because it would cost the other loop registers.
-  template <int Bytes>
-  [[gnu::always_inline]] void combined_tiles(std::int64_t item) const {
-    const row_segment rows = source.segment_within(item);
-    each_tile<Tile::elements, false, Bytes>(
-        width, [&]<class Part>(Part, std::int64_t column)
-                   __attribute__((always_inline)) { one<Part>(item, rows, column, Part::elements); });
-  }
-
-  /// visit(tile, column) for tiles of Most, 4 and 1 elements.
-  template <int Most, bool Even, int Bytes, class Visit>
-  [[gnu::always_inline]] static void each_tile(std::int64_t width, const Visit& visit) {
-    std::int64_t column = 0;
-    if constexpr (Even) {
-      do {
-        for (int first = 0; first < evenly<Bytes>(); first += Most)
-          visit(whole_host_tile<Most, Bytes>{}, column + first);
-        column += evenly<Bytes>();
-      } while (column < width);
-    } else {
-      for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Bytes>{}, column);
-      if constexpr (Most > 4) {
-        FERRY_NOT_UNROLLED
-        for (; column + 4 <= width; column += 4) visit(whole_host_tile<4, Bytes>{}, column);
-      }
-      if constexpr (Most > 1) {
-        FERRY_NOT_UNROLLED
-        for (; column < width; ++column) visit(whole_host_tile<1, Bytes>{}, column);
-      }
-    }
   }
 
   template <class Part>

@@ -95,4 +95,27 @@ KOKKOS_FORCEINLINE_FUNCTION void combine_segment(Compute (&tile)[Tile::elements]
   }
 }
 
+/// Host: the values of one segment, combined for columns [column, limit), as a body for detail::registers.
+template <class Compute, class Duplicates, class Source, class Value>
+struct combine_values {
+  const Source& source;
+  row_segment rows;
+  const Value* values;
+  std::int64_t values_stride;
+  std::int64_t column;
+  std::int64_t limit;
+  Compute* combined;
+
+  template <int Bytes>
+  [[gnu::always_inline]] void operator()(ferry::detail::register_size<Bytes>) const {
+    each_tile<host_tile::elements, 0, Bytes>(
+        limit - column, [&]<class Part>(Part, std::int64_t first) __attribute__((always_inline)) {
+          Compute value[Part::elements];
+          combine_segment<Part, Duplicates>(value, source, rows, values, values_stride, column + first,
+                                            Part::elements);
+          store_tile<Part>(value, combined + first, Part::elements);
+        });
+  }
+};
+
 }  // namespace ferry::kernels

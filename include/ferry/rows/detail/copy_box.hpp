@@ -8,7 +8,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <utility>
 
 namespace ferry::detail {
@@ -40,89 +39,23 @@ struct copy_box {
   [[nodiscard]] bool has_runs() const { return to[last()] == 1 && from[last()] == 1; }
   [[nodiscard]] bool is_one_run() const { return rank == 1 && has_runs(); }
   /// Whether the elements of one side are adjacent in the order of the box.
-  [[nodiscard]] bool is_dense(side which) const {
-    std::int64_t expected = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-      const auto at = static_cast<std::size_t>(d);
-      if (extents[at] != 1 && strides(which)[at] != expected) return false;
-      expected *= extents[at];
-    }
-    return true;
-  }
+  [[nodiscard]] bool is_dense(side which) const;
 
   /// The box with one side packed densely in the order of the box, as in a slot.
-  [[nodiscard]] copy_box packed(side which) const {
-    copy_box made = *this;
-    std::int64_t stride = 1;
-    for (int d = rank - 1; d >= 0; --d) {
-      const auto at = static_cast<std::size_t>(d);
-      (which == side::to ? made.to : made.from)[at] = stride;
-      stride *= extents[at];
-    }
-    return made;
-  }
+  [[nodiscard]] copy_box packed(side which) const;
 
   /// The same elements in as few dimensions as possible, ordered by the distances of one side. Two arrays of
   /// one memory layout become a run, whatever the layout is.
-  [[nodiscard]] copy_box ordered(side lead) const {
-    copy_box made;
-    for (int d = 0; d < rank; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      if (extents[at] != 1) made.append(extents[at], to[at], from[at]);
-    }
-    if (made.rank == 0) made.append(1, 1, 1);
-    const side other = lead == side::to ? side::from : side::to;
-    const auto outside = [&](std::size_t a, std::size_t b) {
-      const auto key = [&](std::size_t d) {
-        return std::pair(std::abs(made.strides(lead)[d]), std::abs(made.strides(other)[d]));
-      };
-      return key(a) > key(b);
-    };
-    for (std::size_t d = 1; d <= made.last(); ++d)
-      for (std::size_t e = d; e > 0 && outside(e, e - 1); --e) made.exchange(e, e - 1);
-    return made.merged();
-  }
+  [[nodiscard]] copy_box ordered(side lead) const;
 
   /// An element of `units` units becomes that many elements.
-  [[nodiscard]] copy_box split(std::int64_t units) const {
-    if (units == 1) return *this;
-    copy_box made = *this;
-    for (std::size_t d = 0; d <= last(); ++d) {
-      made.to[d] *= units;
-      made.from[d] *= units;
-    }
-    made.append(units, 1, 1);
-    return made.merged();
-  }
+  [[nodiscard]] copy_box split(std::int64_t units) const;
   /// Whether `units` neighbours can be moved as one element throughout.
-  [[nodiscard]] bool joins(std::int64_t units) const {
-    if (!has_runs() || inner() % units != 0) return false;
-    for (std::size_t d = 0; d < last(); ++d)
-      if (to[d] % units != 0 || from[d] % units != 0) return false;
-    return true;
-  }
-  [[nodiscard]] copy_box joined(std::int64_t units) const {
-    copy_box made = *this;
-    made.extents[last()] /= units;
-    for (std::size_t d = 0; d < last(); ++d) {
-      made.to[d] /= units;
-      made.from[d] /= units;
-    }
-    return made;
-  }
+  [[nodiscard]] bool joins(std::int64_t units) const;
+  [[nodiscard]] copy_box joined(std::int64_t units) const;
 
   /// Offsets of the element at `position` of the dimensions before `end`, in row-major order.
-  [[nodiscard]] std::pair<std::int64_t, std::int64_t> offsets(std::int64_t position, int end) const {
-    std::int64_t there = 0, here = 0;
-    for (int d = end - 1; d >= 0; --d) {
-      const auto at = static_cast<std::size_t>(d);
-      const std::int64_t index = position % extents[at];
-      position /= extents[at];
-      there += index * to[at];
-      here += index * from[at];
-    }
-    return {there, here};
-  }
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> offsets(std::int64_t position, int end) const;
 
   void append(std::int64_t extent, std::int64_t to_stride, std::int64_t from_stride) {
     const auto at = static_cast<std::size_t>(rank++);
@@ -132,37 +65,12 @@ struct copy_box {
   }
 
  private:
-  void exchange(std::size_t a, std::size_t b) {
-    std::swap(extents[a], extents[b]);
-    std::swap(to[a], to[b]);
-    std::swap(from[a], from[b]);
-  }
-  [[nodiscard]] copy_box merged() const {
-    copy_box made;
-    for (std::size_t d = 0; d <= last(); ++d) {
-      if (made.rank > 0) {
-        const std::size_t outer = made.last();
-        if (made.to[outer] == extents[d] * to[d] && made.from[outer] == extents[d] * from[d]) {
-          made.extents[outer] *= extents[d];
-          made.to[outer] = to[d];
-          made.from[outer] = from[d];
-          continue;
-        }
-      }
-      made.append(extents[d], to[d], from[d]);
-    }
-    return made;
-  }
+  void exchange(std::size_t a, std::size_t b);
+  [[nodiscard]] copy_box merged() const;
 };
 
 /// The box of two arrays with equal extents.
-template <class From, class FromSpace, class To, class ToSpace>
-copy_box box_of(const array_ref<From, FromSpace>& from, const array_ref<To, ToSpace>& to) {
-  copy_box made;
-  for (std::size_t i = 0; i < from.rank; ++i) made.append(from.extents[i], to.strides[i], from.strides[i]);
-  if (made.rank == 0) made.append(1, 1, 1);
-  return made;
-}
+copy_box box_of(const array_shape& from, const array_shape& to);
 
 /// A box in items of whole inner dimensions, so that pieces of it are boxes again. An item has at most `most`
 /// elements.

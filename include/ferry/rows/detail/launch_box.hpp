@@ -91,6 +91,12 @@ void launch_box_on_device(const Exec& exec, const std::string& label, To* to, co
                 whole_packets(from, box.from, a), whole_packets(to, box.to, b)});
 }
 
+/// Moves the units of a box that is ordered by its destination. Compiled for units of 1, 2, 4 and 8 bytes,
+/// the execution spaces that Kokkos has and the calling thread.
+template <class Unit, class Exec>
+void move_units(const Exec& exec, const std::string& label, void* to, const void* from, const copy_box& box,
+                bool past_caches);
+
 /// to = from for the elements of a box, converted, by a kernel of `exec` or in the calling thread. Elements
 /// of one type are moved as opaque units, which share their kernels.
 template <class Exec, class To, class From>
@@ -100,20 +106,7 @@ void launch_box(const Exec& exec, const std::string& label, To* to, const From* 
   if constexpr (std::is_same_v<To, From>) {
     using unit = unit_of<To>;
     constexpr auto units = static_cast<std::int64_t>(sizeof(To) / sizeof(unit));
-    const auto box = given.split(units).ordered(by_to);
-    auto* const there = reinterpret_cast<unit*>(to);
-    const auto* const here = reinterpret_cast<const unit*>(from);
-    if constexpr (is_host_exec<Exec>) {
-      launch_box_on_host(exec, label, there, here, box, past_caches);
-    } else {
-      using wide = kernels::opaque16;
-      constexpr auto joined = static_cast<std::int64_t>(sizeof(wide) / sizeof(unit));
-      if (box.joins(joined) && is_aligned(there, sizeof(wide)) && is_aligned(here, sizeof(wide)))
-        launch_box_on_device(exec, label, reinterpret_cast<wide*>(there), reinterpret_cast<const wide*>(here),
-                             box.joined(joined).ordered(by_to));
-      else
-        launch_box_on_device(exec, label, there, here, box);
-    }
+    move_units<unit>(exec, label, to, from, given.split(units).ordered(by_to), past_caches);
   } else if constexpr (is_host_exec<Exec>) {
     launch_box_on_host(exec, label, to, from, given.ordered(by_to), false);
   } else {

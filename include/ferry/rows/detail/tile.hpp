@@ -113,6 +113,30 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
   }
 }
 
+/// Host: visit(tile, column) for whole tiles of Most, 4 and 1 elements, which cover `width` columns. If
+/// Evenly is not 0, it divides the width, and each iteration visits so many columns.
+template <int Most, int Evenly, int Registers, class Visit>
+[[gnu::always_inline]] inline void each_tile(std::int64_t width, const Visit& visit) {
+  std::int64_t column = 0;
+  if constexpr (Evenly != 0) {
+    do {
+      for (int first = 0; first < Evenly; first += Most)
+        visit(whole_host_tile<Most, Registers>{}, column + first);
+      column += Evenly;
+    } while (column < width);
+  } else {
+    for (; column + Most <= width; column += Most) visit(whole_host_tile<Most, Registers>{}, column);
+    if constexpr (Most > 4) {
+      FERRY_NOT_UNROLLED
+      for (; column + 4 <= width; column += 4) visit(whole_host_tile<4, Registers>{}, column);
+    }
+    if constexpr (Most > 1) {
+      FERRY_NOT_UNROLLED
+      for (; column < width; ++column) visit(whole_host_tile<1, Registers>{}, column);
+    }
+  }
+}
+
 /// The number of live elements, a constant where tiles are never partial.
 template <class Tile>
 KOKKOS_FORCEINLINE_FUNCTION constexpr int live(int count) {

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/error.hpp>
-#include <ferry/memory/detail/joined.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -51,11 +48,10 @@ consteval void require_reach() {
       "ferry: a host execution space can't dereference rows in device_space; pass an instance of the device's execution space.");
 }
 
+/// `empty`: an array without extents and memory, else one of strided rows.
 [[noreturn]] void refuse_rows(const char* verb, const array_note& array, bool empty);
 
-inline void require_dense_rows(const char* verb, const auto& array) {
-  if (array.rank == 0 && array.data == nullptr) refuse_rows(verb, array.note(), true);
-  if (!array.has_dense_rows()) refuse_rows(verb, array.note(), false);
-}
+/// Throws invalid_argument for an array without extents, and unless the elements of each row are adjacent.
+void require_dense_rows(const char* verb, const untyped_array& array);
 
 }  // namespace ferry::detail

@@ -24,27 +24,7 @@ namespace ferry::detail {
 
 /// The rows of an array where they are adjacent runs of bytes, else all memory between its first and its last
 /// element as one row.
-template <class T, class Space>
-rows_in_memory memory_of(const array_ref<T, Space>& array) {
-  constexpr auto bytes = static_cast<std::int64_t>(sizeof(T));
-  rows_in_memory made;
-  made.data = reinterpret_cast<const std::byte*>(array.data);
-  if (array.size() == 0) return made;
-  if (array.has_dense_rows() && array.row_stride() >= 0) {
-    made.rows = array.rows();
-    made.row_bytes = array.width() * bytes;
-    made.stride = array.row_stride() * bytes;
-    return made;
-  }
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < array.rank; ++i)
-    (array.strides[i] < 0 ? first : last) += (array.extents[i] - 1) * array.strides[i];
-  made.data += first * bytes;
-  made.rows = 1;
-  made.row_bytes = made.stride = (last - first + 1) * bytes;
-  return made;
-}
+rows_in_memory memory_of(const untyped_array& array);
 
 /// The writes of one call of a verb to arrays whose changed rows are kept. Empty for all others, which it
 /// costs the look at a flag. The rows are marked after the writes: by a kernel on the instance of a device,
@@ -63,13 +43,8 @@ class change_marks {
 
   /// The call will write to the array: all of it, unless only() says which rows. `keep` holds an object until
   /// the work has ended, and returns the label of kernels that mark.
-  template <class T, class Space, class Keep>
-  void add(const array_ref<T, Space>& array, const Keep& keep) {
-    if (array.accesses == nullptr) return;
-    if (captures_) array.accesses->note_captured_write();
-    if (array.accesses->is_marked()) [[unlikely]]
-      add(*array.accesses, memory_of(array), keep);
-  }
+  void add(const untyped_array& array,
+           function_ref<const std::string*(const std::shared_ptr<changed_rows>&)> keep);
   void add(const access_tracker& accesses, const rows_in_memory& memory,
            function_ref<const std::string*(const std::shared_ptr<changed_rows>&)> keep);
 
@@ -125,17 +100,10 @@ class change_marks {
 /// Marks an array that host code writes, at the end of the writes, also if that is an exception.
 class marked_write {
  public:
-  template <class T, class Space>
-  explicit marked_write(const array_ref<T, Space>& array) {
-    marks_.add(array, no_label);
-  }
+  explicit marked_write(const untyped_array& array);
   marked_write(const std::shared_ptr<access_tracker>& accesses, const rows_in_memory& memory);
 
  private:
-  static constexpr struct {
-    const std::string* operator()(const std::shared_ptr<changed_rows>&) const { return nullptr; }
-  } no_label{};
-
   change_marks marks_;  // its destructor marks
 };
 

@@ -15,19 +15,21 @@
 
 namespace ferry::detail {
 
+/// The places of a move's source, destination and path among the counters of the process.
+struct move_places {
+  std::size_t source;
+  std::size_t destination;
+  std::size_t path;
+};
+template <class Path, class From, class To>
+inline constexpr move_places places_of_move = {
+    transfer_counters::place_of(transfer_counters::spaces, From::name),
+    transfer_counters::place_of(transfer_counters::spaces, To::name),
+    transfer_counters::place_of(transfer_counters::paths, Path::name)};
+
 /// Adds one call, and notes it in the event of the call.
-inline void count_move(trace_span& event, transfer_counter& counter, std::int64_t bytes, bool zero_copy,
-                       std::string_view path, std::string_view from, std::string_view to) {
-  const auto moved = static_cast<std::uint64_t>(bytes);
-  counter.calls.fetch_add(1, std::memory_order_relaxed);
-  counter.bytes.fetch_add(moved, std::memory_order_relaxed);
-  if (zero_copy) counter.zero_copy_bytes.fetch_add(moved, std::memory_order_relaxed);
-  if (!event.is_heard()) return;
-  event.note("path", path);
-  event.note("from", from);
-  event.note("to", to);
-  event.note("bytes", bytes);
-}
+void count_move(trace_span& event, const move_places& places, std::int64_t bytes, bool zero_copy,
+                std::string_view path, std::string_view from, std::string_view to);
 
 struct nothing_over_link {};
 
@@ -40,8 +42,8 @@ template <class Path, class Exec, class From, class FromSpace, class To, class T
                          [[maybe_unused]] bool by_kernel = true) {
   constexpr bool over_link = !is_host_exec<Exec> && Path::reaches_table && !Path::occupies_host_threads &&
                              (FromSpace::is_host_accessible || ToSpace::is_host_accessible);
-  count_move(of.span(), transfer_counters::get().template of<FromSpace, ToSpace, Path>(), bytes,
-             over_link && by_kernel, Path::name, FromSpace::name, ToSpace::name);
+  count_move(of.span(), places_of_move<Path, FromSpace, ToSpace>, bytes, over_link && by_kernel, Path::name,
+             FromSpace::name, ToSpace::name);
   if constexpr (over_link)
     return transfer_region(ToSpace::name, to.data, FromSpace::name, from.data,
                            static_cast<std::size_t>(bytes), of.label(Path::name), by_kernel);

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/device_span.hpp>
-#include <ferry/runtime/detail/require_process.hpp>
 
 #include <Kokkos_Core.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -112,21 +109,9 @@ host_loop loop_over(std::int64_t count, const Functor& functor) {
 }
 
 /// Runs the iterations by the threads of a host instance, a small kernel in the calling thread. They have
-/// ended on return.
+/// ended on return. Compiled for the execution spaces that Kokkos has.
 template <HostExecutionSpace Exec>
-void launch(const Exec& exec, const std::string& label, host_loop loop) {
-  if (loop.count <= 0) return;
-  if (stays_in_caller(exec, loop.bytes)) {
-    const kernel_region region(exec, label);
-    return loop(0);
-  }
-  require_own_kokkos(exec, label);
-  loop.runs = std::min(loop.count, loop.thread_runs * concurrency_of(exec));
-  using range = Kokkos::RangePolicy<Exec, Kokkos::IndexType<std::int64_t>>;
-  const device_span<Exec> span(exec, label, "kernel");
-  Kokkos::parallel_for(label, host_range<range>(exec, loop.runs), loop);
-  execution_backend<Exec>::end_launch(exec, label);
-}
+void launch(const Exec& exec, const std::string& label, host_loop loop);
 
 /// Of a device: one iteration for each i in [0, count), count > 0. `functor(i)` takes 64 bits: tables and
 /// batches may have more than 2^31 elements.

@@ -79,19 +79,10 @@ class verb_call {
 
   /// Later work of this call reads the array, after the writes of other instances. Throws invalid_argument
   /// for an array on another device than the instance, unless it may lie `anywhere`.
-  template <class T, class Space>
-  void reads_from(const array_ref<T, Space>& array, bool anywhere = false) {
-    if (!anywhere) require_device_of(array);
-    follow(array.accesses, false);
-  }
+  void reads_from(const untyped_array& array, bool anywhere = false);
   /// Later work of this call writes to the array, after the reads and writes of other instances. Throws as
   /// reads_from().
-  template <class T, class Space>
-  void writes_to(const array_ref<T, Space>& array, bool anywhere = false) {
-    if (!anywhere) require_device_of(array);
-    note_change(array);
-    follow(array.accesses, true);
-  }
+  void writes_to(const untyped_array& array, bool anywhere = false);
   /// reads_from() if the array's elements are const, else writes_to().
   template <class T, class Space>
   void touches(const array_ref<T, Space>& array) {
@@ -103,16 +94,7 @@ class verb_call {
   /// touches() for paths of the calling thread: it waits for conflicting work on host memory.
   template <class T, class Space>
   void wait_for_host_access(const array_ref<T, Space>& array) {
-    if constexpr (!Space::is_host_accessible) {
-      touches(array);
-    } else if (array.accesses != nullptr) {
-      if constexpr (std::is_const_v<T>) {
-        array.accesses->wait_for_writes();
-      } else {
-        note_change(array);
-        array.accesses->wait_for_all();
-      }
-    }
+    wait_for_host_access(array, !std::is_const_v<T>);
   }
   [[nodiscard]] change_marks& changes() { return changes_; }
 
@@ -125,11 +107,7 @@ class verb_call {
   void name_tables(std::shared_ptr<const table_notes> list) { state_->sources.tables = std::move(list); }
 
   /// Ends the call: the ticket covers everything enqueued so far. The indices name rows of `table`.
-  template <class T, class Space>
-  ticket finish(const array_ref<T, Space>& table, std::int64_t positions, bool signed_indices) {
-    if (checks_indices()) note_indices(table.note(), table.width(), positions, signed_indices);
-    return finish();
-  }
+  ticket finish(const untyped_array& table, std::int64_t positions, bool signed_indices);
   /// Ends a call that checks no indices.
   ticket finish();
   /// After finish(): the verb's end; null if it has ended or belongs to a graph.
@@ -148,22 +126,13 @@ class verb_call {
   [[nodiscard]] bool checks_indices() const {
     return report_ != nullptr || state_->sources.host || state_->sources.plan != nullptr;
   }
-  void note_indices(const array_note& table, std::int64_t width, std::int64_t positions, bool signed_indices);
+  void note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices);
   void* pinned_bytes(std::size_t bytes);
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes);
 
-  template <class T, class Space>
-  void require_device_of(const array_ref<T, Space>& array) const {
-    if constexpr (!Space::is_host_accessible) {
-      const int device = array.device();
-      if (device >= 0 && device != engine_->device() && !engine_->is_host()) [[unlikely]]
-        refuse_array_device(verb_, array.note(), device, engine_->device());
-    }
-  }
-  template <class T, class Space>
-  void note_change(const array_ref<T, Space>& array) {
-    changes_.add(array, [this](const auto& kept) { return hold(kept), &label("mark_changed"); });
-  }
+  void wait_for_host_access(const untyped_array& array, bool writes);
+  void require_device_of(const untyped_array& array) const;
+  void note_change(const untyped_array& array);
 
   trace_span span_;  // of the whole call
   const void* exec_;

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/memory/detail/tools.hpp>
-#include <ferry/runtime/detail/backend.hpp>
-#include <ferry/runtime/detail/device_span.hpp>
+#include <ferry/concepts/execution_space.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace ferry::detail {
 
-/// Copies bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`.
-template <class Exec>
+/// Copies bytes from `from` to `to`, enqueued on `exec` and reported to Kokkos Tools under `label`. Compiled
+/// for the execution spaces that Kokkos has.
+template <ExecutionSpace Exec>
 void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
-              std::string_view from_space, std::int64_t bytes) {
-  if (bytes <= 0) return;
-  const transfer_region region(to_space, to, from_space, from, static_cast<std::size_t>(bytes), label);
-  const device_span<Exec> span(exec, label, "transfer");
-  execution_backend<Exec>::copy_async(exec, label, to, from, static_cast<std::size_t>(bytes));
-}
+              std::string_view from_space, std::int64_t bytes);
 
 }  // namespace ferry::detail

@@ -30,19 +30,20 @@ struct array_note {
   [[gnu::cold]] [[nodiscard]] std::string describe() const;
 };
 
-/// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a
-/// verb is compiled once per element type and memory space.
-template <class T, MemorySpace Space>
-struct array_ref {
-  using value_type = T;
-  using memory_space = Space;
-
-  T* data = nullptr;
+/// What a host-side description of a strided N-d array says of it, whatever the elements and their memory.
+struct array_shape {
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> extents{};
   std::array<std::int64_t, max_rank> strides{};  ///< in elements
   array_label label;
   std::shared_ptr<access_tracker> accesses;
+
+  array_shape() noexcept;
+  array_shape(const array_shape& other);
+  array_shape(array_shape&& other) noexcept;
+  array_shape& operator=(const array_shape& other);
+  array_shape& operator=(array_shape&& other) noexcept;
+  ~array_shape();
 
   [[nodiscard]] std::int64_t rows() const { return rank == 0 ? 0 : extents[0]; }
   [[nodiscard]] std::int64_t width() const {
@@ -55,45 +56,58 @@ struct array_ref {
   [[nodiscard]] std::int64_t row_stride() const { return rank <= 1 && rows() <= 1 ? width() : strides[0]; }
 
   /// Whether the elements of each row are adjacent, in row-major order.
-  [[nodiscard]] bool has_dense_rows() const {
-    std::int64_t expected = 1;
-    for (std::size_t i = rank; i-- > 1;) {
-      if (extents[i] != 1 && strides[i] != expected) return false;
-      expected *= extents[i];
-    }
-    return true;
-  }
-  [[nodiscard]] bool is_contiguous() const {
-    return has_dense_rows() && (rows() <= 1 || strides[0] == width() || size() == 0);
-  }
+  [[nodiscard]] bool has_dense_rows() const;
+  [[nodiscard]] bool is_contiguous() const;
 
   /// The device that has the array's memory; -1 for host memory, and where it is not known.
   [[nodiscard]] int device() const { return accesses == nullptr ? -1 : accesses->device(); }
+
+  /// Sets the strides of a row-major array with these extents.
+  void make_dense();
+  /// Sets everything to that of a row-major array.
+  void describe_dense(std::size_t dimensions, const std::size_t* sizes);
+  void describe_dense(std::size_t dimensions, const std::size_t* sizes,
+                      const std::shared_ptr<const std::string>& name,
+                      const std::shared_ptr<access_tracker>& tracker);
+};
+
+/// A host-side description of a strided N-d array. Verbs convert tensors, views and containers to it, so a
+/// verb is compiled once per element type and memory space.
+template <class T, MemorySpace Space>
+struct array_ref : array_shape {
+  using value_type = T;
+  using memory_space = Space;
+
+  T* data = nullptr;
+
   [[nodiscard]] array_note note() const { return {label, Space::name, rank, extents}; }
   [[nodiscard]] std::string shape_text() const { return note().shape_text(); }
   [[nodiscard]] std::string describe() const { return note().describe(); }
-
-  /// Sets the strides of a row-major array with these extents.
-  void make_dense() {
-    std::int64_t stride = 1;
-    for (std::size_t i = rank; i-- > 0;) {
-      strides[i] = stride;
-      stride *= extents[i];
-    }
-  }
 };
 
 /// The array with const elements.
 template <class T, class Space>
 array_ref<const T, Space> read_only(const array_ref<T, Space>& array) {
-  array_ref<const T, Space> made;
-  made.data = array.data;
-  made.rank = array.rank;
-  made.extents = array.extents;
-  made.strides = array.strides;
-  made.label = array.label;
-  made.accesses = array.accesses;
-  return made;
+  return {array, array.data};
 }
+
+/// An array without its types, for compiled functions. Refers to the description.
+struct untyped_array {
+  const array_shape& shape;
+  const void* data;
+  std::size_t element_bytes;
+  std::string_view space;
+  bool on_host;  ///< host code reaches the elements
+
+  template <class T, class Space>
+  untyped_array(const array_ref<T, Space>& array)
+      : shape(array),
+        data(array.data),
+        element_bytes(sizeof(T)),
+        space(Space::name),
+        on_host(Space::is_host_accessible) {}
+
+  [[nodiscard]] array_note note() const { return {shape.label, space, shape.rank, shape.extents}; }
+};
 
 }  // namespace ferry::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/detail/step_call.hpp>
 
 #include <ferry/error.hpp>
 
@@ -16,9 +16,11 @@ void refuse_fields(std::string_view rule, int used, int least) {
 
 namespace ferry::detail {
 
-void refuse_state_of_other(const char* verb, const array_note& field, const array_note& table) {
-  throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.describe() +
-                         " was not made for " + table.describe());
+void require_made_for(const char* verb, const untyped_array& field, const untyped_array& table,
+                      std::int64_t width) {
+  if (field.shape.rows() != table.shape.rows() || field.shape.width() != width)
+    throw invalid_argument("ferry::" + std::string(verb) + ": state " + field.note().describe() +
+                           " was not made for " + table.note().describe());
 }
 
 void require_names(const char* verb, const optim::detail::field_names& needed,

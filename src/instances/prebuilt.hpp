@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-/// Definitions of the functions that verbs call where FERRY_USE_INSTANCES is defined, and macros that instantiate
-/// them. Only the sources of ferry::instances include this.
+/// Definitions of the functions that plan/detail/prebuilt.hpp declares, and macros that instantiate them. Only the
+/// sources of this folder include it.
 namespace ferry::detail {
 
 template <class Exec, class T, class Space, class Named>

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/rows/detail/launch_box.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace ferry::detail {
+
+template <class Unit, class Exec>
+void move_units(const Exec& exec, const std::string& label, void* to, const void* from, const copy_box& box,
+                [[maybe_unused]] bool past_caches) {
+  auto* const destination = static_cast<Unit*>(to);
+  const auto* const source = static_cast<const Unit*>(from);
+  if constexpr (is_host_exec<Exec>) {
+    launch_box_on_host(exec, label, destination, source, box, past_caches);
+  } else {
+    using wide = kernels::opaque16;
+    constexpr auto units = static_cast<std::int64_t>(sizeof(wide) / sizeof(Unit));
+    if (box.joins(units) && is_aligned(destination, sizeof(wide)) && is_aligned(source, sizeof(wide)))
+      launch_box_on_device(exec, label, static_cast<wide*>(to), static_cast<const wide*>(from),
+                           box.joined(units).ordered(copy_box::side::to));
+    else
+      launch_box_on_device(exec, label, destination, source, box);
+  }
+}
+
+#define FERRY_MOVE_UNITS(UNIT, EXEC)                                                                         \
+  template void move_units<kernels::opaque<UNIT>, EXEC>(const EXEC&, const std::string&, void*, const void*, \
+                                                        const copy_box&, bool);
+#define FERRY_MOVE_ON(EXEC) \
+  FERRY_MOVE_UNITS(1, EXEC) \
+  FERRY_MOVE_UNITS(2, EXEC) \
+  FERRY_MOVE_UNITS(4, EXEC) \
+  FERRY_MOVE_UNITS(8, EXEC)
+FERRY_FOR_EXECUTION_SPACES(FERRY_MOVE_ON)
+FERRY_MOVE_ON(caller_thread)
+#undef FERRY_MOVE_ON
+#undef FERRY_MOVE_UNITS
+
+}  // namespace ferry::detail

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/runtime/detail/transfer.hpp>
+
+#include <ferry/memory/detail/tools.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/device_span.hpp>
+
+#include "../../backends/enabled.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::detail {
+
+template <ExecutionSpace Exec>
+void transfer(const Exec& exec, const char* label, void* to, std::string_view to_space, const void* from,
+              std::string_view from_space, std::int64_t bytes) {
+  if (bytes <= 0) return;
+  const transfer_region region(to_space, to, from_space, from, static_cast<std::size_t>(bytes), label);
+  const device_span<Exec> span(exec, label, "transfer");
+  execution_backend<Exec>::copy_async(exec, label, to, from, static_cast<std::size_t>(bytes));
+}
+
+#define FERRY_TRANSFER_ON(EXEC)                                                                \
+  template void transfer<EXEC>(const EXEC&, const char*, void*, std::string_view, const void*, \
+                               std::string_view, std::int64_t);
+FERRY_FOR_EXECUTION_SPACES(FERRY_TRANSFER_ON)
+#undef FERRY_TRANSFER_ON
+
+}  // namespace ferry::detail
