@@ -2,6 +2,9 @@
 #include "support/gather_case.hpp"
 
 #include <ferry/io/detail/stream_rows.hpp>
+#include <ferry/io/load_npy.hpp>
+#include <ferry/io/map_npy.hpp>
+#include <ferry/io/save_npy.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>
