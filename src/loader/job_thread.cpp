@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ferry/loader/detail/job_thread.hpp>
+#include "job_thread.hpp"
 
 #include "../runtime/processors.hpp"
 #include "../runtime/worker_thread.hpp"

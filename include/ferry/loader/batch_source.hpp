@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/loader/batch_request.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/tensor/array_traits.hpp>
@@ -11,7 +10,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <tuple>
@@ -108,6 +106,16 @@ template <class Function, Element... T>
   return {samples, std::move(function), std::move(fields)...};
 }
 
+namespace detail {
+
+/// The array of a batch of rows of `table`. Throws invalid_argument for strided rows, and unless the table
+/// has as many rows as the first one.
+batch_shape batch_shape_of(const untyped_array& table, const untyped_array& first);
+/// Copies the rows of the samples.
+void take_rows(const batch_request& request, const untyped_array& table, std::byte* data);
+
+}  // namespace detail
+
 /// Samples that are rows of tables, see samples_of.
 template <class... Refs>
 class table_source {
@@ -118,21 +126,12 @@ class table_source {
   /// See samples_of.
   explicit table_source(const Refs&... tables) : tables_(tables...) {
     const auto& first = std::get<0>(tables_);
-    std::size_t at = 0;
-    const auto add = [&](const auto& table) {
-      if (table.rank == 0 || !table.has_dense_rows())
-        throw invalid_argument(
-            "ferry::samples_of: " + table.describe() +
-            " has no rows, or its rows are strided; use ferry::copy to make a dense table");
-      if (table.rows() != first.rows())
-        throw invalid_argument("ferry::samples_of: " + table.describe() + " and " + first.describe() +
-                               " differ in their number of rows");
-      fields_[at].label = table.label;
-      for (std::size_t i = 1; i < table.rank; ++i)
-        fields_[at].extents.push_back(static_cast<std::size_t>(table.extents[i]));
-      ++at;
-    };
-    std::apply([&](const auto&... table) { (add(table), ...); }, tables_);
+    std::apply(
+        [&](const auto&... table) {
+          std::size_t place = 0;
+          ((fields_[place++] = detail::batch_shape_of(table, first)), ...);
+        },
+        tables_);
   }
 
   /// See the top of this header.
@@ -141,29 +140,11 @@ class table_source {
   [[nodiscard]] const std::array<batch_shape, sizeof...(Refs)>& fields() const { return fields_; }
   void fill(const batch_request& request, std::byte* const* data) const {
     std::size_t at = 0;
-    std::apply([&](const auto&... table) { (take(request, table, data[at++]), ...); }, tables_);
+    std::apply([&](const auto&... table) { (detail::take_rows(request, table, data[at++]), ...); }, tables_);
   }
   /// @}
 
  private:
-  template <class Ref>
-  static void take(const batch_request& request, const Ref& table, std::byte* to) {
-    using element = std::remove_const_t<typename Ref::value_type>;
-    if (table.accesses != nullptr) table.accesses->wait_for_writes();
-    const auto bytes = static_cast<std::size_t>(table.width()) * sizeof(element);
-    if (bytes == 0) return;
-    const auto stride = table.row_stride() * static_cast<std::int64_t>(sizeof(element));
-    const auto* from = reinterpret_cast<const std::byte*>(table.data);
-    const auto& samples = request.samples;
-    constexpr std::size_t ahead = 8;  // random rows: the memory's latency counts
-    for (std::size_t i = 0; i < samples.size(); ++i, to += bytes) {
-#if defined(__GNUC__)
-      if (i + ahead < samples.size()) __builtin_prefetch(from + samples[i + ahead] * stride);
-#endif
-      std::memcpy(to, from + samples[i] * stride, bytes);
-    }
-  }
-
   std::tuple<Refs...> tables_;
   std::array<batch_shape, sizeof...(Refs)> fields_;
 };

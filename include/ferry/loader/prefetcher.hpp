@@ -4,12 +4,14 @@
 #include <ferry/concepts/execution_space.hpp>
 #include <ferry/loader/batch_source.hpp>
 #include <ferry/loader/detail/closable.hpp>
+#include <ferry/loader/detail/make_pipeline.hpp>
 #include <ferry/loader/detail/pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,13 +30,7 @@ struct batch_of_values;
 template <class Space, class... T>
 struct batch_of_values<Space, std::tuple<T...>> {
   using type = prefetched_batch<Space, T...>;
-  static slot_layout layout(const auto& fields, std::int64_t batch, const char* user = "prefetcher") {
-    slot_layout made;
-    made.user = user;
-    std::size_t at = 0;
-    (made.add(fields[at++], sizeof(T), batch), ...);
-    return made;
-  }
+  static constexpr std::array<std::size_t, sizeof...(T)> element_bytes{sizeof(T)...};
 };
 
 template <class Source>
@@ -44,6 +40,7 @@ class maker_of final : public batch_maker {
   void make(const batch_request& request, std::byte* const* data) const override {
     source_.fill(request, data);
   }
+  [[nodiscard]] const Source& source() const { return source_; }
 
  private:
   Source source_;
@@ -117,12 +114,10 @@ class prefetcher {
  private:
   static std::shared_ptr<detail::pipeline> start(const Exec& exec, Source source,
                                                  const prefetch_options& options) {
-    const detail::batch_order order(source.samples(), options);
-    const auto layout = batches::layout(source.fields(), options.batch);
-    const auto depth = static_cast<std::size_t>(options.depth == 0 ? options.workers + 2 : options.depth);
-    return std::make_shared<detail::pipeline>(detail::make_lane(exec, layout, depth),
-                                              std::make_unique<detail::maker_of<Source>>(std::move(source)),
-                                              layout, order, options, depth);
+    auto maker = std::make_unique<detail::maker_of<Source>>(std::move(source));
+    const auto& fields = maker->source().fields();
+    const detail::source_facts facts{maker->source().samples(), fields, batches::element_bytes};
+    return detail::make_pipeline(exec, facts, std::move(maker), options);
   }
 
   detail::closing<detail::pipeline, Exec> pipeline_;

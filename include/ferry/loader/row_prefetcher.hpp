@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/loader/detail/closable.hpp>
+#include <ferry/loader/detail/gather_listed.hpp>
+#include <ferry/loader/detail/make_pipeline.hpp>
 #include <ferry/loader/detail/row_pipeline.hpp>
 #include <ferry/loader/epoch_times.hpp>
 #include <ferry/loader/prefetch_options.hpp>
 #include <ferry/loader/prefetched_batch.hpp>
 #include <ferry/loader/prefetcher.hpp>
+#include <ferry/plan/detail/checks.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
+#include <ferry/tensor/slice.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -28,10 +31,11 @@ template <class T, class Space, class... Values>
 class row_batch : public prefetched_batch<Space, Values...> {
  public:
   /// For row_prefetcher.
-  row_batch(const prefetched_batch<Space, Values...>& batch, row_plan plan, tensor<T, Space>& rows)
+  row_batch(const prefetched_batch<Space, Values...>& batch, row_plan plan,
+            const detail::row_memory& gathered)
       : prefetched_batch<Space, Values...>(batch),
         plan_(std::move(plan)),
-        gathered_(rows.first(plan_.positions())) {}
+        gathered_(gathered.label, static_cast<T*>(gathered.data), gathered.extents, gathered.accesses) {}
 
   /// The plan of the indices, for the step. Bad indices are reported by the verb that uses it.
   [[nodiscard]] const row_plan& plan() const { return plan_; }
@@ -77,7 +81,7 @@ class row_prefetcher {
   using plain_batch = typename layouts::type;
   using element = std::remove_const_t<typename array_traits<Table>::value_type>;
   using table_space = typename array_traits<Table>::memory_space;
-  using inside = detail::row_pipeline<Exec, element, table_space, std::tuple_element_t<0, values>>;
+  using index = std::tuple_element_t<0, values>;
 
  public:
   using batch_type = typename detail::row_batch_on<element, plain_batch>::type;  ///< a row_batch
@@ -107,7 +111,7 @@ class row_prefetcher {
     const detail::pipeline& ring = inside_->ring();
     const plain_batch batch(*got->of, ring.layout(), ring.order().epoch_of(got->of->number),
                             got->of->number % ring.order().batches());
-    return batch_type(batch, got->plan, inside_->room_of(*got).rows);
+    return batch_type(batch, got->plan, inside_->rows_of(*got));
   }
 
   /// Batches of an epoch of this rank.
@@ -119,31 +123,30 @@ class row_prefetcher {
   [[nodiscard]] std::string report() const { return to_string(times()); }
 
  private:
-  static std::shared_ptr<inside> start(const Exec& exec, const Table& table, Source source,
-                                       const prefetch_options& options) {
+  static std::shared_ptr<detail::row_pipeline> start(const Exec& exec, const Table& table, Source source,
+                                                     const prefetch_options& options) {
     detail::require_execution_space<Exec>();
     detail::require_rows<Table>();
     detail::require_reach<Exec, Table>();
     static_assert(
-        IndexElement<std::tuple_element_t<0, values>>,
+        IndexElement<index>,
         "ferry: the first array of a row_prefetcher's source must hold indices: int32, uint32, int64 or uint64.");
     const auto rows = detail::read_only(make_ref(table));
     detail::require_dense_rows("row_prefetcher", rows);
     detail::require_direct_reach("row_prefetcher", exec, rows);
-    if (options.ahead < 1 || options.ahead > kernels::most_ahead)
-      throw invalid_argument("ferry::row_prefetcher: ahead is " + std::to_string(options.ahead) +
-                             ", must be from 1 to " + std::to_string(kernels::most_ahead));
-    const detail::batch_order order(source.samples(), options, "row_prefetcher");
-    const auto layout = layouts::layout(source.fields(), options.batch, "row_prefetcher");
-    const int slots = options.depth == 0 ? options.workers + 2 : options.depth;
-    const std::size_t depth = static_cast<std::size_t>(slots) + static_cast<std::size_t>(options.ahead);
-    auto ring = std::make_unique<detail::pipeline>(
-        detail::make_lane(exec, layout, depth), std::make_unique<detail::maker_of<Source>>(std::move(source)),
-        layout, order, options, depth, options.ahead + 1);
-    return std::make_shared<inside>(exec, rows, std::move(ring), options.batch, options.ahead);
+    auto maker = std::make_unique<detail::maker_of<Source>>(std::move(source));
+    const auto& fields = maker->source().fields();
+    const detail::source_facts facts{maker->source().samples(), fields, layouts::element_bytes};
+    const detail::row_request<Exec> request{rows,
+                                            rows.data,
+                                            sizeof(element),
+                                            &detail::gather_listed<Exec, element, table_space>,
+                                            sizeof(index),
+                                            std::is_signed_v<index>};
+    return detail::make_row_pipeline(exec, request, facts, std::move(maker), options);
   }
 
-  detail::closing<inside, Exec> inside_;
+  detail::closing<detail::row_pipeline, Exec> inside_;
 };
 
 }  // namespace ferry

@@ -31,30 +31,27 @@ void close_at_finalize(const std::shared_ptr<closable>& prefetcher);
 
 /// Owns a prefetcher's inside. In a child process it leaks it: the threads are not there to be joined, and
 /// they may have held its locks.
-template <class Owned, class Exec>
-class closing {
+class closing_owner {
  public:
-  explicit closing(std::shared_ptr<Owned> owned) : owned_(std::move(owned)) {
-    close_at_finalize<Exec>(owned_);
-  }
-  closing(closing&&) noexcept = default;
-  closing& operator=(closing&& other) noexcept {
-    std::swap(owned_, other.owned_);
-    return *this;
-  }
-  closing(const closing&) = delete;
-  closing& operator=(const closing&) = delete;
-  ~closing() {
-    if (owned_ == nullptr) return;
-    if (owned_->in_own_process())
-      owned_->close();
-    else
-      process_identity::get().abandon(new std::shared_ptr<Owned>(std::move(owned_)));
-  }
-  [[nodiscard]] Owned* operator->() const { return owned_.get(); }
+  explicit closing_owner(std::shared_ptr<closable> owned);
+  closing_owner(closing_owner&& other) noexcept;
+  closing_owner& operator=(closing_owner&& other) noexcept;
+  ~closing_owner();
+
+ protected:
+  [[nodiscard]] closable* get() const { return owned_.get(); }
 
  private:
-  std::shared_ptr<Owned> owned_;
+  std::shared_ptr<closable> owned_;
+};
+
+template <class Owned, class Exec>
+class closing : public closing_owner {
+ public:
+  explicit closing(std::shared_ptr<Owned> owned) : closing_owner(owned) {
+    close_at_finalize<Exec>(std::move(owned));
+  }
+  [[nodiscard]] Owned* operator->() const { return static_cast<Owned*>(get()); }
 };
 
 }  // namespace ferry::detail
