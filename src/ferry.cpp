@@ -152,6 +152,7 @@
 #include "profile/fit_reach.cpp"
 #include "profile/profile_file.cpp"
 #include "profile/profile_lines.cpp"
+#include "rows/copy.cpp"
 #include "rows/copy_box.cpp"
 #include "rows/copy_progress.cpp"
 #include "rows/move_units.cpp"

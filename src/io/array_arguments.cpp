@@ -20,4 +20,6 @@ void refuse_captured(const char* verb) {
                          "graph is launched; end the capture first");
 }
 
+std::string file_verb(const char* verb) { return std::string("ferry::io::") + verb; }
+
 }  // namespace ferry::detail

@@ -86,6 +86,13 @@ std::string npy_header(const dtype& type, std::span<const std::int64_t> extents)
   return made + dictionary;
 }
 
+std::uint64_t begin_npy(const file& to, const dtype& type, const untyped_array& array) {
+  const std::string header = npy_header(type, {array.shape.extents.data(), array.shape.rank});
+  to.reserve(header.size() + static_cast<std::uint64_t>(array.shape.size()) * array.element_bytes);
+  to.write_at(header.data(), header.size(), 0);
+  return header.size();
+}
+
 stored_array read_npy_header(const file& from) {
   const std::uint64_t size = from.size();
   unsigned char start[12] = {};

@@ -5,10 +5,11 @@
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
-#include <ferry/tensor/detail/numeric.hpp>
-#include <ferry/tensor/extents.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace ferry::detail {
 
@@ -28,9 +29,47 @@ void refuse_elements(const file& from, const stored_array& stored, const dtype& 
                 : "; ferry::io::convert_dtype{} as the last argument of a load converts numbers"));
 }
 
+array_shape transposed(const array_shape& array) {
+  array_shape turned = array;
+  const auto rank = static_cast<std::ptrdiff_t>(turned.rank);
+  std::reverse(turned.extents.begin(), turned.extents.begin() + rank);
+  std::reverse(turned.strides.begin(), turned.strides.begin() + rank);
+  return turned;
+}
+
+bool needs_transposed(const stored_array& stored, const array_shape& array) {
+  return stored.column_major && !(transposed(array).is_contiguous() && array.is_contiguous());
+}
+
+namespace {
+
+/// As NumPy, takes every byte but 0 as true.
 void make_booleans(void* elements, std::size_t count) {
   auto* const bytes = static_cast<unsigned char*>(elements);
   for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != 0 ? 1 : 0;
+}
+
+/// Takes no memory: others are in the array by now.
+void read_converted(const stored_reader& reader, std::uint64_t offset, std::byte* elements,
+                    std::size_t count) {
+  std::array<std::byte, (std::size_t{1} << 15)> buffer;
+  const std::size_t stored_bytes = reader.stored.elements.bytes;
+  const std::size_t at_once = buffer.size() / stored_bytes;
+  for (std::size_t done = 0; done < count; done += at_once) {
+    const std::size_t some = std::min(at_once, count - done);
+    reader.from.read_at(buffer.data(), some * stored_bytes, offset + done * stored_bytes);
+    reader.converter(buffer.data(), elements + done * reader.element_bytes, some);
+  }
+}
+
+}  // namespace
+
+void stored_reader::operator()(void* elements, std::int64_t first, std::int64_t count) const {
+  const std::uint64_t place = stored.offset + static_cast<std::uint64_t>(first) * stored.elements.bytes;
+  const auto size = static_cast<std::size_t>(count);
+  if (converter != nullptr) return read_converted(*this, place, static_cast<std::byte*>(elements), size);
+  from.read_at(elements, size * element_bytes, place);
+  if (booleans) make_booleans(elements, size);
 }
 
 }  // namespace ferry::detail

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <ferry/io/detail/stream_rows.hpp>
 
+#include <ferry/memory/detail/access_tracker.hpp>
+#include <ferry/runtime/detail/change_marks.hpp>
 #include <ferry/runtime/detail/worker_team.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -10,6 +12,109 @@
 #include <cstdint>
 
 namespace ferry::detail {
+
+namespace {
+
+/// Calls visit(part, place, first) for parts of an array of at most `most` elements, in row-major order.
+/// `place` is the offset of the part's first element in memory, `first` its position. Parts of a contiguous
+/// array are of rank 1.
+using part_visit = function_ref<void(const array_shape& part, std::int64_t place, std::int64_t first)>;
+
+void for_each_part(const array_shape& array, std::int64_t most, part_visit visit, std::int64_t origin = 0,
+                   std::int64_t before = 0) {
+  if (array.size() == 0) return;
+  array_shape part = array;
+  if (array.is_contiguous()) {
+    part.rank = 1;
+    part.strides[0] = 1;
+    for (std::int64_t first = 0; first < array.size(); first += most) {
+      part.extents[0] = std::min(most, array.size() - first);
+      visit(part, origin + first, before + first);
+    }
+    return;
+  }
+  const std::int64_t width = array.width();
+  if (width <= most) {
+    const std::int64_t rows = most / width;
+    for (std::int64_t first = 0; first < array.rows(); first += rows) {
+      part.extents[0] = std::min(rows, array.rows() - first);
+      visit(part, origin + first * array.strides[0], before + first * width);
+    }
+    return;
+  }
+  part.rank = array.rank - 1;
+  std::copy(array.extents.begin() + 1, array.extents.end(), part.extents.begin());
+  std::copy(array.strides.begin() + 1, array.strides.end(), part.strides.begin());
+  for (std::int64_t row = 0; row < array.rows(); ++row)
+    for_each_part(part, most, visit, origin + row * array.strides[0], before + row * width);
+}
+
+/// A contiguous array as one of bytes.
+array_shape bytes_of(const untyped_array& array) {
+  array_shape bytes;
+  const std::size_t size = static_cast<std::size_t>(array.shape.size()) * array.element_bytes;
+  bytes.describe_dense(1, &size);
+  bytes.label = array.shape.label;
+  bytes.accesses = array.shape.accesses;
+  return bytes;
+}
+
+/// The dense array of the extents of `part` in a buffer.
+array_shape packed(const array_shape& part) {
+  array_shape dense;
+  dense.rank = part.rank;
+  dense.extents = part.extents;
+  dense.make_dense();
+  dense.label = "stream buffer";
+  return dense;
+}
+
+/// An array that is copied in parts, two page-locked buffers, and the copy in flight from or to each.
+class parts_in_flight {
+ public:
+  parts_in_flight(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps)
+      : shape_(as_bytes ? bytes_of(array) : array.shape),
+        data_(static_cast<std::byte*>(data)),
+        element_bytes_(array.element_bytes),
+        ratio_(as_bytes ? static_cast<std::int64_t>(array.element_bytes) : 1),
+        most_(piece_of(array.element_bytes) *
+              static_cast<std::int64_t>(stream_buffer_bytes / stream_piece_bytes)),
+        steps_(steps) {
+    const auto bytes = static_cast<std::size_t>(std::min(array.shape.size(), most_)) * array.element_bytes;
+    for (auto& buffer : memory_) buffer = steps_.buffer(bytes);
+  }
+
+  /// visit(count, first, copy) for each part: of `count` elements, from position `first` on. copy(which)
+  /// begins its copy from or to a buffer.
+  template <class Visit>
+  void visit(const Visit& visit) {
+    const auto unit_bytes = static_cast<std::int64_t>(element_bytes_) / ratio_;
+    for_each_part(shape_, most_ * ratio_,
+                  [&](const array_shape& part, std::int64_t place, std::int64_t first) {
+                    visit(part.size() / ratio_, first / ratio_, [&](int which) {
+                      copying_[which] =
+                          steps_.copy(part, data_ + place * unit_bytes, packed(part), memory_[which].get());
+                    });
+                  });
+  }
+  void join(int which) { copying_[which].join(); }
+  /// Element `index` of a buffer.
+  [[nodiscard]] std::byte* element(int which, std::int64_t index) const {
+    return static_cast<std::byte*>(memory_[which].get()) + static_cast<std::size_t>(index) * element_bytes_;
+  }
+
+ private:
+  array_shape shape_;
+  std::byte* data_;
+  std::size_t element_bytes_;
+  std::int64_t ratio_;  ///< units of the copies in an element
+  std::int64_t most_;   ///< elements of a part
+  const part_steps& steps_;
+  std::shared_ptr<void> memory_[2];
+  ticket copying_[2];  // destroyed first: a ticket waits
+};
+
+}  // namespace
 
 void for_each_piece(std::int64_t all, std::int64_t piece,
                     function_ref<void(std::int64_t, std::int64_t)> work) {
@@ -27,6 +132,77 @@ void for_each_piece(std::int64_t all, std::int64_t piece,
       }
     }
   });
+}
+
+void stream_in_place(const untyped_array& array, void* data, piece_filler fill) {
+  if (array.shape.size() == 0) return;
+  if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_all();
+  const marked_write marking(array);
+  auto* const elements = static_cast<std::byte*>(data);
+  for_each_piece(array.shape.size(), piece_of(array.element_bytes),
+                 [&](std::int64_t first, std::int64_t count) {
+                   fill(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
+                 });
+}
+
+void stream_out_in_place(const untyped_array& array, piece_drain drain) {
+  if (array.shape.size() == 0) return;
+  if (array.shape.accesses != nullptr) array.shape.accesses->wait_for_writes();
+  const auto* const elements = static_cast<const std::byte*>(array.data);
+  for_each_piece(array.shape.size(), piece_of(array.element_bytes),
+                 [&](std::int64_t first, std::int64_t count) {
+                   drain(elements + static_cast<std::size_t>(first) * array.element_bytes, first, count);
+                 });
+}
+
+void stream_in_parts(const untyped_array& array, void* data, bool as_bytes, const part_steps& steps,
+                     piece_filler fill) {
+  if (array.shape.size() == 0) return;
+  parts_in_flight parts(array, data, as_bytes, steps);
+  int turn = 0;
+  parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {
+    parts.join(turn);
+    for_each_piece(size, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
+      fill(parts.element(turn, begin), first + begin, count);
+    });
+    copy(turn);
+    turn = 1 - turn;
+  });
+  for (const int which : {turn, 1 - turn}) parts.join(which);
+}
+
+void stream_out_parts(const untyped_array& array, bool as_bytes, const part_steps& steps, piece_drain drain) {
+  if (array.shape.size() == 0) return;
+  parts_in_flight parts(array, const_cast<void*>(array.data), as_bytes, steps);
+  int turn = 0;
+  std::int64_t earlier = 0;  // elements in the other buffer
+  std::int64_t earlier_first = 0;
+  const auto empty = [&](int which) {
+    parts.join(which);
+    for_each_piece(earlier, piece_of(array.element_bytes), [&](std::int64_t begin, std::int64_t count) {
+      drain(parts.element(which, begin), earlier_first + begin, count);
+    });
+  };
+  parts.visit([&](std::int64_t size, std::int64_t first, const auto& copy) {
+    copy(turn);
+    if (earlier != 0) empty(1 - turn);
+    earlier = size;
+    earlier_first = first;
+    turn = 1 - turn;
+  });
+  empty(1 - turn);
+}
+
+void piece_reader::operator()(void* elements, std::int64_t first, std::int64_t count) const {
+  from.read_at(elements, static_cast<std::size_t>(count) * element_bytes,
+               offset + static_cast<std::uint64_t>(first) * element_bytes);
+}
+
+void piece_writer::operator()(const void* elements, std::int64_t first, std::int64_t count) const {
+  const std::uint64_t place = offset + static_cast<std::uint64_t>(first) * element_bytes;
+  const std::size_t bytes = static_cast<std::size_t>(count) * element_bytes;
+  to.write_at(elements, bytes, place);
+  to.start_write_back(place, bytes);
 }
 
 }  // namespace ferry::detail

@@ -35,12 +35,10 @@ void save_npy(const Exec& exec, const std::string& path, const Array& array) {
   ferry::detail::fence_for_file(exec, "save_npy");
   const auto from = ferry::detail::read_only(make_ref(array));
   ferry::detail::require_extents("save_npy", from.note());
-  const std::string header = ferry::detail::npy_header(
-      ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), {from.extents.data(), from.rank});
   ferry::detail::atomic_file to("save_npy", path);
-  to.content().reserve(header.size() + static_cast<std::uint64_t>(from.size()) * sizeof(*from.data));
-  to.content().write_at(header.data(), header.size(), 0);
-  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, from, to.content(), header.size());
+  const std::uint64_t offset = ferry::detail::begin_npy(
+      to.content(), ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), from);
+  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, from, to.content(), offset);
   to.commit();
 }
 template <ArrayLike Array>

@@ -29,14 +29,10 @@ array_ref<T, Space> in_extents_of(const Other& other, array_ref<T, Space> sequen
   return sequence;
 }
 
-template <class Array>
-void require_distinct_places(const Array& sink) {
-  if (sink.size() == 0) return;  // dense arrays of rows without elements have strides of 0
-  for (std::size_t i = 0; i < sink.rank; ++i)
-    if (sink.extents[i] > 1 && sink.strides[i] == 0)
-      throw invalid_argument("ferry::copy: elements of " + sink.describe() + " share memory: stride " +
-                             std::to_string(i) + " is 0");
-}
+/// Throws invalid_argument when contiguous arrays overlap, when elements of `sink` share memory, and unless
+/// the arrays have equal extents, or one is a sequence of as many elements (`fits`). Returns whether the
+/// extents are equal.
+bool require_copy(const untyped_array& source, const untyped_array& sink, bool fits);
 
 /// The whole verb but the checks of its types: for arrays of equal extents.
 template <class Path, class Exec, class From, class FromSpace, class To, class ToSpace>
@@ -112,19 +108,12 @@ template <class Exec, class From, class To, class... Policies>
 
   constexpr bool from_sequence = is_sequence_v<std::remove_cvref_t<From>>;
   constexpr bool to_sequence = is_sequence_v<std::remove_cvref_t<To>>;
-  bool same = source.rank == sink.rank;
-  for (std::size_t i = 0; same && i < source.rank; ++i) same = source.extents[i] == sink.extents[i];
-  if (!same && !((from_sequence || to_sequence) && source.size() == sink.size()))
-    throw invalid_argument("ferry::copy: the extents of " + source.describe() + " and " + sink.describe() +
-                           " differ");
-  if (source.is_contiguous() && sink.is_contiguous() && detail::overlap(source, sink))
-    throw invalid_argument("ferry::copy: " + source.describe() + " and " + sink.describe() +
-                           " overlap in memory");
-  detail::require_distinct_places(sink);
-  if (!same && from_sequence)
-    source = detail::in_extents_of(sink, source);
-  else if (!same)
-    sink = detail::in_extents_of(source, sink);
+  const bool same = detail::require_copy(source, sink, from_sequence || to_sequence);
+  if constexpr (from_sequence) {
+    if (!same) source = detail::in_extents_of(sink, source);
+  } else if constexpr (to_sequence) {
+    if (!same) sink = detail::in_extents_of(source, sink);
+  }
   return detail::copy_array<path_policy>(exec, source, sink, detail::slot_tuning::of(exec));
 }
 

@@ -42,13 +42,15 @@ consteval void require_file_elements() {
 void require_extents(const char* verb, const array_note& array);
 
 [[noreturn]] void refuse_captured(const char* verb);
+/// "ferry::io::save_npy"
+std::string file_verb(const char* verb);
 
 /// Waits for the work enqueued on an instance.
 template <class Exec>
 void fence_for_file(const Exec& exec, const char* verb) {
   if (execution_backend<Exec>::capturing(exec)) refuse_captured(verb);
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
-  execution_backend<Exec>::fence(exec, std::string("ferry::io::") + verb);
+  execution_backend<Exec>::fence(exec, file_verb(verb));
 }
 
 }  // namespace ferry::detail

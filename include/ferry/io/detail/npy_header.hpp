@@ -4,6 +4,7 @@
 #include <ferry/io/detail/dtype.hpp>
 #include <ferry/io/detail/file.hpp>
 #include <ferry/io/detail/stored_array.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
 #include <ferry/tensor/extents.hpp>
 
 #include <cstdint>
@@ -16,6 +17,9 @@ namespace ferry::detail {
 
 /// The header of a row-major array.
 std::string npy_header(const dtype& type, std::span<const std::int64_t> extents);
+
+/// Reserves room for a row-major array and writes its header. Returns the header's size.
+std::uint64_t begin_npy(const file& to, const dtype& type, const untyped_array& array);
 
 /// Reads and checks the header of a file: the file's size must be what the header says. Throws io_error.
 stored_array read_npy_header(const file& from);
