@@ -18,17 +18,17 @@ namespace ferry::detail {
 
 /// A list of rows by position, -1 for positions without a row.
 template <class Exec>
-using row_list = array_ref<const std::int64_t, batch_space_of<Exec>>;
+using rows_by_position = array_ref<const std::int64_t, batch_space_of<Exec>>;
 
 /// A gather whose element type and table space only the callee knows.
 template <class Exec>
 using listed_gather = ticket (*)(const Exec& exec, const array_shape& table, const void* data,
-                                 const row_list<Exec>& rows, const array_shape& out, void* memory);
+                                 const rows_by_position<Exec>& rows, const array_shape& out, void* memory);
 
 /// Gathers the rows of a list.
 template <class Exec, class T, class TableSpace>
-ticket gather_listed(const Exec& exec, const array_shape& table, const void* data, const row_list<Exec>& rows,
-                     const array_shape& out, void* memory) {
+ticket gather_listed(const Exec& exec, const array_shape& table, const void* data,
+                     const rows_by_position<Exec>& rows, const array_shape& out, void* memory) {
   using path_policy = std::conditional_t<!is_host_exec<Exec> && std::is_same_v<TableSpace, pinned_space>,
                                          path::ordered, path::direct>;
   const array_ref<const T, TableSpace> from{table, static_cast<const T*>(data)};
