@@ -57,7 +57,8 @@ for layer in LAYERS:
 ALLOWED["backends"] = {"concepts", "memory", "runtime"}
 ALLOWED["umbrella"] = set(ALLOWED)
 PLAIN = {"error.hpp", "version.hpp"}
-UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "distributed.hpp", "int8.hpp", "io.hpp", "loader.hpp"}
+UMBRELLAS = {"ferry.hpp", "bags.hpp", "cache.hpp", "calibrate.hpp", "compat.hpp", "distributed.hpp", "int8.hpp", "interop.hpp", "io.hpp",
+             "loader.hpp"}
 
 LONGEST_HEADER = 300
 WIDEST_COMMENT = 110
