@@ -79,6 +79,11 @@ function(ferry_set_visibility library)
   endif()
 endfunction()
 
+# For targets of a project around ferry its headers are those of a system: their warnings are not that project's.
+if(NOT PROJECT_IS_TOP_LEVEL)
+  set_target_properties(ferry PROPERTIES SYSTEM ON)
+endif()
+
 set_target_properties(
   ferry
   PROPERTIES POSITION_INDEPENDENT_CODE ON
