@@ -179,7 +179,7 @@ class device_row_reader final : public row_reader_of<Exec> {
 };
 
 /// The early read of a batch, by a thread.
-struct row_job {
+struct early_copy {
   const std::byte* table;
   std::size_t row_bytes;
   std::int64_t stride_bytes;
@@ -225,7 +225,7 @@ class host_row_reader final : public row_reader_of<Exec> {
     batch.rows.accesses()->wait_for_all();  // a device may still read the batch before
     const array_shape& table = this->request_.table;
     const auto element_bytes = static_cast<std::int64_t>(this->request_.element_bytes);
-    batch.job = thread_->put(row_job{static_cast<const std::byte*>(this->request_.data),
+    batch.job = thread_->put(early_copy{static_cast<const std::byte*>(this->request_.data),
                                      static_cast<std::size_t>(table.width() * element_bytes),
                                      table.row_stride() * element_bytes, &batch, plan, window});
   }
