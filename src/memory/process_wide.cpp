@@ -14,7 +14,7 @@ namespace ferry::detail {
 /// The objects that exist once in a process, by name. Libraries with different versions of ferry share it, so
 /// it may not change.
 struct process_objects {
-  std::mutex guard;
+  std::recursive_mutex guard;  ///< making one object may ask for another
   std::map<std::string, void*> by_name;
 };
 

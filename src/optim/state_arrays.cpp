@@ -21,7 +21,12 @@ state_arrays<T, Space>::state_arrays(int row_fields) : row_fields_(static_cast<s
 template <class T, MemorySpace Space>
 state_arrays<T, Space>::state_arrays(state_arrays&&) noexcept = default;
 template <class T, MemorySpace Space>
-state_arrays<T, Space>& state_arrays<T, Space>::operator=(state_arrays&&) noexcept = default;
+state_arrays<T, Space>& state_arrays<T, Space>::operator=(state_arrays&& other) noexcept {
+  state_arrays taken(std::move(other));  // a vector that is moved to itself loses its elements
+  fields_.swap(taken.fields_);
+  row_fields_.swap(taken.row_fields_);
+  return *this;
+}
 template <class T, MemorySpace Space>
 state_arrays<T, Space>::~state_arrays() = default;
 
@@ -39,10 +44,12 @@ std::string_view state_arrays<T, Space>::field_name(int i) const {
 }
 template <class T, MemorySpace Space>
 tensor<T, Space>& state_arrays<T, Space>::row_field_at(int i) {
+  if (row_fields_.empty()) refuse_moved_contents("state");
   return row_fields_.at(static_cast<std::size_t>(i)).values;
 }
 template <class T, MemorySpace Space>
 const tensor<T, Space>& state_arrays<T, Space>::row_field_at(int i) const {
+  if (row_fields_.empty()) refuse_moved_contents("state");
   return row_fields_.at(static_cast<std::size_t>(i)).values;
 }
 

@@ -23,6 +23,9 @@ namespace {
 
 using exec_space = Kokkos::DefaultExecutionSpace;
 
+/// Before main, and before the library's own static objects.
+const bool traces_at_load = ferry::is_tracing();
+
 constexpr std::int64_t rows = 2000, width = 16, positions = 300;
 
 void gather_some(int calls, const std::string& name) {
@@ -92,6 +95,7 @@ int main(int argc, char* argv[]) {
   const std::string how = argc > 1 ? argv[1] : "";
   const bool wanted = std::getenv("FERRY_TRACE") != nullptr;
   FERRY_TEST_CHECK(ferry::is_tracing() == wanted);
+  FERRY_TEST_CHECK(traces_at_load == wanted);
   { const ferry::trace_region early("before \"Kokkos\"\n\\ \xff"); }
   Kokkos::initialize(argc, argv);
   if (how == "threads") {

@@ -4,10 +4,13 @@
 #include "../allocation.hpp"
 
 #include <ferry/memory/allocation_progress.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <memory>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -36,11 +39,14 @@ void touch_pages_by(const StartThread& start, void* data, std::size_t bytes, det
     while (touch_one()) {
     }
   };
-  std::vector<std::jthread> workers;
-  workers.reserve(threads);
+  // An observer of the progress may fork: its child has none of the threads.
+  const std::unique_ptr<std::vector<std::jthread>, detail::delete_in_own_process> workers(
+      new std::vector<std::jthread>);
   try {
-    for (std::size_t t = 1; t < threads; ++t) workers.push_back(start(touch_all));
+    workers->reserve(threads);
+    for (std::size_t t = 1; t < threads; ++t) workers->push_back(start(touch_all));
   } catch (const std::system_error&) {  // a limit on threads is not a lack of memory
+  } catch (const std::bad_alloc&) {     // this thread touches all pages by itself, too
   }
   try {
     while (touch_one()) meter.advance(done.load(std::memory_order_relaxed));
