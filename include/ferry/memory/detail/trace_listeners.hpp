@@ -3,11 +3,11 @@
 
 namespace ferry::detail {
 
-/// Those who want to know what ferry does besides Kokkos Tools: a trace, if the variable FERRY_TRACE names a
+/// Listeners to the work of ferry besides Kokkos Tools: a trace, if the variable FERRY_TRACE names a
 /// file, and the annotator of a profiler, if a backend has one.
 enum trace_listener : unsigned { trace_file = 1, trace_ranges = 2 };
 
-/// Those who listen now. 0 without any: what would be reported costs the load of this mask.
+/// The present listeners. 0 without any: a report then costs the load of this mask.
 [[nodiscard]] unsigned trace_listeners() noexcept;
 
 /// A profiler's functions for ranges of host code: begin and end nest in a thread.

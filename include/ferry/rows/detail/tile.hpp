@@ -113,8 +113,8 @@ KOKKOS_FORCEINLINE_FUNCTION void store_tile(const Compute (&tile)[Tile::elements
   }
 }
 
-/// Host: visit(tile, column) for whole tiles of Most, 4 and 1 elements, which cover `width` columns. If
-/// Evenly is not 0, it divides the width, and each iteration visits so many columns.
+/// Host: visit(tile, column) for whole tiles of Most, 4 and 1 elements, which cover `width` columns. Evenly
+/// is 0, or a divisor of the width: the columns of one iteration.
 template <int Most, int Evenly, int Registers, class Visit>
 [[gnu::always_inline]] inline void each_tile(std::int64_t width, const Visit& visit) {
   std::int64_t column = 0;

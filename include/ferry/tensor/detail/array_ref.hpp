@@ -30,7 +30,7 @@ struct array_note {
   [[gnu::cold]] [[nodiscard]] std::string describe() const;
 };
 
-/// What a host-side description of a strided N-d array says of it, whatever the elements and their memory.
+/// Extents, strides, label and record of use of a strided N-d array, whatever its elements and their memory.
 struct array_shape {
   std::size_t rank = 0;
   std::array<std::int64_t, max_rank> extents{};
