@@ -22,7 +22,7 @@ struct device_backend : host_backend {};
 
 }  // namespace ferry
 
-/// Whether src/ferry.cpp holds the verbs of src/instances.
+/// Defined if src/ferry.cpp holds the verbs of src/instances.
 #if !defined(KOKKOS_ENABLE_CUDA) || defined(FERRY_USE_INSTANCES)
 #define FERRY_LIBRARY_HAS_VERBS 1
 #endif

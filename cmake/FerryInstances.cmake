@@ -3,7 +3,7 @@
 #
 # Makes the target ferry::instances, which is linked in place of ferry::ferry: the verbs that programs call most often, compiled
 # once. On hosts ferry::ferry holds them, and the target is another name for it. With CUDA it is a static library that the build
-# that asks for it compiles, with its flags and its Kokkos; sources then compile in a third of the time.
+# that asks for it compiles, with its flags and its Kokkos; sources then compile no kernel of these verbs.
 # find_package(ferry COMPONENTS instances) calls this. Where Kokkos is a CUDA language, enable it first.
 include("${CMAKE_CURRENT_LIST_DIR}/FerryLanguage.cmake")
 

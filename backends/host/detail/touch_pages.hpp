@@ -29,7 +29,7 @@ void touch_pages_by(const StartThread& start, void* data, std::size_t bytes, det
     const std::size_t begin = next.fetch_add(piece, std::memory_order_relaxed);
     if (begin >= bytes) return false;
     const std::size_t end = std::min(bytes, begin + piece);
-    for (std::size_t at = begin; at < end; at += page) first[at] = 0;
+    for (std::size_t place = begin; place < end; place += page) first[place] = 0;
     done.fetch_add(end - begin, std::memory_order_relaxed);
     return true;
   };

@@ -38,7 +38,7 @@ consteval void refuse_brief_slice() {
       "ferry: a slice does not own memory, so it can't be one of a temporary tensor; keep the tensor in a variable.");
 }
 
-/// A row number of the user's; the largest number stands for all beyond it.
+/// A row number as long long. Numbers above the largest become the largest.
 template <std::integral Number>
 constexpr long long row_number(Number number) {
   constexpr auto most = std::numeric_limits<long long>::max();

@@ -111,14 +111,15 @@ void stream_in(const Exec& exec, const array_ref<T, Space>& array, const Fill& f
   if constexpr (streams_in_place<Space>)
     if (!Strided || array.is_contiguous()) return stream_in_place(array, array.data, typed);
   if constexpr (Strided || !streams_in_place<Space>) {
-    const auto by = streaming_instance<Space>(exec);
+    const auto instance = streaming_instance<Space>(exec);
     using element = std::conditional_t<Strided, T, std::byte>;  // one kernel for all contiguous arrays
-    const auto send = [&by](const array_shape& part, void* data, const array_shape& packed, void* buffer) {
-      return copy(by, array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)},
+    const auto send = [&instance](const array_shape& part, void* data, const array_shape& packed,
+                                  void* buffer) {
+      return copy(instance, array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)},
                   array_ref<element, Space>{part, static_cast<element*>(data)});
     };
-    stream_in_parts(array, array.data, !Strided, {stream_memory<std::remove_const_t<decltype(by)>>{}, send},
-                    typed);
+    stream_in_parts(array, array.data, !Strided,
+                    {stream_memory<std::remove_const_t<decltype(instance)>>{}, send}, typed);
   }
 }
 
@@ -133,13 +134,15 @@ void stream_out(const Exec& exec, const array_ref<T, Space>& array, const Drain&
   if constexpr (streams_in_place<Space>)
     if (!Strided || array.is_contiguous()) return stream_out_in_place(array, typed);
   if constexpr (Strided || !streams_in_place<Space>) {
-    const auto by = streaming_instance<Space>(exec);
+    const auto instance = streaming_instance<Space>(exec);
     using element = std::conditional_t<Strided, plain, std::byte>;
-    const auto fetch = [&by](const array_shape& part, void* data, const array_shape& packed, void* buffer) {
-      return copy(by, array_ref<const element, Space>{part, static_cast<const element*>(data)},
+    const auto fetch = [&instance](const array_shape& part, void* data, const array_shape& packed,
+                                   void* buffer) {
+      return copy(instance, array_ref<const element, Space>{part, static_cast<const element*>(data)},
                   array_ref<element, pinned_space>{packed, static_cast<element*>(buffer)});
     };
-    stream_out_parts(array, !Strided, {stream_memory<std::remove_const_t<decltype(by)>>{}, fetch}, typed);
+    stream_out_parts(array, !Strided, {stream_memory<std::remove_const_t<decltype(instance)>>{}, fetch},
+                     typed);
   }
 }
 
