@@ -7,7 +7,7 @@
 
 #include <utility>
 
-namespace ferry_test {
+namespace ferry_test::state_test {
 
 TEST_CASE("a state moves with its fields, also to itself", "[optim]") {
   const ferry::tensor<float, ferry::pinned_space> table("table", 5, 3);
@@ -38,4 +38,4 @@ TEST_CASE("a state that was moved from refuses its row fields by name", "[optim]
   CHECK_THROWS_WITH(state.row_field_at(0), Catch::Matchers::ContainsSubstring("moved elsewhere"));
 }
 
-}  // namespace ferry_test
+}  // namespace ferry_test::state_test
