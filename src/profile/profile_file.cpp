@@ -36,7 +36,8 @@ std::string from_text(std::string_view text, const machine_identity& of, machine
     if (line == nullptr) return "lacks a line " + in_quotes(key);
     if (line->value == *value) continue;
     malformed = false;
-    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value);
+    return "is of " + std::string(key) + " " + in_quotes(line->value) + ", not " + in_quotes(*value) +
+           "; ferry::calibrate writes a new file";
   }
   machine_profile read;
   for (const auto& field : profile_fields) {

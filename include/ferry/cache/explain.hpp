@@ -20,7 +20,7 @@
 
 namespace ferry {
 
-/// The predicted time of a verb for `n` rows of a cached table, with the expected hit rate and the bytes over
+/// The time of a verb by the profile's rates for `n` rows of a cached table, with the expected hit rate and the bytes over
 /// the link. The hit rate is that of the verbs so far; before the first one, the share of the rows that fit
 /// into the cache. Arguments and errors are those of explain for any table. Nothing is moved. Waits for the
 /// verbs in flight.

@@ -4,7 +4,7 @@
 #include <ferry/cache/explanation.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
-#include <ferry/profile/detail/cost_model.hpp>
+#include <ferry/profile/detail/path_rule.hpp>
 #include <ferry/profile/explanation.hpp>
 #include <ferry/profile/machine_profile.hpp>
 #include <ferry/profile/path_kind.hpp>
@@ -44,11 +44,11 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
   const bool both_ways = cold.what == verb::step || cold.what == verb::scatter_add;
   made.link_bytes = cold.positions * cold.row_bytes * (both_ways ? 2 : 1);
 
-  const prediction of_cold = predict(profile, cold, path_kind::direct);
-  const prediction of_hot = predict(profile, hot, path_kind::direct);
-  const double start = (of.found_apart ? 2 : 1) * of_cold.start_seconds;
-  const double cold_moves = of_cold.seconds - of_cold.start_seconds;
-  const double hot_moves = of_hot.seconds - of_hot.start_seconds;
+  const path_cost miss = costs_of(profile, cold)[path_kind::direct];
+  const path_cost hit = costs_of(profile, hot)[path_kind::direct];
+  const double start = (of.found_apart ? 2 : 1) * miss.start_us * 1e-6;
+  const double cold_moves = miss.rows_us(cold.positions) * 1e-6;
+  const double hot_moves = hit.rows_us(hot.positions) * 1e-6;
   explanation::candidate line;
   line.path = path_kind::direct;
   line.picked = true;

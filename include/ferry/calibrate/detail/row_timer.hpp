@@ -132,11 +132,11 @@ class row_timer {
     return std::max(0.0, all * 1e9 - start_us * 1e3) / static_cast<double>(n);
   }
 
-  /// The facts of the gather or scatter that row_ns times.
+  /// The facts of the gather that row_ns times.
   template <class Space>
-  [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n, bool writes = false) const {
+  [[nodiscard]] move_facts timed(std::size_t row_bytes, std::size_t n) const {
     move_facts facts;
-    facts.what = writes ? verb::scatter : verb::gather;
+    facts.what = verb::gather;
     facts.table_space = Space::name;
     facts.batch_space = batch_space::name;
     facts.table_bytes = static_cast<std::int64_t>(bytes_);

@@ -31,9 +31,9 @@ struct machine_identity {
   std::string device;
   std::string driver;
   std::string threads;  ///< of the host execution space
-  /// The cost model of another version may define the numbers otherwise.
+  /// Another version may define the numbers otherwise.
   std::string ferry = std::to_string(FERRY_VERSION_MAJOR) + "." + std::to_string(FERRY_VERSION_MINOR) + "." +
-                      std::to_string(FERRY_VERSION_PATCH) + " model 2";
+                      std::to_string(FERRY_VERSION_PATCH) + " rule 1";
 };
 
 std::string to_text(const machine_profile& profile, const machine_identity& of);
