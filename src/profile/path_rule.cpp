@@ -108,9 +108,9 @@ class cost_reader {
       costs.random_look_up_ns = row * profile_.mapped_growth * std::log2(gib_ / mapped_reach_gib);
     }
   }
-  /// The time of a row in the order that path::direct has. With a plan, verbs that write go in the order of the
-  /// table; the threads of the whole device then ask for pages that few teams of path::ordered share, and sorted
-  /// look-ups take 1.5 times as long (measured on an H200, tables of 16 and 64 GiB).
+  /// The time of a row in the order that path::direct has. With a plan, verbs that write go in the order of
+  /// the table; the threads of the whole device then ask for pages that few teams of path::ordered share, and
+  /// sorted look-ups take 1.5 times as long (measured on an H200, tables of 16 and 64 GiB).
   [[nodiscard]] double direct_look_up(const call_costs& costs) const {
     if (costs.random_look_up_ns <= 0.0) return 0.0;
     const double random = shortest_row_ns() + costs.random_look_up_ns;

@@ -84,8 +84,8 @@ struct reading {
   std::array<double, 4> ms;
 };
 
-/// A part of the grid of tables up to 64 GiB that docs/decisions.md names: most points where path::direct loses,
-/// and some where it wins.
+/// A part of the grid of tables up to 64 GiB that docs/decisions.md names: most points where path::direct
+/// loses, and some where it wins.
 constexpr reading grid[] = {
     {device, 16, 16, m1, {0.04865, 0.1541, 0, 0}},
     {mapped, 0.25, 64, k128, {0.2086, 0.2347, 0.3998, 0.2771}},

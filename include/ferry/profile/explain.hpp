@@ -31,9 +31,9 @@ using usual_batch_space =
 
 }  // namespace detail
 
-/// The path that path::automatic takes for `n` rows of `table`, the numbers of the profile that it compared, and
-/// for each possible path its start, and the bytes over its rate. Nothing is moved, and the rows of the table are
-/// not read.
+/// The path that path::automatic takes for `n` rows of `table`, the numbers of the profile that it compared,
+/// and for each possible path its start, and the bytes over its rate. Nothing is moved, and the rows of the
+/// table are not read.
 ///
 ///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
 ///   table       any table that the verb takes

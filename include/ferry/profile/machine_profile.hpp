@@ -61,7 +61,7 @@ struct machine_profile {
   double device_miss_ns = 0.15;   ///< additional time of a row above the reach
   /// @}
 
-  /// @name Random rows by the threads of the host: path::staged, transfer included, and verbs of a host backend
+  /// @name Random rows by the threads of the host: path::staged, with the transfer; verbs of a host backend
   /// @{
   double host_read_row_ns = 2;        ///< least time of a row that is read
   double host_read_gb_per_s = 48.7;   ///< reading rows
@@ -69,8 +69,7 @@ struct machine_profile {
   double host_write_gb_per_s = 29.5;  ///< writing rows
   /// @}
 
-  double cooperative_gb_per_s =
-      49.8;  ///< path::cooperative: rows by the device and the host's threads together
+  double cooperative_gb_per_s = 49.8;  ///< path::cooperative: rows by both sides
 
   /// One bit per group of numbers that was measured on this machine; 0 for the defaults.
   unsigned measured = 0;

@@ -205,8 +205,9 @@ class calibration : row_timer<Exec, Clock> {
     got(reading::ordered);
   }
 
-  /// The start of path::cooperative, and its rate. Other programs may delay its threads, and the profile would
-  /// keep the result. So a reading must be plausible: both ends together are not slower than the slower one alone.
+  /// The start of path::cooperative, and its rate. Other programs may delay its threads, and the profile
+  /// would keep the result. So a reading must be plausible: both ends together are not slower than the slower
+  /// one alone.
   void both(tensor<float, pinned_space>& block) {
     const auto read = [&](std::size_t row_bytes, std::size_t& n) {
       while (in_time()) {

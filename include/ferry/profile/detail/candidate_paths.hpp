@@ -98,8 +98,9 @@ constexpr path_set candidate_paths(verb what) {
              : std::is_same_v<TableSpace, mapped_space>
                  ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
                  : path_set{path_kind::direct, path_kind::ordered};
-    const path_set all{path_kind::direct, path_kind::ordered, path_kind::staged};
-    return what == verb::gather || what == verb::scatter ? all.with(path_kind::cooperative) : all;
+    const path_set host_table{path_kind::direct, path_kind::ordered, path_kind::staged};
+    return what == verb::gather || what == verb::scatter ? host_table.with(path_kind::cooperative)
+                                                         : host_table;
   }
 }
 

@@ -12,7 +12,8 @@ namespace ferry::detail {
 ///   gib    sizes of tables, ascending
 ///   extra  additional ns of a random row, compared with a small table
 ///
-/// If the largest table is as fast as the smallest, its size becomes the least reach, and the miss is unchanged.
+/// If the largest table is as fast as the smallest, its size becomes the least reach, and the miss is
+/// unchanged.
 void fit_reach(const std::vector<double>& gib, const std::vector<double>& extra, machine_profile& profile);
 
 }  // namespace ferry::detail

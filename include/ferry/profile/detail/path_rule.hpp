@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The rule of path::automatic: a few comparisons of the profile's numbers for a call; a pure function of sizes
-/// and memory spaces. Rows are assumed to be random and uniformly distributed.
+/// The rule of path::automatic: a few comparisons of the profile's numbers for a call; a pure function of
+/// sizes and memory spaces. Rows are assumed to be random and uniformly distributed.
 namespace ferry::detail {
 
 /// The number of the profile that a row's time on a path follows from.
@@ -68,12 +68,12 @@ struct path_choice {
 
 /// Decides by these comparisons, in this order:
 ///
-///   direct       a row takes at most 1.1 times the link's time in any order: all pages are translated, or the
-///                rows are long
+///   direct       a row takes at most 1.1 times the link's time in any order: all pages are translated, or
+///                the rows are long
 ///   ordered      sorted rows come within 1.1 times the link's time; else staged
 ///   direct       ordered or staged saves less than 2.5 times what it adds to the start
-///   cooperative  instead of either, if neither side is more than four times as fast as the other, the link is
-///                not full of sorted rows' bytes, and the rows take four times the start
+///   cooperative  instead of either, if neither side is more than four times as fast as the other, the link
+///                is not full of sorted rows' bytes, and the rows take four times the start
 ///
 /// Only candidates are chosen; direct for an empty set.
 path_choice decide(const call_costs& costs, std::int64_t rows, path_set candidates);
