@@ -76,8 +76,8 @@ memory_place place_of_nothing() {
 template <MemorySpace Space>
 bool may_present(memory_place place, DLDevice as) {
   constexpr dlpack_codes codes = device_backend<Space>::dlpack_devices();
-  const DLDevice own = own_device<Space>(place);
-  if (as.device_type == own.device_type) return as.device_id == own.device_id;
+  const DLDevice actual = own_device<Space>(place);
+  if (as.device_type == actual.device_type) return as.device_id == actual.device_id;
   if (place.kind == memory_kind::host || place.kind == memory_kind::device) return false;
   if (as.device_type == kDLCPU || as.device_type == codes.page_locked) return as.device_id == 0;
   return as.device_type == codes.device && as.device_id == place.device;

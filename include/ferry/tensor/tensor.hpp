@@ -83,15 +83,15 @@ class tensor {
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
   /// Takes the memory of `other`, which becomes an empty handle.
-  tensor(tensor&& other) noexcept
-      : memory_(std::move(other.memory_)),
-        shape_(std::exchange(other.shape_, {})),
-        data_(std::exchange(other.data_, nullptr)) {}
+  tensor(tensor&& source) noexcept
+      : memory_(std::move(source.memory_)),
+        shape_(std::exchange(source.shape_, {})),
+        data_(std::exchange(source.data_, nullptr)) {}
   /// Frees its memory and takes that of `other`, which becomes an empty handle.
-  tensor& operator=(tensor&& other) noexcept {
-    memory_ = std::move(other.memory_);
-    shape_ = std::exchange(other.shape_, {});
-    data_ = std::exchange(other.data_, nullptr);
+  tensor& operator=(tensor&& source) noexcept {
+    memory_ = std::move(source.memory_);
+    shape_ = std::exchange(source.shape_, {});
+    data_ = std::exchange(source.data_, nullptr);
     return *this;
   }
   ~tensor() = default;

@@ -17,7 +17,7 @@ const char* kind_text(memory_kind kind);
 template <MemorySpace Space>
 DLDevice own_device(memory_place place);
 
-/// Where memory of Space lies that has no address because it has no bytes.
+/// The place of memory of Space that has no address because it has no bytes.
 template <MemorySpace Space>
 memory_place place_of_nothing();
 

@@ -28,7 +28,7 @@ class path_set {
     for (const path_kind path : paths) bits |= bit(path);
   }
   [[nodiscard]] constexpr bool contains(path_kind path) const { return (bits & bit(path)) != 0u; }
-  [[nodiscard]] constexpr path_set with(path_kind path) const { return path_set(bits | bit(path)); }
+  [[nodiscard]] constexpr path_set including(path_kind path) const { return path_set(bits | bit(path)); }
   [[nodiscard]] constexpr path_set without(path_kind path) const { return path_set(bits & ~bit(path)); }
   [[nodiscard]] constexpr path_set without(path_set paths) const { return path_set(bits & ~paths.bits); }
   [[nodiscard]] constexpr bool empty() const { return bits == 0u; }
@@ -99,7 +99,7 @@ constexpr path_set candidate_paths(verb what) {
                  ? path_set{path_kind::direct, path_kind::ordered, path_kind::cooperative}
                  : path_set{path_kind::direct, path_kind::ordered};
     const path_set host_table{path_kind::direct, path_kind::ordered, path_kind::staged};
-    return what == verb::gather || what == verb::scatter ? host_table.with(path_kind::cooperative)
+    return what == verb::gather || what == verb::scatter ? host_table.including(path_kind::cooperative)
                                                          : host_table;
   }
 }

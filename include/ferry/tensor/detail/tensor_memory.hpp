@@ -23,8 +23,8 @@ class tensor_memory {
   tensor_memory(std::shared_ptr<const std::string> label, std::size_t bytes, device where);
   /// Keeps the owner of memory that exists.
   tensor_memory(std::string label, std::shared_ptr<void> owner, device where);
-  tensor_memory(tensor_memory&& other) noexcept;
-  tensor_memory& operator=(tensor_memory&& other) noexcept;
+  tensor_memory(tensor_memory&& source) noexcept;
+  tensor_memory& operator=(tensor_memory&& source) noexcept;
   ~tensor_memory();
 
   [[nodiscard]] const std::string& label() const noexcept;
@@ -54,9 +54,9 @@ tensor_memory<Space>::tensor_memory(std::string label, std::shared_ptr<void> own
       owner_(std::move(owner)),
       accesses_(std::make_shared<access_tracker>(where.id)) {}
 template <MemorySpace Space>
-tensor_memory<Space>::tensor_memory(tensor_memory&& other) noexcept = default;
+tensor_memory<Space>::tensor_memory(tensor_memory&& source) noexcept = default;
 template <MemorySpace Space>
-tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& other) noexcept = default;
+tensor_memory<Space>& tensor_memory<Space>::operator=(tensor_memory&& source) noexcept = default;
 template <MemorySpace Space>
 tensor_memory<Space>::~tensor_memory() = default;
 
