@@ -23,7 +23,6 @@
 #include "distributed/communicator/thread_transport.cpp"
 #include "distributed/communicator/transport.cpp"
 #include "distributed/sharded/batch_findings.cpp"
-#include "distributed/sharded/batch_offer.cpp"
 #include "distributed/sharded/chunk_rows.cpp"
 #include "distributed/sharded/chunk_shares.cpp"
 #include "distributed/sharded/explain.cpp"

@@ -2,6 +2,7 @@
 #include <ferry/distributed/communicator/detail/collective.hpp>
 
 #include <cstddef>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -50,15 +51,24 @@ void collective::phase(function_ref<void(const call_note&)> act) {
   open_ = true;
 }
 
-void collective::tell(const char* what) noexcept {
+void collective::tell() noexcept {
   if (!open_ || is_whole()) return;
   open_ = false;
-  try {
+  const auto fail = [this](const char* what) {
     const call_note note = call_note(note_).add_number(phases_);
     if (std::exchange(reads_, false))
       group_->end_reads(rank_, note, what);
     else
       group_->fail(rank_, note, what);
+  };
+  try {
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      fail(error.what());
+    } catch (...) {
+      fail("an exception that is no std::exception");
+    }
   } catch (...) {  // the group is broken, so the others know
   }
 }

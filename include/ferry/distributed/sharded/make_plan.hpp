@@ -41,7 +41,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});
     made->routes =
-        detail::complete_routing(call, table, detail::route_rows<bounds_policy>(exec, table, ref), {});
+        detail::complete_routing(call, table.label(), detail::route_rows<bounds_policy>(exec, table, ref));
     for (int r = call.first(); r < call.last(); ++r)
       made->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec), made->routes.rows_for(r),
                                       table.rows_of(r), bounds::unchecked{}));

@@ -101,17 +101,18 @@ void copy_home(const Exec& to_exec, void* to, const Exec& from_exec, const void*
   waits.now();
 }
 
-/// Calls act(rows) with rows of a buffer of `exec`, or with their copy on the device of `there`.
-template <class T, class Space, class Exec, class Act>
-void with_rows_near(const Exec& exec, const Exec& there, const tensor_slice<const T, Space>& rows,
-                    const Act& act) {
+/// Rows of a buffer of `exec`, or their copy on the device of `there`, which `copy` owns.
+template <class T, class Space, class Exec>
+tensor_slice<const T, Space> rows_near([[maybe_unused]] const Exec& exec, [[maybe_unused]] const Exec& there,
+                                       const tensor_slice<const T, Space>& rows,
+                                       [[maybe_unused]] tensor<T, Space>& copy) {
   if constexpr (!Space::is_host_accessible)
     if (!share_home<Space>(exec, there)) {
-      auto copied = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
-      copy_home(there, copied.data(), exec, rows.data(), copied.size() * sizeof(T));
-      return act(tensor_slice<const T, Space>(copied.first(copied.rows())));
+      copy = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
+      copy_home(there, copy.data(), exec, rows.data(), copy.size() * sizeof(T));
+      return copy.first(copy.rows());
     }
-  act(rows);
+  return rows;
 }
 
 /// The exchange of device memory with ranks of other processes: through host memory. Parts that are the same

@@ -4,13 +4,11 @@
 #include <ferry/distributed/communicator/detail/payload.hpp>
 #include <ferry/distributed/sharded/detail/batch_offer.hpp>
 #include <ferry/distributed/sharded/detail/pull_rows.hpp>
-#include <ferry/distributed/sharded/detail/routing.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/plan/make_plan.hpp>
 #include <ferry/plan/row_plan.hpp>
 #include <ferry/policy/bounds.hpp>
-#include <ferry/policy/path.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/launch.hpp>
@@ -24,7 +22,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <type_traits>
 #include <utility>
 
 namespace ferry::kernels {
@@ -54,63 +51,47 @@ struct values_in_place {
   array_ref<const T, device_space> values;
 };
 
-/// Whether the values for the shard of `rank` all lie in memory of devices: those in host memory are pulled
-/// first, by few threads.
-[[nodiscard]] bool lie_on_devices(int rank, const batch_meeting<batch_offer>& met);
-
 /// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `there`. Enqueues only.
 template <class T, class Exec>
-values_in_place<T> find_values(const char* verb, const Exec& there, int rank,
-                               const batch_meeting<batch_offer>& met, std::int64_t shard_rows,
-                               std::int64_t width) {
-  const auto ranks = met.offers.size();
-  constexpr std::size_t packet = 4 * sizeof(T);  // what kernels load at once where they can
-  std::int64_t items = 0;
-  const std::byte* lowest = nullptr;
-  bool packed = true;
-  for (std::size_t r = 0; r < ranks; ++r) {
-    const std::int64_t count = met.counts[r * ranks + static_cast<std::size_t>(rank)];
-    if (count == 0) continue;
-    items += count;
-    const batch_offer& each = met.offers[r];
-    if (lowest == nullptr || each.values < lowest) lowest = each.values;
-    packed = packed && reinterpret_cast<std::uintptr_t>(each.values) % packet == 0 &&
-             each.value_step % static_cast<std::int64_t>(packet) == 0;
-  }
-  values_in_place<T> made{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
-                          payload<std::int64_t, device_space>(there, "places of values", items),
-                          {},
-                          {}};
-  made.values.rank = 2;
-  made.values.extents = {items, width};
-  made.values.make_dense();
-  made.values.data = reinterpret_cast<const T*>(lowest);
-  made.values.strides[0] = packed ? 4 : 1;
+values_in_place<T> find_values(const char* verb, const Exec& there, int rank, const batch_headers& headers,
+                               std::int64_t shard_rows, std::int64_t width) {
+  constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
+  const offered_values offered = values_for(rank, headers, packet);
+  const std::int64_t items = offered.items;
+  values_in_place<T> found{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
+                           payload<std::int64_t, device_space>(there, "places of values", items),
+                           {},
+                           {}};
+  found.values.rank = 2;
+  found.values.extents = {items, width};
+  found.values.make_dense();
+  found.values.data = reinterpret_cast<const T*>(offered.lowest);
+  found.values.strides[0] = offered.aligned ? 4 : 1;
   const waited_when_thrown<Exec> reads(there);  // memory of other ranks
-  launch_context<Exec> of(there, verb);
+  launch_context<Exec> call(there, verb);
   if (items != 0) {
-    auto join = lists_for(rank, met.offers, met.counts, lowest, packed ? packet : sizeof(T));
-    join.rows = made.rows.data();
-    join.from = made.from.data();
-    launch(there, of.label("pull", "lists"), items, join);
+    auto join = lists_for(rank, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
+    join.rows = found.rows.data();
+    join.from = found.from.data();
+    launch(there, call.label("pull", "lists"), items, join);
   }
-  made.plan = make_plan(there, made.rows, shard_rows, bounds::unchecked{});
+  found.plan = make_plan(there, found.rows, shard_rows, bounds::unchecked{});
   const auto home = engine::get(there);
-  auto named =
-      std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *made.plan.storage());
-  of.use(made.plan.storage());
-  named->base = made.plan.storage();
-  named->memory = of.block(static_cast<std::size_t>(items) * sizeof(std::int64_t));
-  named->values.rows = static_cast<std::int64_t*>(named->memory.get());
+  auto placed =
+      std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *found.plan.storage());
+  call.use(found.plan.storage());
+  placed->base = found.plan.storage();
+  placed->memory = call.block(static_cast<std::size_t>(items) * sizeof(std::int64_t));
+  placed->values.rows = static_cast<std::int64_t*>(placed->memory.get());
   if (items != 0)
-    launch(there, of.label("pull", "places"), items,
-           kernels::place_values{named->order, made.from.data(), named->values.rows});
-  ticket ended = of.finish();
-  named->made = of.done();
-  named->made_by = of.id();
-  ended.drop();
-  made.plan = row_plan(std::move(named));
-  return made;
+    launch(there, call.label("pull", "places"), items,
+           kernels::place_values{placed->order, found.from.data(), placed->values.rows});
+  ticket end = call.finish();
+  placed->made = call.done();
+  placed->made_by = call.id();
+  end.drop();
+  found.plan = row_plan(std::move(placed));
+  return found;
 }
 
 /// How such values belong to the plan: they have been checked with the batches.
@@ -118,22 +99,6 @@ struct values_of_ranks {
   static constexpr const char* verb = "step";
   template <class Exec, class Chosen, class Named>
   static void require(const auto&, const Named&, const auto&) {}
-};
-
-template <class T>
-inline constexpr bool are_in_place = false;
-template <class T>
-inline constexpr bool are_in_place<values_in_place<T>> = true;
-
-/// A verb on a shard by Path that also takes values_in_place, as its plan and the values, where the kernels
-/// of the path read the values themselves.
-template <class Path, class Apply>
-struct verb_on_shards : Apply {
-  static constexpr bool reads_in_place = std::is_same_v<Path, path::automatic> || in_batch_order<Path>;
-};
-template <class Apply>
-inline constexpr bool reads_in_place = requires {
-  requires Apply::reads_in_place;
 };
 
 }  // namespace ferry::detail

@@ -2,7 +2,13 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
+#include <ferry/optim/detail/field.hpp>
+#include <ferry/optim/detail/float_options.hpp>
+#include <ferry/optim/detail/step_call.hpp>
+#include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
 
 #include <Kokkos_Macros.hpp>
@@ -84,6 +90,29 @@ auto rule_for_shard(const optim::chain<Rule, Transforms...>& of, const kernels::
             of.rule, global_transform<Transforms>(transform, rows, local_rows)...);
       },
       of.transforms);
+}
+
+/// The rule for the shard of a rank.
+template <class Rule, class Table, class State>
+auto rule_of_shard(const Rule& rule, const Table& table, const State& state, int rank) {
+  return rule_for_shard(rule, state.shard(rank).clock()->rows, table.rows_of(rank));
+}
+
+/// Refuses what the steps on the shards would, so that no shard is written before.
+template <class StepCount, class Compute, class Rule, class Table, class State>
+void require_sharded_step(const char* verb, const collective& call, const Rule& optimizer, const Table& table,
+                          const State& state) {
+  const auto whole = whole_ref(table);
+  const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
+  require_optimizer(verb, optimizer, whole);
+  require_options_in<Compute>(optimizer);
+  state.require_made_for(verb, table);
+  for (int r = call.first(); r < call.last(); ++r) {
+    require_fields(verb, optim::detail::active_fields(rule), state.shard(r), rule.name, whole.label);
+    state.shard(r).clock()->require_policy(verb, StepCount::name, whole.label);
+    if constexpr (StepCount::counts_rows)
+      state.shard(r).clock()->require_countable(verb, StepCount::name, whole.label);
+  }
 }
 
 }  // namespace ferry::detail
