@@ -3,9 +3,7 @@
 
 #include <ferry/concepts/element.hpp>
 #include <ferry/concepts/memory_space.hpp>
-#include <ferry/distributed/shared/detail/borrowed_memory.hpp>
-#include <ferry/distributed/shared/detail/lent_memory.hpp>
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>
 #include <ferry/error.hpp>
 #include <ferry/tensor/extents.hpp>
@@ -49,8 +47,8 @@ template <Element T, MemorySpace Space, class Extents>
     if (from.size() == 0) return shared_handle(record);
     std::size_t offset = 0;
     if (from.memory() != nullptr)
-      record.loan = detail::lent_memory<Space>::get().lend(*from.memory());
-    else if (!detail::borrowed_memory<Space>::get().find(from.data(), record.loan, offset))
+      record.segment = detail::lend(*from.memory());
+    else if (!detail::segments_of<Space>().find(from.data(), record.segment, offset))
       throw invalid_argument("ferry::share: " + record.describe() +
                              " is memory of other code, whose end ferry does not see; copy it into a tensor");
     record.offset = offset;

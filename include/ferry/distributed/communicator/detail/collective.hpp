@@ -88,7 +88,7 @@ class collective {
   ///   move    rows of values travel between the batches and the owners
   ///   apply   has the effect of the verb on the shards, or on the batch
   template <class Verb>
-  ticket run(Verb& verb) {
+  auto run(Verb& verb) {
     try {
       verb.check();
       verb.route();

@@ -3,7 +3,7 @@
 
 #include <ferry/distributed/communicator/communicator.hpp>
 #include <ferry/distributed/communicator/detail/collective.hpp>
-#include <ferry/distributed/shared/detail/shared_record.hpp>
+#include <ferry/distributed/shared/detail/shared_segment.hpp>
 #include <ferry/distributed/shared/open_shared.hpp>
 #include <ferry/distributed/shared/share.hpp>
 #include <ferry/distributed/shared/shared_handle.hpp>

@@ -101,9 +101,9 @@ struct sharded_call {
     if (!call.is_whole()) call.agree();
   }
 
-  /// Fetches the rows of the batch from their owners, in elements of Wired and in the order of the route, into
-  /// a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a shard. The buffers of
-  /// owners go back along the routes.
+  /// Fetches the rows of the batch from their owners, in elements of Wired and in the order of the route,
+  /// into a buffer on the device of `exec`. `reader(*this, rank, rows, out)` is a gather of a shard. The
+  /// buffers of owners go back along the routes.
   template <class Payload, class Wired, class Reader>
   [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader) {
     const row_route<wire>& own = by().own;
