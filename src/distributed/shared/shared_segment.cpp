@@ -60,6 +60,8 @@ void require_lease_file(const segment_lease& lease) {
                          ", which shared it, has ended or is of another user");
 }
 
+}  // namespace
+
 /// The leases of this process' segments.
 class lease_file {
  public:
@@ -195,8 +197,6 @@ class idle_segments final : public idle_memory {
   shared_segments& segments_;
   int device_;
 };
-
-}  // namespace
 
 /// A segment of another process, or of this one, as a device uses it.
 struct shared_segments::opened {
