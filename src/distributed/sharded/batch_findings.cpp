@@ -39,19 +39,19 @@ std::exception_ptr all_findings::offsets_error() const {
 
 std::exception_ptr all_findings::bounds_error() const {
   const std::size_t r = first(&batch_findings::out_of_range);
-  const batch_findings& at = findings_[r];
-  std::int64_t all = 0;
-  for (const batch_findings& each : findings_) all += each.positions;
-  const std::string index = number_in_words(at.first_index, at.signed_indices != 0);
+  const batch_findings& findings = findings_[r];
+  std::int64_t total = 0;
+  for (const batch_findings& rank : findings_) total += rank.positions;
+  const std::string index = number_in_words(findings.first_index, findings.signed_indices != 0);
   return std::make_exception_ptr(ferry::out_of_range(
-      begin() + std::to_string(sum(&batch_findings::out_of_range)) + " of " + std::to_string(all) +
+      begin() + std::to_string(sum(&batch_findings::out_of_range)) + " of " + std::to_string(total) +
       " indices are outside of " + table_.describe() + "; the first is index " + index + " at position " +
-      std::to_string(at.first_position) + of_rank(r)));
+      std::to_string(findings.first_position) + of_rank(r)));
 }
 
 std::exception_ptr all_findings::duplicates_error() const {
   std::uint64_t lowest = ~std::uint64_t{0};
-  for (const batch_findings& each : findings_) lowest = each.first_row < lowest ? each.first_row : lowest;
+  for (const batch_findings& rank : findings_) lowest = rank.first_row < lowest ? rank.first_row : lowest;
   return std::make_exception_ptr(invalid_argument(
       begin() + std::to_string(sum(&batch_findings::duplicates)) + " rows of " + table_.describe() +
       " are named more than once, which duplicates::reject forbids; the lowest is row " +
@@ -70,9 +70,9 @@ std::exception_ptr all_findings::nonfinite_error(std::int64_t width) const {
 }
 
 std::uint64_t all_findings::sum(count_of count) const {
-  std::uint64_t all = 0;
-  for (const batch_findings& each : findings_) all += each.*count;
-  return all;
+  std::uint64_t total = 0;
+  for (const batch_findings& rank : findings_) total += rank.*count;
+  return total;
 }
 
 std::size_t all_findings::first(count_of count) const {
@@ -91,8 +91,8 @@ ticket ticket_of_error(const std::exception_ptr& error) {
   if (error == nullptr) return {};
   ticket_state_handle state(new ticket_state);
   state->resources.push_back(std::make_shared<std::exception_ptr>(error));
-  state->find_error = [](ticket_state& of) {
-    return *static_cast<std::exception_ptr*>(of.resources.front().get());
+  state->find_error = [](ticket_state& state_of_ticket) {
+    return *static_cast<std::exception_ptr*>(state_of_ticket.resources.front().get());
   };
   return ticket(std::move(state));
 }

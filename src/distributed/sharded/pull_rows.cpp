@@ -29,7 +29,7 @@ kernels::join_lists lists_for(int owner, const batch_headers& headers, const std
   for (std::size_t r = 0; r < headers.offers.size(); ++r) {
     const batch_offer& offer = headers.offers[r];
     std::int64_t before = 0;
-    for (int other = 0; other < owner; ++other) before += headers.count(r, other);
+    for (int lower = 0; lower < owner; ++lower) before += headers.count(r, lower);
     join.place[r] = offer.place + before;
     join.local[r] = offer.rows + before;
     // The difference of addresses of different arrays, as numbers.

@@ -10,18 +10,18 @@
 
 namespace ferry::detail {
 
-route_parts parts_of(bool back, const route_groups& own, const std::vector<std::int64_t>& in_begin,
+route_parts parts_of(bool back, const route_groups& route, const std::vector<std::int64_t>& in_begin,
                      std::byte* batch, std::byte* shard, std::size_t row_bytes) {
   const std::size_t ranks = in_begin.size() - 1;
   route_parts parts{std::vector<outgoing_part>(ranks), std::vector<incoming_part>(ranks)};
   for (std::size_t r = 0; r < ranks; ++r) {
-    const auto [first, last] = own.group(static_cast<int>(r));
+    const auto [first, last] = route.group(static_cast<int>(r));
     std::byte* const of_batch = batch + static_cast<std::size_t>(first) * row_bytes;
     std::byte* const of_shard = shard + static_cast<std::size_t>(in_begin[r]) * row_bytes;
     const std::size_t batch_bytes = static_cast<std::size_t>(last - first) * row_bytes;
     const std::size_t shard_bytes = static_cast<std::size_t>(in_begin[r + 1] - in_begin[r]) * row_bytes;
-    parts.to[r] = back ? outgoing_part{of_shard, shard_bytes} : outgoing_part{of_batch, batch_bytes};
-    parts.from[r] = back ? incoming_part{of_batch, batch_bytes} : incoming_part{of_shard, shard_bytes};
+    parts.outgoing[r] = back ? outgoing_part{of_shard, shard_bytes} : outgoing_part{of_batch, batch_bytes};
+    parts.incoming[r] = back ? incoming_part{of_batch, batch_bytes} : incoming_part{of_shard, shard_bytes};
   }
   return parts;
 }
@@ -43,24 +43,25 @@ batch_headers exchange_headers(collective& call, const route_groups& route, batc
     return headers;
   }
   const auto ranks = static_cast<std::size_t>(call.ranks());
-  const header own{scanned, offer};
-  std::vector<std::byte> message(sizeof own + ranks * sizeof(std::int64_t));
-  std::memcpy(message.data(), &own, sizeof own);
+  const header own_header{scanned, offer};
+  std::vector<std::byte> message(sizeof own_header + ranks * sizeof(std::int64_t));
+  std::memcpy(message.data(), &own_header, sizeof own_header);
   for (std::size_t r = 0; r < ranks; ++r) {
     const auto [first, last] = route.group(static_cast<int>(r));
     const std::int64_t count = last - first;
-    std::memcpy(message.data() + sizeof own + r * sizeof count, &count, sizeof count);
+    std::memcpy(message.data() + sizeof own_header + r * sizeof count, &count, sizeof count);
   }
   const auto messages = call.all_gather(std::span<const std::byte>(message));
   headers.counts.resize(ranks * ranks);
   headers.in_begin.assign(ranks + 1, 0);
   for (std::size_t r = 0; r < ranks; ++r) {
     const std::byte* const arrived = messages.data() + r * message.size();
-    header other;
-    std::memcpy(&other, arrived, sizeof other);
-    headers.findings.push_back(other.findings);
-    headers.offers.push_back(other.offer);
-    std::memcpy(headers.counts.data() + r * ranks, arrived + sizeof other, ranks * sizeof(std::int64_t));
+    header rank_header;
+    std::memcpy(&rank_header, arrived, sizeof rank_header);
+    headers.findings.push_back(rank_header.findings);
+    headers.offers.push_back(rank_header.offer);
+    std::memcpy(headers.counts.data() + r * ranks, arrived + sizeof rank_header,
+                ranks * sizeof(std::int64_t));
     headers.in_begin[r + 1] =
         headers.in_begin[r] + headers.counts[r * ranks + static_cast<std::size_t>(call.rank())];
   }

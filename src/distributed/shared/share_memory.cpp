@@ -116,13 +116,13 @@ owned_descriptor descriptor_of_first(collective& call, const communicator& comm,
   struct proposal {
     machine_mark machine;
     std::uint64_t key = 0;
-  } const own{machine_mark::here(), random_number()};
-  const auto all = call.all_gather(std::span<const proposal>(&own, 1));
-  for (const proposal& other : all)
-    if (!(other.machine == all.front().machine))
+  } const proposal_here{machine_mark::here(), random_number()};
+  const auto proposals = call.all_gather(std::span<const proposal>(&proposal_here, 1));
+  for (const proposal& rank_proposal : proposals)
+    if (!(rank_proposal.machine == proposals.front().machine))
       throw invalid_argument(
           "ferry::shared_tensor: the ranks are on several machines, which share no memory; use a sharded_table");
-  socket_transport local(call.rank(), call.ranks(), "shared." + std::to_string(all.front().key),
+  socket_transport local(call.rank(), call.ranks(), "shared." + std::to_string(proposals.front().key),
                          std::chrono::seconds(60));
   return owned_descriptor(local.pass_descriptor(call.rank(), call_note("shared_tensor"), 0, mine));
 }
@@ -132,27 +132,28 @@ using segment_handle = std::shared_ptr<host_segment>;
 segment_handle segment_of_ranks(collective& call, const communicator& comm, const std::string& label,
                                 std::size_t bytes, bool pinned) {
   const auto& group = *comm.group();
-  segment_handle own;
-  if (call.is_whole() || call.rank() == 0) own = std::make_shared<host_segment>(label, bytes, pinned);
-  if (call.is_whole()) return own;
+  segment_handle segment;
+  if (call.is_whole() || call.rank() == 0) segment = std::make_shared<host_segment>(label, bytes, pinned);
+  if (call.is_whole()) return segment;
   if (group.local_count() == group.size()) {  // ranks of one process
-    const segment_handle* const handle = &own;
-    const auto all = call.all_gather(std::span<const segment_handle* const>(&handle, 1));
+    const segment_handle* const handle = &segment;
+    const auto handles = call.all_gather(std::span<const segment_handle* const>(&handle, 1));
     call.begin_reads();  // of the handle of rank 0, also if its deadline passes
-    if (call.rank() != 0) own = *all.front();
+    if (call.rank() != 0) segment = *handles.front();
     call.agree();
-    return own;
+    return segment;
   }
   if (group.local_count() != 1)
     throw invalid_argument(
         "ferry::shared_tensor: ranks must be threads of one process, or processes of one rank each");
   call.agree();  // rank 0 has the memory
-  if (bytes == 0) return call.rank() == 0 ? own : std::make_shared<host_segment>(label, bytes, pinned);
-  owned_descriptor descriptor = descriptor_of_first(call, comm, call.rank() == 0 ? own->descriptor() : -1);
-  if (call.rank() != 0) own = std::make_shared<host_segment>(label, std::move(descriptor), bytes, pinned);
+  if (bytes == 0) return call.rank() == 0 ? segment : std::make_shared<host_segment>(label, bytes, pinned);
+  owned_descriptor descriptor =
+      descriptor_of_first(call, comm, call.rank() == 0 ? segment->descriptor() : -1);
+  if (call.rank() != 0) segment = std::make_shared<host_segment>(label, std::move(descriptor), bytes, pinned);
   call.agree();
-  own->close_descriptor();
-  return own;
+  segment->close_descriptor();
+  return segment;
 }
 
 }  // namespace

@@ -77,9 +77,9 @@ void require_opens(const shared_record& record, const std::type_info& elements, 
   const auto refuse = [&record](const std::string& why) { refuse_record("ferry::open_shared", record, why); };
   if (record.mark != shared_record::own_mark || record.rank > max_rank)
     refuse("it was not made by ferry::share of this version");
-  const process_home here = process_home::here();
-  if (record.home.boot != here.boot) refuse("it was shared on another machine");
-  if (record.home.numbers != here.numbers)
+  const process_home own_home = process_home::here();
+  if (record.home.boot != own_home.boot) refuse("it was shared on another machine");
+  if (record.home.numbers != own_home.numbers)
     refuse("it was shared in another container, whose processes this one does not see");
   if (record.space.view() != space) refuse("it was opened as a tensor in " + std::string(space));
   if (record.type != shared_record::digest_of(elements) || record.element_bytes != bytes)

@@ -208,8 +208,8 @@ struct shared_segments::opened {
   void* import = nullptr;  ///< null for memory of this process
   std::size_t count = 0;
 
-  [[nodiscard]] bool is(const shared_segment& other, int user_device) const {
-    return segment.lease.file == other.lease.file && segment.lease.number == other.lease.number &&
+  [[nodiscard]] bool is(const shared_segment& candidate, int user_device) const {
+    return segment.lease.file == candidate.lease.file && segment.lease.number == candidate.lease.number &&
            device == user_device && user.is_here();
   }
 };
@@ -241,9 +241,9 @@ struct shared_segments::state {
   std::vector<std::weak_ptr<held_leases>> leases{};
 
   [[nodiscard]] std::shared_ptr<held_leases> leases_of(const segment_lease& lease) {
-    std::erase_if(leases, [](const auto& held) { return held.expired(); });
-    for (const auto& held : leases)
-      if (auto alive = held.lock(); alive != nullptr && alive->serves(lease)) return alive;
+    std::erase_if(leases, [](const auto& holder) { return holder.expired(); });
+    for (const auto& holder : leases)
+      if (auto alive = holder.lock(); alive != nullptr && alive->serves(lease)) return alive;
     auto fresh = std::make_shared<held_leases>(lease);
     leases.push_back(fresh);
     return fresh;
@@ -350,7 +350,7 @@ std::shared_ptr<std::byte> shared_segments::open(const shared_segment& segment, 
   const std::lock_guard lock(state_.open_guard);
   auto& entries = state_.opened_segments;
   auto entry = std::find_if(entries.begin(), entries.end(),
-                            [&](const opened& other) { return other.is(segment, device); });
+                            [&](const opened& candidate) { return candidate.is(segment, device); });
   if (entry == entries.end()) {
     entry = entries.emplace(entries.end());
     try {
@@ -407,7 +407,7 @@ void shared_segments::close(opened& entry) noexcept {
   if (--entry.count != 0) return;
   if (entry.import != nullptr && entry.user.is_here()) state_.memory.end_import(entry.import, entry.device);
   entry.leases->drop(entry.segment.lease);
-  state_.opened_segments.remove_if([&entry](const opened& other) { return &other == &entry; });
+  state_.opened_segments.remove_if([&entry](const opened& candidate) { return &candidate == &entry; });
 }
 
 }  // namespace ferry::detail

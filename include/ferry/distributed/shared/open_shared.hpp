@@ -86,15 +86,15 @@ std::shared_ptr<std::byte> opened_memory(const shared_record& record, [[maybe_un
 /// or the process that shared it has ended, and on host backends; device_error where the device does not
 /// reach the memory.
 template <Element T, MemorySpace Space = device_space, class Extents = dynamic_rank>
-[[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device where = {}) {
+[[nodiscard]] tensor<T, Space, Extents> open_shared(const shared_handle& handle, device home = {}) {
   detail::require_shared_space<Space>();
   const detail::shared_record& record = handle.record();
   const auto extents = detail::checked_record<T, Extents>(record, Space::name);
   std::string label(record.label.view());
-  where.id = detail::device_of_memory<Space>("ferry::" + label, where.id);
-  auto memory = detail::opened_memory<Space>(record, where.id);
+  home.id = detail::device_of_memory<Space>("ferry::" + label, home.id);
+  auto memory = detail::opened_memory<Space>(record, home.id);
   auto* const data = reinterpret_cast<T*>(memory.get());
-  return {std::move(label), extents, data, std::move(memory), where};
+  return {std::move(label), extents, data, std::move(memory), home};
 }
 
 }  // namespace ferry

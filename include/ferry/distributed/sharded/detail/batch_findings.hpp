@@ -13,7 +13,7 @@
 
 namespace ferry::detail {
 
-/// What one rank found in its batch. Ranks send it to each other as it is.
+/// The findings of a rank in its batch. Ranks send it to each other as it is.
 struct batch_findings {
   std::uint64_t out_of_range = 0, first_position = 0, first_index = 0;
   std::uint64_t nonfinite = 0, first_value = 0;

@@ -42,8 +42,8 @@ bool reaches_shards([[maybe_unused]] const Exec& exec, const Table& table) {
     if (!table.holds(r)) return false;
     if constexpr (!is_host_exec<Exec>) {
       const int device = make_ref(table.shard(r)).device();
-      const int here = execution_backend<Exec>::device_of(exec);
-      return device < 0 || device == here || execution_backend<Exec>::reaches_device(exec, device);
+      const int own_device = execution_backend<Exec>::device_of(exec);
+      return device < 0 || device == own_device || execution_backend<Exec>::reaches_device(exec, device);
     }
     return true;
   };
@@ -104,9 +104,9 @@ struct sharded_gather : sharded_read<Choice, Exec, Table, Named, Out> {
         execution_backend<Exec>::fence(exec, label);
         execution_backend<Exec>::fence(this->instance(call.rank()), label);
       }
-      const std::int32_t own = by_peers ? 1 : 0;
-      const auto all = call.all_gather(std::span<const std::int32_t>(&own, 1));
-      by_peers = std::find(all.begin(), all.end(), 0) == all.end();
+      const std::int32_t vote = by_peers ? 1 : 0;
+      const auto votes = call.all_gather(std::span<const std::int32_t>(&vote, 1));
+      by_peers = std::find(votes.begin(), votes.end(), 0) == votes.end();
       if (by_peers) call.begin_reads();
     }
   }

@@ -81,18 +81,18 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
   constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
   const auto slots = slots_of(route);
   const bool strict = is_checked<Bounds>(named);
-  host_bags<Exec, Bags> here(exec, bags, out.rows(), route.positions, looks);
-  index_report found = here.look();
+  host_bags<Exec, Bags> list(exec, bags, out.rows(), route.positions, looks);
+  index_report report = list.look();
   if (strict && route.report.out_of_range != 0) {
     if constexpr (is_plan<Named> || is_sharded_plan<Named>) {
-      found = route.report;
+      report = route.report;
     } else {
       std::vector<std::remove_const_t<typename Named::value_type>> room;
       const auto* indices = host_values(exec, named, room);
       unsigned int raised = 0;
-      const report_writer writer{&found, &raised};
+      const report_writer writer{&report, &raised};
       for (std::int64_t bag = 0; bag < out.rows(); ++bag) {
-        const kernels::bag_range range = here.list().range(bag, false);
+        const kernels::bag_range range = list.list().range(bag, false);
         for (std::int64_t p = range.begin; p < range.end; ++p)
           if (slots.data()[p] < 0)
             writer.out_of_range(p, static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[p])));
@@ -108,9 +108,9 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
       pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
   } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
   }
-  if (found.out_of_range == 0) return {};
+  if (report.out_of_range == 0) return {};
   const auto note = whole_ref(table).note();
-  return ticket_of_error(found_error(found, verb, note, note, static_cast<std::int64_t>(table.width()),
+  return ticket_of_error(found_error(report, verb, note, note, static_cast<std::int64_t>(table.width()),
                                      route.positions, route.signed_indices));
 }
 
@@ -159,7 +159,7 @@ struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
   template <class Weights, class Chosen>
   void pool(const Weights& weights, const Chosen& chosen) {
     this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
-        this->verb, this->exec, this->table, this->named, bags, this->by().own, this->arrived, weights,
+        this->verb, this->exec, this->table, this->named, bags, this->by().batch, this->arrived, weights,
         chosen, this->out);
   }
 };

@@ -37,21 +37,21 @@ struct join_lists {
   std::int64_t step[most_shards];    ///< units from a row of its values to the next
   std::int64_t begin[most_shards];   ///< its first item
   std::int64_t* rows;
-  std::int64_t* from;
+  std::int64_t* begins;
   int ranks;
 
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    int of = 0;  // the last rank that does not begin behind the item
-    for (int last = ranks - 1; of < last;) {
-      const int middle = (of + last + 1) / 2;
+    int rank = 0;  // the last rank that does not begin behind the item
+    for (int last = ranks - 1; rank < last;) {
+      const int middle = (rank + last + 1) / 2;
       if (begin[middle] <= i)
-        of = middle;
+        rank = middle;
       else
         last = middle - 1;
     }
-    const std::int64_t k = i - begin[of];
-    rows[i] = local[of][k];
-    from[i] = values[of] + place[of][k] * step[of];
+    const std::int64_t k = i - begin[rank];
+    rows[i] = local[rank][k];
+    begins[i] = values[rank] + place[rank][k] * step[rank];
   }
 };
 
@@ -69,7 +69,7 @@ struct pull_units {
 
   const void* lowest;
   void* out;
-  const std::int64_t* from;
+  const std::int64_t* begins;
   detail::fast_divisor width;
   std::int64_t count;
   std::int64_t iterations;
@@ -91,7 +91,7 @@ struct pull_units {
         const std::int64_t u = first + k * iterations;
         if (u >= count) continue;
         const std::int64_t item = width.quotient(u);
-        unit[k] = static_cast<const Any*>(lowest)[from[item] + (u - item * width.divisor())];
+        unit[k] = static_cast<const Any*>(lowest)[begins[item] + (u - item * width.divisor())];
       }
       for (int k = 0; k < at_once; ++k)
         if (const std::int64_t u = first + k * iterations; u < count) static_cast<Any*>(out)[u] = unit[k];
@@ -105,7 +105,7 @@ namespace ferry::detail {
 
 /// The offer of a rank whose batch route_by_kernels has routed. `there` works on the shard of the rank.
 template <class Exec, class Value, class Space>
-batch_offer offer_batch(const Exec& exec, const Exec& there, const routed_lists& lists,
+batch_offer offer_batch(const Exec& exec, const Exec& shard_exec, const routed_lists& lists,
                         const array_ref<Value, Space>& values) {
   using backend = execution_backend<Exec>;
   batch_offer offer;
@@ -116,7 +116,7 @@ batch_offer offer_batch(const Exec& exec, const Exec& there, const routed_lists&
   offer.value_step = values.row_stride() * static_cast<std::int64_t>(sizeof(Value));
   offer.lists_device = backend::device_of(exec);
   if constexpr (!Space::is_host_accessible) offer.values_device = backend::device_of(exec);
-  offer.owner_device = backend::device_of(there);
+  offer.owner_device = backend::device_of(shard_exec);
   offer.is_made = 1;
   return offer;
 }
@@ -147,28 +147,28 @@ struct pulled_rows {
 /// first, which are short and lie in order, then the values that they name. With `Sorts` also sorts the rows,
 /// of a shard that has `shard_rows`, while a device pulls the values. Enqueues only.
 template <class T, bool Sorts = false, class Exec>
-pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const batch_headers& headers,
+pulled_rows<T> pull_rows(const char* verb, const Exec& shard_exec, int rank, const batch_headers& headers,
                          std::int64_t width, [[maybe_unused]] std::int64_t shard_rows = 0) {
   using backend = execution_backend<Exec>;
   using kernel = kernels::pull_units<unit_of<T>>;
   constexpr std::size_t widest = sizeof(kernels::opaque16);
   const offered_values offered = values_for(rank, headers, widest);
   const std::int64_t items = offered.items;
-  pulled_rows<T> pulled{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
-                        payload<T, device_space>(there, "values of all ranks", items, width),
+  pulled_rows<T> pulled{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
+                        payload<T, device_space>(shard_exec, "values of all ranks", items, width),
                         {}};
   if (items == 0) {
-    if constexpr (Sorts) pulled.plan = make_plan(there, pulled.rows, shard_rows, bounds::unchecked{});
+    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     return pulled;
   }
   const auto sink = make_ref(pulled.values);
   const bool wide = in_wide_units(sink) && offered.aligned;
-  launch_context<Exec> call(there, verb);
+  launch_context<Exec> call(shard_exec, verb);
   auto* const begin = call.template scratch<std::int64_t>(items);
   auto join = lists_for(rank, headers, offered.lowest, wide ? widest : sizeof(unit_of<T>));
   join.rows = pulled.rows.data();
-  join.from = begin;
-  launch(there, call.label("pull", "lists"), items, join);
+  join.begins = begin;
+  launch(shard_exec, call.label("pull", "lists"), items, join);
   const auto units = in_units(sink, wide);
   const std::int64_t count = items * units.width;
   const std::int64_t threads = std::min(count, kernel::most_iterations);
@@ -177,12 +177,12 @@ pulled_rows<T> pull_rows(const char* verb, const Exec& there, int rank, const ba
     // The sort is enqueued first, because the pull leaves room on each multiprocessor.
     const Exec& side = call.side_stream();
     if (const event_handle joined = call.mark(); joined != nullptr) backend::wait_for(side, *joined);
-    pulled.plan = make_plan(there, pulled.rows, shard_rows, bounds::unchecked{});
+    pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
     launch(side, call.label("pull"), threads, pull);
-    if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(there, *end);
+    if (const event_handle end = call.mark(side); end != nullptr) backend::wait_for(shard_exec, *end);
   } else {
-    launch(there, call.label("pull"), threads, pull);
-    if constexpr (Sorts) pulled.plan = make_plan(there, pulled.rows, shard_rows, bounds::unchecked{});
+    launch(shard_exec, call.label("pull"), threads, pull);
+    if constexpr (Sorts) pulled.plan = make_plan(shard_exec, pulled.rows, shard_rows, bounds::unchecked{});
   }
   call.finish().drop();
   return pulled;

@@ -21,7 +21,7 @@ namespace ferry::detail {
 /// all batches name in the shards that it acts for, in the order (rank, position).
 template <class Wire>
 struct routing {
-  row_route<Wire> own;
+  row_route<Wire> batch;
   std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
   bool is_whole = true;
   tensor<std::int64_t, Wire> rows_in;  ///< unless is_whole: the rows of the shard of this rank
@@ -30,25 +30,25 @@ struct routing {
   /// The rows of the shard of `owner`, one of the ranks that this thread acts for.
   [[nodiscard]] tensor_slice<const std::int64_t, Wire> rows_for(int owner) const {
     if (!is_whole) return rows_in.first(rows_in.rows());
-    const auto [first, last] = own.group(owner);
-    return own.rows.rows_between(first, last);
+    const auto [first, last] = batch.group(owner);
+    return batch.rows.rows_between(first, last);
   }
 };
 
 /// The parts of an exchange, by rank.
 struct route_parts {
-  std::vector<outgoing_part> to;
-  std::vector<incoming_part> from;
+  std::vector<outgoing_part> outgoing;
+  std::vector<incoming_part> incoming;
 };
 /// The parts of an exchange between the ranks of a batch, whose rows lie in the order of the route, and the
 /// owners, whose rows lie in that of rows_in. With `back` the owners send.
-[[nodiscard]] route_parts parts_of(bool back, const route_groups& own,
+[[nodiscard]] route_parts parts_of(bool back, const route_groups& batch_route,
                                    const std::vector<std::int64_t>& in_begin, std::byte* batch,
                                    std::byte* shard, std::size_t row_bytes);
 /// As above, of two buffers.
 template <bool Back, class Wire, class T, class Space>
 route_parts parts_of(const routing<Wire>& routes, tensor<T, Space>& batch, tensor<T, Space>& shard) {
-  return parts_of(Back, routes.own, routes.in_begin, reinterpret_cast<std::byte*>(batch.data()),
+  return parts_of(Back, routes.batch, routes.in_begin, reinterpret_cast<std::byte*>(batch.data()),
                   reinterpret_cast<std::byte*>(shard.data()), batch.width() * sizeof(T));
 }
 
@@ -56,8 +56,8 @@ route_parts parts_of(const routing<Wire>& routes, tensor<T, Space>& batch, tenso
 template <class Wire>
 void exchange_rows(collective& call, const std::string& label, routing<Wire>& routes) {
   routes.rows_in = tensor<std::int64_t, Wire>("rows of '" + label + "'", routes.in_begin.back());
-  const route_parts parts = parts_of<false>(routes, routes.own.rows, routes.rows_in);
-  call.exchange(parts.to, parts.from);
+  const route_parts parts = parts_of<false>(routes, routes.batch.rows, routes.rows_in);
+  call.exchange(parts.outgoing, parts.incoming);
 }
 
 /// Takes the headers of all batches into the routes.
@@ -70,11 +70,11 @@ void take_headers(routing<Wire>& routes, bool is_whole, batch_headers& headers) 
 
 /// Routes the batches of all ranks: two phases.
 template <class Wire>
-routing<Wire> complete_routing(collective& call, const std::string& label, row_route<Wire>&& own,
+routing<Wire> complete_routing(collective& call, const std::string& label, row_route<Wire>&& batch_route,
                                const batch_findings& scanned = {}) {
   routing<Wire> routes;
-  routes.own = std::move(own);
-  auto headers = exchange_headers(call, routes.own, scanned, {});
+  routes.batch = std::move(batch_route);
+  auto headers = exchange_headers(call, routes.batch, scanned, {});
   take_headers(routes, call.is_whole(), headers);
   if (!call.is_whole()) exchange_rows(call, label, routes);
   return routes;
@@ -83,23 +83,23 @@ routing<Wire> complete_routing(collective& call, const std::string& label, row_r
 /// Rows that travel from the ranks of the batches to the owners of their table rows.
 template <class T, class Payload>
 struct moved_values {
-  tensor<T, Payload> own;  ///< on the device of the caller's instance
-  tensor<T, Payload> in;   ///< on that of the shard
+  tensor<T, Payload> batch;  ///< on the device of the caller's instance
+  tensor<T, Payload> in;     ///< on that of the shard
 
   /// `own` is in the order of the route. `extents` follow the number of rows.
   template <class Exec, class Wire, class... Extents>
-  void move(collective& call, const Exec& exec, const Exec& there, const routing<Wire>& routes,
+  void move(collective& call, const Exec& exec, const Exec& shard_exec, const routing<Wire>& routes,
             Extents... extents) {
     if (call.is_whole()) return;
-    in = payload<T, Payload>(there, "values of others", routes.in_begin.back(), extents...);
-    const route_parts parts = parts_of<false>(routes, own, in);
-    exchange_payload<Payload>(call, exec, there, parts.to, parts.from);
+    in = payload<T, Payload>(shard_exec, "values of others", routes.in_begin.back(), extents...);
+    const route_parts parts = parts_of<false>(routes, batch, in);
+    exchange_payload<Payload>(call, exec, shard_exec, parts.outgoing, parts.incoming);
   }
   template <class Wire>
   [[nodiscard]] tensor_slice<const T, Payload> rows_for(const routing<Wire>& routes, int owner) const {
     if (!routes.is_whole) return in.first(in.rows());
-    const auto [first, last] = routes.own.group(owner);
-    return own.rows_between(first, last);
+    const auto [first, last] = routes.batch.group(owner);
+    return batch.rows_between(first, last);
   }
 };
 

@@ -21,7 +21,7 @@ struct route_groups {
   std::int64_t positions = 0;
   bool signed_indices = true;
   index_report report;              ///< bad indices, under bounds::check
-  bool once = false;                ///< each row of an owner is named once, see route_once
+  bool unique = false;              ///< each row of an owner is named once, see route_once
   std::vector<std::int64_t> begin;  ///< [ranks + 1] begin of each owner's group
   bool everywhere = false;          ///< every rank owns every row: there is one group, for all of them
 

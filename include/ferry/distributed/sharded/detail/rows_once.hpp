@@ -17,16 +17,16 @@ namespace ferry::detail {
 /// the same ones, so a list that both have needs no second exchange.
 struct different_rows {
   std::vector<std::int64_t> rows;
-  std::vector<std::int64_t> begin{0};  ///< [groups + 1]
-  std::vector<std::int64_t> at{};      ///< for each element of the list its place in `rows`
+  std::vector<std::int64_t> begin{0};    ///< [groups + 1]
+  std::vector<std::int64_t> place_of{};  ///< for each element of the list its place in `rows`
 
   /// Adds the rows [first, last) as a group.
   void add(const std::int64_t* list, std::int64_t first, std::int64_t last);
   template <class Wire>
   [[nodiscard]] tensor<std::int64_t, Wire> as_tensor() const {
-    tensor<std::int64_t, Wire> made("rows", rows.size());
-    std::copy(rows.begin(), rows.end(), made.data());
-    return made;
+    tensor<std::int64_t, Wire> list("rows", rows.size());
+    std::copy(rows.begin(), rows.end(), list.data());
+    return list;
   }
 
  private:
@@ -46,7 +46,7 @@ template <class Wire>
 row_route<Wire> route_once(const row_route<Wire>& route) {
   row_route<Wire> unique;
   static_cast<route_groups&>(unique) = route;
-  unique.once = true;
+  unique.unique = true;
   different_rows different;
   for (std::size_t owner = 0; owner + 1 < route.begin.size(); ++owner)
     different.add(route.rows.data(), route.begin[owner], route.begin[owner + 1]);
@@ -55,7 +55,7 @@ row_route<Wire> route_once(const row_route<Wire>& route) {
   unique.slot = tensor<std::int64_t, Wire>("places of rows", route.positions);
   std::fill_n(unique.slot.data(), route.positions, std::int64_t{-1});
   for (std::int64_t k = 0; k < route.routed(); ++k)
-    unique.slot.data()[route.place.data()[k]] = different.at[static_cast<std::size_t>(k)];
+    unique.slot.data()[route.place.data()[k]] = different.place_of[static_cast<std::size_t>(k)];
   return unique;
 }
 
@@ -63,7 +63,7 @@ row_route<Wire> route_once(const row_route<Wire>& route) {
 template <class Wire>
 routing<Wire> routing_once(const routing<Wire>& routes) {
   routing<Wire> unique;
-  unique.own = route_once(routes.own);
+  unique.batch = route_once(routes.batch);
   unique.findings = routes.findings;
   unique.is_whole = routes.is_whole;
   if (routes.is_whole) return unique;
@@ -79,7 +79,7 @@ routing<Wire> routing_once(const routing<Wire>& routes) {
 template <class Wire>
 tensor<std::int64_t, Wire> slots_of(const row_route<Wire>& route) {
   tensor<std::int64_t, Wire> slots("places of rows", route.positions);
-  if (route.once) {
+  if (route.unique) {
     std::copy_n(route.slot.data(), route.positions, slots.data());
     return slots;
   }

@@ -39,26 +39,27 @@ class plain_global_transform {
  public:
   static constexpr std::string_view name = Transform::name;
 
-  plain_global_transform(const Transform& of, const kernels::global_rows& rows, std::int64_t local_rows)
-      : of_(of), rows_(rows), local_rows_(local_rows) {}
+  plain_global_transform(const Transform& transform, const kernels::global_rows& rows,
+                         std::int64_t local_rows)
+      : transform_(transform), rows_(rows), local_rows_(local_rows) {}
 
   template <class Compute>
   [[nodiscard]] auto device_part() const {
-    using inner = decltype(of_.template device_part<Compute>());
-    return global_transform_kernel<inner, Compute>{of_.template device_part<Compute>(), rows_};
+    using inner = decltype(transform_.template device_part<Compute>());
+    return global_transform_kernel<inner, Compute>{transform_.template device_part<Compute>(), rows_};
   }
   /// The checks of a step compare an array with the shard; those of the whole table come before.
   template <class Check>
   void for_each_array(const Check& check) const {
-    of_.for_each_array([&](auto array) {
+    transform_.for_each_array([&](auto array) {
       if constexpr (requires { array.extents[0]; }) array.extents[0] = local_rows_;
       check(array);
     });
   }
-  void check() const { of_.check(); }
+  void check() const { transform_.check(); }
 
  private:
-  Transform of_;
+  Transform transform_;
   kernels::global_rows rows_;
   std::int64_t local_rows_;
 };
@@ -78,18 +79,18 @@ class global_transform<Transform> : public plain_global_transform<Transform> {
 
 /// The rule of a step on a shard. `of` is the rule of the step on the whole table.
 template <class Rule>
-const Rule& rule_for_shard(const Rule& of, const kernels::global_rows&, std::int64_t) {
-  return of;
+const Rule& rule_for_shard(const Rule& rule, const kernels::global_rows&, std::int64_t) {
+  return rule;
 }
 template <class Rule, class... Transforms>
-auto rule_for_shard(const optim::chain<Rule, Transforms...>& of, const kernels::global_rows& rows,
+auto rule_for_shard(const optim::chain<Rule, Transforms...>& rule, const kernels::global_rows& rows,
                     std::int64_t local_rows) {
   return std::apply(
       [&](const auto&... transform) {
         return optim::chain<Rule, global_transform<Transforms>...>(
-            of.rule, global_transform<Transforms>(transform, rows, local_rows)...);
+            rule.rule, global_transform<Transforms>(transform, rows, local_rows)...);
       },
-      of.transforms);
+      rule.transforms);
 }
 
 /// The rule for the shard of a rank.

@@ -36,22 +36,27 @@ struct sharded_call {
   const Exec& exec;
   Table& table;
   const Named& named;
-  bool once;  ///< each row of an owner is named once
+  bool unique;  ///< each row of an owner is named once
   collective call;
   routing<wire> routes{};                  ///< without a plan
   std::vector<batch_findings> findings{};  ///< of all ranks
   ticket result{};
 
-  sharded_call(const char* name, const Exec& instance, Table& rows, const Named& indices, bool each_once,
+  sharded_call(const char* name, const Exec& instance, Table& rows, const Named& indices, bool names_once,
                const call_note& note)
-      : verb(name), exec(instance), table(rows), named(indices), once(each_once), call(rows.comm(), note) {}
+      : verb(name),
+        exec(instance),
+        table(rows),
+        named(indices),
+        unique(names_once),
+        call(rows.comm(), note) {}
   sharded_call(const sharded_call&) = delete;
   sharded_call& operator=(const sharded_call&) = delete;
 
   /// The routes of this call, or those of its plan.
   [[nodiscard]] const routing<wire>& by() const {
     if constexpr (is_planned)
-      return once ? named.storage().once() : named.storage().routes;
+      return unique ? named.storage().unique_routes() : named.storage().routes;
     else
       return routes;
   }
@@ -66,11 +71,11 @@ struct sharded_call {
     return findings[call.is_whole() ? 0 : static_cast<std::size_t>(call.rank())];
   }
   /// A phase: the ranks tell each other their findings once more.
-  void exchange_findings(const batch_findings& own) {
+  void exchange_findings(const batch_findings& batch) {
     if (call.is_whole())
-      findings.assign(1, own);
+      findings.assign(1, batch);
     else
-      findings = call.all_gather(std::span<const batch_findings>(&own, 1));
+      findings = call.all_gather(std::span<const batch_findings>(&batch, 1));
   }
   [[nodiscard]] all_findings found() const {
     return {verb, whole_ref(table).note(), findings, call.is_whole()};
@@ -87,10 +92,10 @@ struct sharded_call {
     if constexpr (!Nonfinite::looks) {
       return false;
     } else {
-      const all_findings all = found();
-      if (all.nonfinite() == 0) return false;
+      const all_findings all_batches = found();
+      if (all_batches.nonfinite() == 0) return false;
       if constexpr (Nonfinite::reports)
-        result = ticket_of_error(all.nonfinite_error(width()));
+        result = ticket_of_error(all_batches.nonfinite_error(width()));
       else
         for (int r = call.first(); r < call.last(); ++r) ++state.shard(r).clock()->skipped;
       return true;
@@ -106,28 +111,28 @@ struct sharded_call {
   /// buffers of owners go back along the routes.
   template <class Payload, class Wired, class Reader>
   [[nodiscard]] tensor<Wired, Payload> fetch(const Reader& reader) {
-    const row_route<wire>& own = by().own;
-    auto arrived = payload<Wired, Payload>(exec, "gathered rows", own.routed(), width());
-    if (!call.is_whole() && !own.everywhere) {
-      const Exec there = instance(call.rank());
-      auto leaving = payload<Wired, Payload>(there, "rows for others", by().in_begin.back(), width());
+    const row_route<wire>& route = by().batch;
+    auto arrived = payload<Wired, Payload>(exec, "gathered rows", route.routed(), width());
+    if (!call.is_whole() && !route.everywhere) {
+      const Exec shard_exec = instance(call.rank());
+      auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", by().in_begin.back(), width());
       read_shard(reader, call.rank(), leaving.first(leaving.rows()));
       const route_parts parts = parts_of<true>(by(), arrived, leaving);
-      exchange_payload<Payload>(call, there, exec, parts.to, parts.from);
+      exchange_payload<Payload>(call, shard_exec, exec, parts.outgoing, parts.incoming);
       return arrived;
     }
     for (int r = call.first(); r < call.last(); ++r) {
-      const auto [first, last] = own.group(r);
-      const Exec there = instance(r);
+      const auto [first, last] = route.group(r);
+      const Exec shard_exec = instance(r);
       auto rows = arrived.rows_between(first, last);
-      if (last > first && share_home<Payload>(exec, there)) {
+      if (last > first && share_home<Payload>(exec, shard_exec)) {
         read_shard(reader, r, rows);
       } else if (last > first) {
-        auto leaving = payload<Wired, Payload>(there, "rows for others", last - first, width());
+        auto leaving = payload<Wired, Payload>(shard_exec, "rows for others", last - first, width());
         read_shard(reader, r, leaving.first(leaving.rows()));
-        copy_home(exec, rows.data(), there, leaving.data(), leaving.size() * sizeof(Wired));
+        copy_home(exec, rows.data(), shard_exec, leaving.data(), leaving.size() * sizeof(Wired));
       }
-      if (own.everywhere) break;  // all shards have the same rows
+      if (route.everywhere) break;  // all shards have the same rows
     }
     if (!call.is_whole())
       call.agree();  // after the reads, so that a rank that fails in them tells the others
@@ -137,18 +142,18 @@ struct sharded_call {
  private:
   template <class Reader, class Rows>
   void read_shard(const Reader& reader, int rank, const Rows& out) const {
-    const row_route<wire>& own = by().own;
+    const row_route<wire>& route = by().batch;
     if constexpr (is_planned)
-      if (!once && !own.everywhere) {  // the plan of a replicated table sorts the batches of all ranks
+      if (!unique && !route.everywhere) {  // the plan of a replicated table sorts the batches of all ranks
         reader(*this, rank, plan_of(rank), out);
         return;
       }
-    if (!call.is_whole() && !own.everywhere) {
+    if (!call.is_whole() && !route.everywhere) {
       reader(*this, rank, by().rows_for(rank), out);
       return;
     }
-    const auto [first, last] = own.group(rank);
-    reader(*this, rank, std::as_const(own.rows).rows_between(first, last), out);
+    const auto [first, last] = route.group(rank);
+    reader(*this, rank, std::as_const(route.rows).rows_between(first, last), out);
   }
 };
 

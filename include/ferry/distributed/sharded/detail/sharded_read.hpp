@@ -44,7 +44,7 @@ struct read_choice {
 template <class Choice, class Exec, class Table, class Named, class Out>
 struct sharded_read : sharded_call<Exec, Table, Named> {
   using base = sharded_call<Exec, Table, Named>;
-  using base::call, base::exec, base::named, base::once, base::routes, base::table;
+  using base::call, base::exec, base::named, base::unique, base::routes, base::table;
   using home = payload_space<Exec, typename Table::memory_space, typename Out::memory_space>;
 
   const Out& out;
@@ -63,14 +63,14 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
   }
   void route() {
     if constexpr (!base::is_planned) {
-      routes.own = route_rows<typename Choice::bounds_policy>(exec, table, named);
-      if (once) routes.own = route_once(routes.own);
+      routes.batch = route_rows<typename Choice::bounds_policy>(exec, table, named);
+      if (unique) routes.batch = route_once(routes.batch);
     }
   }
   void agree() {
     if constexpr (!base::is_planned)
-      if (!call.is_whole() && !routes.own.everywhere)
-        routes = complete_routing(call, table.label(), std::move(routes.own));
+      if (!call.is_whole() && !routes.batch.everywhere)
+        routes = complete_routing(call, table.label(), std::move(routes.batch));
   }
   /// Other ranks do not learn of bad indices of this one.
   [[nodiscard]] bool refuse() const { return false; }
@@ -79,21 +79,21 @@ struct sharded_read : sharded_call<Exec, Table, Named> {
     call.close();
   }
   void apply() {
-    place_by_route(exec, this->by().own, arrived, out);
+    place_by_route(exec, this->by().batch, arrived, out);
     this->result = own_error();
   }
 
  protected:
   /// A ticket with the error of bad indices in this thread's batch.
   [[nodiscard]] ticket own_error() const {
-    const route_groups& route = this->by().own;
-    batch_findings own;
-    own.out_of_range = route.report.out_of_range;
-    own.first_position = route.report.first_position;
-    own.first_index = route.report.first_index;
-    own.positions = route.positions;
-    own.signed_indices = route.signed_indices ? 1 : 0;
-    return ticket_of_error(all_findings(this->verb, whole_ref(table).note(), {own}, true).error());
+    const route_groups& route = this->by().batch;
+    batch_findings batch;
+    batch.out_of_range = route.report.out_of_range;
+    batch.first_position = route.report.first_position;
+    batch.first_index = route.report.first_index;
+    batch.positions = route.positions;
+    batch.signed_indices = route.signed_indices ? 1 : 0;
+    return ticket_of_error(all_findings(this->verb, whole_ref(table).note(), {batch}, true).error());
   }
 };
 

@@ -38,7 +38,7 @@ template <class Table, class Wire>
 void count_duplicates(const collective& call, const Table& table, const routing<Wire>& routes,
                       batch_findings& findings) {
   for (int r = call.first(); r < call.last(); ++r) {
-    if (routes.own.everywhere && r != 0) continue;  // all ranks see the same rows: rank 0 counts them
+    if (routes.batch.everywhere && r != 0) continue;  // all ranks see the same rows: rank 0 counts them
     const auto named = routes.rows_for(r);
     std::vector<std::int64_t> rows(named.data(), named.data() + named.rows());
     std::sort(rows.begin(), rows.end());
@@ -115,11 +115,11 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
       if constexpr (may_pull)
         if (!call.is_whole() && call.passes_device_memory() && call.ranks() <= kernels::most_shards &&
             kernels_read(exec, named)) {
-          routes.own = route_by_kernels<bounds_policy>(this->verb, exec, table, named, values, lists);
+          routes.batch = route_by_kernels<bounds_policy>(this->verb, exec, table, named, values, lists);
           call.keep(lists.memory);
         }
-      if (lists.memory == nullptr) routes.own = route_rows<bounds_policy>(exec, table, named);
-      if constexpr (sums) routes.own = route_once(routes.own);
+      if (lists.memory == nullptr) routes.batch = route_rows<bounds_policy>(exec, table, named);
+      if constexpr (sums) routes.batch = route_once(routes.batch);
     }
   }
   void agree() {
@@ -128,10 +128,10 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     else
       agree_on_routes();
     if constexpr ((is_planned && Choice::scans) || duplicates_policy::forbids) {
-      batch_findings own = this->own_findings();
-      own.take_values(scanned);
-      if constexpr (duplicates_policy::forbids) count_duplicates(call, table, this->by(), own);
-      this->exchange_findings(own);
+      batch_findings batch = this->own_findings();
+      batch.take_values(scanned);
+      if constexpr (duplicates_policy::forbids) count_duplicates(call, table, this->by(), batch);
+      this->exchange_findings(batch);
     }
   }
   [[nodiscard]] bool refuse() { return this->refuse_batches(); }
@@ -146,8 +146,8 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     if constexpr (may_pull)
       if (pulls) {
         const int rank = call.rank();
-        const Exec there = this->instance(rank);
-        const waited_when_thrown<Exec> reads(there);  // memory of other ranks
+        const Exec shard_exec = this->instance(rank);
+        const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
         if constexpr (may_read_in_place)
           if (in_place) self.update_in_place(rank, found_values);
         if constexpr (sorts) {
@@ -177,7 +177,7 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     batch_offer offer;
     if constexpr (may_pull)
       if (lists.memory != nullptr) offer = offer_batch(exec, this->instance(call.rank()), lists, values);
-    headers = exchange_headers(call, routes.own, scanned, offer);
+    headers = exchange_headers(call, routes.batch, scanned, offer);
     take_headers(routes, call.is_whole(), headers);
     findings = headers.findings;
     if (call.is_whole()) return;
@@ -191,31 +191,32 @@ struct sharded_write : sharded_call<Exec, Table, Named> {
     for (const batch_findings& rank : findings)
       if (rank.out_of_range != 0) return;
     if constexpr (may_pull)
-      if (lists.memory != nullptr) bring_to_host(exec, lists, routes.own);
+      if (lists.memory != nullptr) bring_to_host(exec, lists, routes.batch);
     exchange_rows(call, table.label(), routes);
   }
   /// Rows and values of the shard of this rank, out of the batches of all.
   void pull() {
     if constexpr (may_pull) {
       const int rank = call.rank();
-      const Exec there = this->instance(rank);
+      const Exec shard_exec = this->instance(rank);
       if constexpr (may_read_in_place) {
         in_place = values_for(rank, headers, 1).on_devices;  // few threads pull from host memory first
         if (in_place) {
           found_values =
-              find_values<value>(this->verb, there, rank, headers, table.rows_of(rank), this->width());
+              find_values<value>(this->verb, shard_exec, rank, headers, table.rows_of(rank), this->width());
           return;
         }
       }
-      pulled = pull_rows<value, sorts>(this->verb, there, rank, headers, this->width(), table.rows_of(rank));
+      pulled =
+          pull_rows<value, sorts>(this->verb, shard_exec, rank, headers, this->width(), table.rows_of(rank));
     }
   }
   /// The values of this batch to the owners of the rows.
   void send() {
     if constexpr (sums)
-      moved.own = sums_by_route<home>(exec, this->by().own, values);
+      moved.batch = sums_by_route<home>(exec, this->by().batch, values);
     else
-      moved.own = values_by_route<home>(exec, this->by().own, values);
+      moved.batch = values_by_route<home>(exec, this->by().batch, values);
     if (!call.is_whole()) moved.move(call, exec, this->instance(call.rank()), this->by(), table.width());
   }
 };

@@ -35,17 +35,17 @@ tensor<Compute, Payload> divided_gradients(const Exec& exec, const row_route<Wir
   static const std::string label = "ferry::step_bags::divide";
   using value = std::remove_const_t<Value>;
   const auto sizes = sizes_of_bags(rows, list);
-  auto here = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
-  auto made = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
-  copy(exec, grads, here).join();
+  auto undivided = payload<value, Payload>(exec, "gradients", grads.rows(), grads.width());
+  auto quotients = payload<Compute, Payload>(exec, "divided gradients", grads.rows(), grads.width());
+  copy(exec, grads, undivided).join();
   using number = pooling_number<Exec, Compute>;
   const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
   const kernels::bag_list<std::int64_t> bags{sizes.data(), 0, list.bags, rows.routed(), false, false, {}};
-  launch(exec, label, static_cast<std::int64_t>(made.size()),
+  launch(exec, label, static_cast<std::int64_t>(quotients.size()),
          kernels::divide_by_sizes<number, Compute, std::int64_t, value>{
-             bags, nullptr, here.data(), grads.width(), made.data(), fast_divisor(grads.width())});
+             bags, nullptr, undivided.data(), grads.width(), quotients.data(), fast_divisor(grads.width())});
   execution_backend<Exec>::fence(exec, label);
-  return made;
+  return quotients;
 }
 
 /// The offsets of the bags that an owner got.
@@ -122,27 +122,27 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     require_sharded_step<count_policy, compute>(this->verb, call, rule, table, state);
   }
   void route() {
-    if constexpr (!base::is_planned) routes.own = route_rows<bounds_policy>(exec, table, named);
+    if constexpr (!base::is_planned) routes.batch = route_rows<bounds_policy>(exec, table, named);
     list.emplace(exec, bags, grads.rows(), routed_positions(named),
                  !std::is_same_v<bounds_policy, bounds::unchecked>);
     scanned.take_offsets(list->look_for_step());
     if (scanned.bad_bags != 0) return;
     if constexpr (divides)
-      divided = divided_gradients<compute, home>(exec, this->by().own, list->list(), grads);
+      divided = divided_gradients<compute, home>(exec, this->by().batch, list->list(), grads);
     if constexpr (nonfinite_policy::looks) scanned.take_values(scan_values(exec, shared()));
   }
   void agree() {
     if constexpr (base::is_planned) {
       this->findings = this->by().findings;
-      batch_findings own = this->own_findings();
-      own.bad_bags = scanned.bad_bags;
-      own.first_offset = scanned.first_offset;
-      own.first_offset_number = scanned.first_offset_number;
-      own.unsigned_offsets = scanned.unsigned_offsets;
-      own.take_values(scanned);
-      this->exchange_findings(own);
+      batch_findings batch = this->own_findings();
+      batch.bad_bags = scanned.bad_bags;
+      batch.first_offset = scanned.first_offset;
+      batch.first_offset_number = scanned.first_offset_number;
+      batch.unsigned_offsets = scanned.unsigned_offsets;
+      batch.take_values(scanned);
+      this->exchange_findings(batch);
     } else {
-      routes = complete_routing(call, table.label(), std::move(routes.own), scanned);
+      routes = complete_routing(call, table.label(), std::move(routes.batch), scanned);
       this->findings = routes.findings;
     }
   }
@@ -177,32 +177,33 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
   }
   /// The positions of the maxima, which the caller did not keep.
   [[nodiscard]] tensor<std::int64_t, wire> find_maxima() {
-    tensor<std::int64_t, wire> found("positions of maxima", grads.rows(), grads.width());
+    tensor<std::int64_t, wire> positions("positions of maxima", grads.rows(), grads.width());
     tensor<pooling_type<element, void, float>, wire> maxima("maxima", grads.rows(), grads.width());
     const auto arrived = this->template fetch<home, element>(
         shard_reader<shard_read_path_t<chosen, Exec, typename Table::memory_space>>{});
-    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->by().own, arrived,
-                                         no_array{}, make_ref(found), make_ref(maxima))
+    pool_arrived<pooling, bounds_policy>(this->verb, exec, table, named, bags, this->by().batch, arrived,
+                                         no_array{}, make_ref(positions), make_ref(maxima))
         .join();
-    return found;
+    return positions;
   }
   /// Sends the bags of this batch to the owners of their rows.
   template <class Array>
   void move_bags(const Array& more) {
-    const row_route<wire>& own = this->by().own;
-    bag_routes = complete_routing(call, table.label(), route_bags(own, list->list()));
-    const Exec there = this->instance(call.first());
-    gradients.own = values_by_route<home>(exec, bag_routes.own, shared());
-    gradients.move(call, exec, there, bag_routes, table.width());
+    const row_route<wire>& route = this->by().batch;
+    bag_routes = complete_routing(call, table.label(), route_bags(route, list->list()));
+    const Exec shard_exec = this->instance(call.first());
+    gradients.batch = values_by_route<home>(exec, bag_routes.batch, shared());
+    gradients.move(call, exec, shard_exec, bag_routes, table.width());
     if constexpr (weighs) {
-      extras.own = tensor<extra_value, wire>("weights", own.routed());
-      gather(exec, more, own.place, extras.own, bounds::unchecked{}).join();
-      extras.move(call, exec, there, this->by());
+      extras.batch = tensor<extra_value, wire>("weights", route.routed());
+      gather(exec, more, route.place, extras.batch, bounds::unchecked{}).join();
+      extras.move(call, exec, shard_exec, this->by());
     } else if constexpr (pooling::selects) {
-      extras.own = tensor<std::int64_t, wire>("positions of maxima", bag_routes.own.routed(), table.width());
-      gather(exec, more, bag_routes.own.place, extras.own, bounds::unchecked{}).join();
-      number_for_owners(own, bag_routes.own, extras.own);
-      extras.move(call, exec, there, bag_routes, table.width());
+      extras.batch =
+          tensor<std::int64_t, wire>("positions of maxima", bag_routes.batch.routed(), table.width());
+      gather(exec, more, bag_routes.batch.place, extras.batch, bounds::unchecked{}).join();
+      number_for_owners(route, bag_routes.batch, extras.batch);
+      extras.move(call, exec, shard_exec, bag_routes, table.width());
       if (!call.is_whole())  // each rank numbered its positions from 0
         for (std::size_t r = 0; r + 1 < bag_routes.in_begin.size(); ++r)
           for (std::int64_t i = bag_routes.in_begin[r] * this->width();
@@ -217,20 +218,20 @@ struct sharded_bag_step : sharded_call<Exec, Table, Named> {
     const auto of_bags = rows_near(call.is_whole() ? exec : this->instance(rank), this->instance(rank),
                                    gradients.rows_for(bag_routes, rank), copied);
     const shard_bag_policies<pooling, chosen> shard_policies{};
-    const auto there = this->instance(rank);
+    const auto shard_exec = this->instance(rank);
     const auto rule_there = rule_of_shard(rule, table, state, rank);
     auto& shard = table.shard(rank);
     auto& moments = state.shard(rank);
     if constexpr (weighs)
-      step_bags(there, rule_there, shard, moments, rows, offsets, of_bags, extras.rows_for(this->by(), rank),
-                shard_policies)
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
+                extras.rows_for(this->by(), rank), shard_policies)
           .join();
     else if constexpr (pooling::selects)
-      step_bags(there, rule_there, shard, moments, rows, offsets, of_bags, extras.rows_for(bag_routes, rank),
-                shard_policies)
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags,
+                extras.rows_for(bag_routes, rank), shard_policies)
           .join();
     else
-      step_bags(there, rule_there, shard, moments, rows, offsets, of_bags, shard_policies).join();
+      step_bags(shard_exec, rule_there, shard, moments, rows, offsets, of_bags, shard_policies).join();
   }
 };
 

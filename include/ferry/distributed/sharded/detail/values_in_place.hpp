@@ -29,10 +29,10 @@ namespace ferry::kernels {
 /// rows[place] = where the values of the place's position begin.
 struct place_values {
   const std::int64_t* order;
-  const std::int64_t* from;
+  const std::int64_t* begins;
   std::int64_t* rows;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t place) const { rows[place] = from[order[place]]; }
+  KOKKOS_FUNCTION void operator()(std::int64_t place) const { rows[place] = begins[order[place]]; }
 };
 
 }  // namespace ferry::kernels
@@ -44,7 +44,7 @@ namespace ferry::detail {
 template <class T>
 struct values_in_place {
   tensor<std::int64_t, device_space> rows;  ///< in the order (rank, position)
-  tensor<std::int64_t, device_space> from;
+  tensor<std::int64_t, device_space> begins;
   row_plan plan;
   /// Rows of `width` elements that begin at multiples of the stride, which is shorter: the plan has the
   /// multiples.
@@ -53,45 +53,45 @@ struct values_in_place {
 
 /// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `there`. Enqueues only.
 template <class T, class Exec>
-values_in_place<T> find_values(const char* verb, const Exec& there, int rank, const batch_headers& headers,
-                               std::int64_t shard_rows, std::int64_t width) {
+values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
+                               const batch_headers& headers, std::int64_t shard_rows, std::int64_t width) {
   constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
   const offered_values offered = values_for(rank, headers, packet);
   const std::int64_t items = offered.items;
-  values_in_place<T> found{payload<std::int64_t, device_space>(there, "rows of all ranks", items),
-                           payload<std::int64_t, device_space>(there, "places of values", items),
-                           {},
-                           {}};
-  found.values.rank = 2;
-  found.values.extents = {items, width};
-  found.values.make_dense();
-  found.values.data = reinterpret_cast<const T*>(offered.lowest);
-  found.values.strides[0] = offered.aligned ? 4 : 1;
-  const waited_when_thrown<Exec> reads(there);  // memory of other ranks
-  launch_context<Exec> call(there, verb);
+  values_in_place<T> in_place{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
+                              payload<std::int64_t, device_space>(shard_exec, "places of values", items),
+                              {},
+                              {}};
+  in_place.values.rank = 2;
+  in_place.values.extents = {items, width};
+  in_place.values.make_dense();
+  in_place.values.data = reinterpret_cast<const T*>(offered.lowest);
+  in_place.values.strides[0] = offered.aligned ? 4 : 1;
+  const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+  launch_context<Exec> call(shard_exec, verb);
   if (items != 0) {
     auto join = lists_for(rank, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
-    join.rows = found.rows.data();
-    join.from = found.from.data();
-    launch(there, call.label("pull", "lists"), items, join);
+    join.rows = in_place.rows.data();
+    join.begins = in_place.begins.data();
+    launch(shard_exec, call.label("pull", "lists"), items, join);
   }
-  found.plan = make_plan(there, found.rows, shard_rows, bounds::unchecked{});
-  const auto home = engine::get(there);
-  auto placed =
-      std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()), *found.plan.storage());
-  call.use(found.plan.storage());
-  placed->base = found.plan.storage();
+  in_place.plan = make_plan(shard_exec, in_place.rows, shard_rows, bounds::unchecked{});
+  const auto home = engine::get(shard_exec);
+  auto placed = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()),
+                                                   *in_place.plan.storage());
+  call.use(in_place.plan.storage());
+  placed->base = in_place.plan.storage();
   placed->memory = call.block(static_cast<std::size_t>(items) * sizeof(std::int64_t));
   placed->values.rows = static_cast<std::int64_t*>(placed->memory.get());
   if (items != 0)
-    launch(there, call.label("pull", "places"), items,
-           kernels::place_values{placed->order, found.from.data(), placed->values.rows});
+    launch(shard_exec, call.label("pull", "places"), items,
+           kernels::place_values{placed->order, in_place.begins.data(), placed->values.rows});
   ticket end = call.finish();
   placed->made = call.done();
   placed->made_by = call.id();
   end.drop();
-  found.plan = row_plan(std::move(placed));
-  return found;
+  in_place.plan = row_plan(std::move(placed));
+  return in_place;
 }
 
 /// How such values belong to the plan: they have been checked with the batches.

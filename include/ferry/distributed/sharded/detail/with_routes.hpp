@@ -156,9 +156,9 @@ void require_sharded_batch(const char* verb, const collective& call, const Table
 /// The rows of the batch in the order of the route, in a buffer in Payload.
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
-  auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
-  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
-  return made;
+  auto rows = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
+  gather(exec, values, route.place, rows, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
+  return rows;
 }
 
 /// The sums of the rows of the batch that name one row, in the accumulation type and in the order of a route
@@ -166,16 +166,16 @@ auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array
 template <class Payload, class Exec, class Wire, class Value, class Space>
 auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
   using sum = accumulation_t<std::remove_const_t<Value>>;
-  auto made = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
-  scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
-  return made;
+  auto sums = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
+  scatter(exec, sums, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
+  return sums;
 }
 
 /// Rows in the order of the route into the rows of the batch.
 template <class Exec, class Wire, class T, class Payload, class Out, class OutSpace>
 void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
                     const array_ref<Out, OutSpace>& out) {
-  if (route.once) {
+  if (route.unique) {
     gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).join();
     return;
   }

@@ -194,7 +194,7 @@ struct shared_record {
 
   /// "'w' [10 x 4] of float in device_space, of process 1234"
   [[nodiscard]] std::string describe() const;
-  /// The same for a type in all programs.
+  /// Equal for a type in all programs.
   static std::uint64_t digest_of(const std::type_info& type);
   static std::string name_of_type(std::string_view mangled);
 };
