@@ -54,21 +54,14 @@ void collective::phase(function_ref<void(const call_note&)> act) {
 void collective::tell() noexcept {
   if (!open_ || is_whole()) return;
   open_ = false;
-  const auto fail = [this](const char* message) {
-    const call_note note = call_note(note_).add_number(phases_);
-    if (std::exchange(reads_, false))
-      group_->end_reads(rank_, note, message);
-    else
-      group_->fail(rank_, note, message);
-  };
   try {
-    try {
-      throw;
-    } catch (const std::exception& error) {
-      fail(error.what());
-    } catch (...) {
-      fail("an exception that is no std::exception");
-    }
+    with_message_of(std::current_exception(), [this](const char* message) {
+      const call_note note = call_note(note_).add_number(phases_);
+      if (std::exchange(reads_, false))
+        group_->end_reads(rank_, note, message);
+      else
+        group_->fail(rank_, note, message);
+    });
   } catch (...) {  // the group is broken, so the others know
   }
 }

@@ -73,7 +73,8 @@ void message_transport::fail(int, const call_note& note, const char* message) no
 void message_transport::abort(int, const char* message) noexcept {
   if (is_broken()) return;
   say_last(call_header::kind::abort, message);
-  break_by(trouble::peer, [] { return "ferry::communicator: this rank has left by an exception"; });
+  trouble_.set(group_trouble::kind::peer,
+               [] { return "ferry::communicator: this rank has left by an exception"; });
 }
 
 void message_transport::enter(int rank) {
@@ -85,42 +86,27 @@ void message_transport::enter(int rank) {
 }
 
 void message_transport::stop(const std::string& text) {
-  break_by(trouble::late, [&] { return "ferry::communicator: " + text; });
-  throw_broken();
+  trouble_.set(group_trouble::kind::late, [&] { return "ferry::communicator: " + text; });
+  trouble_.fail();
 }
 
 void message_transport::stop_by(const call_header& last) {
-  break_by(trouble::late, [&] {
+  trouble_.set(group_trouble::kind::late, [&] {
     return last.call_kind == call_header::kind::late
                ? last.said.c_str()
                : "ferry::communicator: a rank has left a call before its data was sent";
   });
-  throw_broken();
+  trouble_.fail();
 }
 
 void message_transport::or_break(function_ref<void()> act) {
   try {
     act();
   } catch (...) {
-    break_by(trouble::late, [] { return "ferry::communicator: this rank failed while data moved"; });
+    trouble_.set(group_trouble::kind::late,
+                 [] { return "ferry::communicator: this rank failed while data moved"; });
     throw;
   }
-}
-
-void message_transport::break_by(trouble kind, function_ref<std::string()> text) noexcept {
-  if (is_broken()) return;
-  trouble_ = kind;
-  try {
-    text_ = text();
-  } catch (...) {
-    text_.clear();  // out of memory: the type of the error has to do
-  }
-}
-
-void message_transport::throw_broken() const {
-  if (trouble_ == trouble::protocol) throw protocol_error(text_);
-  if (trouble_ == trouble::late) throw communication_error(text_);
-  throw peer_error(text_);
 }
 
 std::string message_transport::waited(const call_note& note) const {
@@ -141,7 +127,7 @@ void message_transport::say_last(call_header::kind kind, const char* said) noexc
 
 void message_transport::meet(call_header::kind kind, const call_note& note, std::uint64_t bytes,
                              const char* said, function_ref<void()> prepare) {
-  if (is_broken()) throw_broken();
+  if (is_broken()) trouble_.fail();
   call_header header{call_header::header_mark, note, kind, bytes, ++calls_, {}};
   if (said != nullptr) header.said.set(said);
   const std::exception_ptr lost = get_ready(header, prepare);
@@ -149,9 +135,9 @@ void message_transport::meet(call_header::kind kind, const call_note& note, std:
   headers_[static_cast<std::size_t>(rank_)] = header;
   const std::string missing = swap_headers(header, headers_, clock::now() + deadline_);
   if (!missing.empty()) {
-    break_by(trouble::late, [&] { return waited(note) + "; not there: " + missing; });
-    say_last(call_header::kind::late, text_.c_str());  // for ranks that come later
-    throw_broken();
+    trouble_.set(group_trouble::kind::late, [&] { return waited(note) + "; not there: " + missing; });
+    say_last(call_header::kind::late, trouble_.text().c_str());  // for ranks that come later
+    trouble_.fail();
   }
   judge();
   if (lost != nullptr) std::rethrow_exception(lost);
@@ -185,12 +171,12 @@ void message_transport::judge() {
   using kind = call_header::kind;
   for (std::size_t r = 0; r < headers_.size(); ++r) {
     const call_header& header = headers_[r];
-    if (header.call_kind == kind::late) break_by(trouble::late, [&] { return header.said.c_str(); });
+    if (header.call_kind == kind::late)
+      trouble_.set(group_trouble::kind::late, [&] { return header.said.c_str(); });
     if (header.call_kind == kind::abort)
-      break_by(trouble::peer, [&] {
-        return "ferry::communicator: rank " + std::to_string(r) + " failed: " + header.said.c_str();
-      });
-    if (is_broken()) throw_broken();
+      trouble_.set(group_trouble::kind::peer,
+                   [&] { return text_of_abort(static_cast<int>(r), header.said.c_str()); });
+    if (is_broken()) trouble_.fail();
   }
   const auto fails = [](const call_header& header) { return header.call_kind == kind::failure; };
   const auto failed = std::find_if(headers_.begin(), headers_.end(), fails);
@@ -204,7 +190,7 @@ void message_transport::judge() {
            header.bytes == alive->bytes;
   }
   if (!same) {
-    break_by(trouble::protocol, [&] {
+    trouble_.set(group_trouble::kind::protocol, [&] {
       std::string text =
           "ferry::communicator: the ranks called different verbs, or with arguments that differ: ";
       for (std::size_t r = 0; r < headers_.size(); ++r)
@@ -212,11 +198,10 @@ void message_transport::judge() {
                 std::string(headers_[r].note.words()) + " (call " + std::to_string(headers_[r].call) + ")";
       return text + hidden_difference(headers_);
     });
-    throw_broken();
+    trouble_.fail();
   }
   if (failed != headers_.end() && failed - headers_.begin() != rank_)
-    throw peer_error("ferry::communicator: rank " + std::to_string(failed - headers_.begin()) +
-                     " failed in " + std::string(failed->note.words()) + ": " + failed->said.c_str());
+    throw_peer_failed(static_cast<int>(failed - headers_.begin()), failed->note, failed->said);
 }
 
 void message_transport::move(const call_note& note, std::span<const outgoing_part> outgoing,
@@ -227,8 +212,8 @@ void message_transport::move(const call_note& note, std::span<const outgoing_par
 }
 
 void message_transport::give_up(const call_note& note) {
-  break_by(trouble::late, [&] { return waited(note) + ", while data moved"; });
-  throw_broken();
+  trouble_.set(group_trouble::kind::late, [&] { return waited(note) + ", while data moved"; });
+  trouble_.fail();
 }
 
 }  // namespace ferry::detail

@@ -50,13 +50,7 @@ bool is_consequence(const std::exception_ptr& error) {
 
 void abort_group(transport& group, int rank, const std::exception_ptr& error) noexcept {
   if (!group.in_own_process()) return;
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& said) {
-    group.abort(rank, said.what());
-  } catch (...) {
-    group.abort(rank, "an exception that is no std::exception");
-  }
+  with_message_of(error, [&](const char* message) { group.abort(rank, message); });
 }
 
 }  // namespace

@@ -28,16 +28,6 @@ void thread_transport::copy_parts(int rank, std::span<const incoming_part> incom
   if (lane != nullptr) lane->finish();
 }
 
-void thread_transport::break_by_failure(int rank, const std::exception_ptr& error) noexcept {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& lost) {
-    abort(rank, lost.what());
-  } catch (...) {
-    abort(rank, "an exception that is no std::exception");
-  }
-}
-
 void thread_transport::exchange_by(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                                    std::span<const incoming_part> incoming, device_lane* lane) {
   std::unique_lock lock(guard_);
@@ -59,14 +49,14 @@ void thread_transport::exchange_by(int rank, const call_note& note, std::span<co
   } catch (...) {
     lost = std::current_exception();
     if (lane != nullptr) lane->abandon();
-    break_by_failure(rank, lost);
+    with_message_of(lost, [&](const char* message) { abort(rank, message); });
   }
   lock.lock();
   if (--readers_ == 0) changed_.notify_all();
   const std::uint64_t round = round_;
   changed_.wait(lock, [&] { return readers_ == 0 || round_ != round; });
   if (lost != nullptr) std::rethrow_exception(lost);
-  if (trouble_ != trouble::none) throw_broken();  // another rank lacks what it should have got
+  if (trouble_.is_broken()) trouble_.fail();  // another rank lacks what it should have got
 }
 
 void thread_transport::end_reads(int rank, const call_note& note, const char* failed) {

@@ -28,12 +28,6 @@ thread_transport::thread_transport(int ranks, std::chrono::nanoseconds deadline,
       deadline_(deadline),
       devices_(std::move(devices)) {}
 
-void thread_transport::throw_broken() const {
-  if (trouble_ == trouble::protocol) throw protocol_error(trouble_text_);
-  if (trouble_ == trouble::late) throw communication_error(trouble_text_);
-  throw peer_error(trouble_text_);
-}
-
 std::string thread_transport::who_reached_what() const {
   std::string text;
   for (std::size_t r = 0; r < seats_.size(); ++r) {
@@ -57,17 +51,8 @@ std::string thread_transport::text_of_leaving(int rank) const {
          " has left and does not come to a call that others are in: " + who_reached_what();
 }
 
-/// Keeps the first reason, which text() composes.
-void thread_transport::break_by(trouble kind, int rank, function_ref<std::string()> text) noexcept {
-  if (trouble_ == trouble::none) {
-    trouble_ = kind;
-    trouble_rank_ = rank;
-    try {
-      trouble_text_ = text();
-    } catch (...) {
-      trouble_text_.clear();  // out of memory: the type of the error has to do
-    }
-  }
+void thread_transport::break_by(group_trouble::kind kind, function_ref<std::string()> text) noexcept {
+  trouble_.set(kind, text);
   changed_.notify_all();
 }
 
@@ -81,11 +66,11 @@ std::exception_ptr thread_transport::end_round(int rank) {
                         ? rank_seat.note.reads_like(first.note)
                         : rank_seat.note == first.note && rank_seat.mine.size() == first.mine.size());
   if (!same) {
-    break_by(trouble::protocol, -1, [&] {
+    break_by(group_trouble::kind::protocol, [&] {
       return "ferry::communicator: the ranks called different verbs, or with arguments that differ: " +
              who_reached_what() + hidden_difference(seats_);
     });
-    throw_broken();
+    trouble_.fail();
   }
   failed_rank_ = -1;
   for (std::size_t r = seats_.size(); r-- > 0;)
@@ -116,9 +101,9 @@ std::exception_ptr thread_transport::end_round(int rank) {
 void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note) {
   seat& mine = seat_of(rank);
   mine.reads = false;
-  if (trouble_ != trouble::none) {
+  if (trouble_.is_broken()) {
     changed_.notify_all();  // end_reads waits
-    throw_broken();
+    trouble_.fail();
   }
   if (mine.has_come)
     throw invalid_argument("ferry::communicator: two threads act for rank " + std::to_string(rank) +
@@ -134,9 +119,7 @@ void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const 
     try {
       lost = end_round(rank);
     } catch (const std::exception& said) {
-      break_by(trouble::peer, rank, [&] {
-        return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + said.what();
-      });
+      break_by(group_trouble::kind::peer, [&] { return text_of_abort(rank, said.what()); });
       throw;
     }
     if (lost != nullptr) std::rethrow_exception(lost);
@@ -144,26 +127,24 @@ void thread_transport::meet(std::unique_lock<std::mutex>& lock, int rank, const 
   }
   for (std::size_t r = 0; r < seats_.size(); ++r)
     if (seats_[r].gone) {
-      break_by(trouble::late, static_cast<int>(r), [&] { return text_of_leaving(static_cast<int>(r)); });
-      throw_broken();
+      break_by(group_trouble::kind::late, [&] { return text_of_leaving(static_cast<int>(r)); });
+      trouble_.fail();
     }
   const auto until = clock::now() + deadline_;
-  while (round_ == round && trouble_ == trouble::none)
+  while (round_ == round && !trouble_.is_broken())
     if (changed_.wait_until(lock, until) == std::cv_status::timeout && round_ == round &&
-        trouble_ == trouble::none)
-      break_by(trouble::late, rank, [&] {
+        !trouble_.is_broken())
+      break_by(group_trouble::kind::late, [&] {
         const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(deadline_).count();
         return "ferry::communicator: rank " + std::to_string(rank) + " waited for " + std::to_string(ms) +
                " ms, its deadline: " + who_reached_what();
       });
-  if (round_ == round) throw_broken();  // nobody can end this round any more
+  if (round_ == round) trouble_.fail();  // nobody can end this round any more
 }
 
 void thread_transport::throw_failed(int rank) const {
   if (failed_rank_ >= 0 && failed_rank_ != rank)
-    throw peer_error("ferry::communicator: rank " + std::to_string(failed_rank_) + " failed in " +
-                     std::string(seats_[static_cast<std::size_t>(rank)].note.words()) + ": " +
-                     failed_said_.c_str());
+    throw_peer_failed(failed_rank_, seats_[static_cast<std::size_t>(rank)].note, failed_said_);
 }
 
 /// The part of a rank in a round that is no exchange.
@@ -200,8 +181,7 @@ void thread_transport::fail(int rank, const call_note& note, const char* message
 
 void thread_transport::abort(int rank, const char* message) noexcept {
   const std::lock_guard lock(guard_);
-  break_by(trouble::peer, rank,
-           [&] { return "ferry::communicator: rank " + std::to_string(rank) + " failed: " + message; });
+  break_by(group_trouble::kind::peer, [&] { return text_of_abort(rank, message); });
 }
 
 void thread_transport::enter(int rank) {
@@ -222,9 +202,9 @@ void thread_transport::leave(int rank, bool for_good) noexcept {
   own_seat.occupied = false;
   own_seat.gone = for_good;
   own_seat.reads = false;
-  if (trouble_ != trouble::none) changed_.notify_all();  // end_reads waits
+  if (trouble_.is_broken()) changed_.notify_all();  // end_reads waits
   if (arrived_ == 0 || !for_good) return;
-  break_by(trouble::late, rank, [&] { return text_of_leaving(rank); });
+  break_by(group_trouble::kind::late, [&] { return text_of_leaving(rank); });
 }
 
 bool thread_transport::is_occupied() const {
@@ -243,9 +223,8 @@ void thread_transport::recover() noexcept {
     rank_seat.has_come = false;
   }
   arrived_ = 0;
-  if (trouble_ != trouble::peer) return;
-  trouble_ = trouble::none;
-  trouble_text_.clear();
+  if (!trouble_.is(group_trouble::kind::peer)) return;
+  trouble_.clear();
   // Ranks that ended early have made fewer tables.
   std::uint64_t most = 0;
   for (const seat& rank_seat : seats_) most = rank_seat.numbers > most ? rank_seat.numbers : most;

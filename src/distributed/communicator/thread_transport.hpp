@@ -79,18 +79,15 @@ class thread_transport final : public transport {
     bool failed = false;
     failure_text said;
   };
-  enum class trouble { none, peer, late, protocol };
 
   void bring(seat& own_seat, std::span<const std::byte> mine, const char* failed);
   void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                    std::span<const incoming_part> incoming, device_lane* lane);
   void copy_parts(int rank, std::span<const incoming_part> incoming, device_lane* lane);
-  void break_by_failure(int rank, const std::exception_ptr& error) noexcept;
   void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
   std::exception_ptr end_round(int rank);
-  void break_by(trouble kind, int rank, function_ref<std::string()> text) noexcept;
+  void break_by(group_trouble::kind kind, function_ref<std::string()> text) noexcept;
   [[nodiscard]] std::string text_of_leaving(int rank) const;
-  [[noreturn]] void throw_broken() const;
   void throw_failed(int rank) const;
   [[nodiscard]] std::string who_reached_what() const;
   seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
@@ -107,10 +104,7 @@ class thread_transport final : public transport {
   std::vector<std::byte> gathered_;
   int failed_rank_ = -1;
   failure_text failed_said_;
-  // Why the group is broken.
-  trouble trouble_ = trouble::none;
-  int trouble_rank_ = -1;
-  std::string trouble_text_;
+  group_trouble trouble_;
 };
 
 }  // namespace ferry::detail

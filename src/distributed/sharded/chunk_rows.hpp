@@ -28,7 +28,9 @@ class chunk_rows {
   /// Number of rows.
   [[nodiscard]] std::size_t rows() const { return owners_.size(); }
   /// The bytes that a rank has.
-  [[nodiscard]] std::size_t bytes_of(int rank) const { return bytes_of_rank_[static_cast<std::size_t>(rank)]; }
+  [[nodiscard]] std::size_t bytes_of(int rank) const {
+    return bytes_of_rank_[static_cast<std::size_t>(rank)];
+  }
   /// The places of the rows that a rank has, in their order.
   [[nodiscard]] std::vector<std::int64_t> places_of(int rank) const;
   /// Whether no row is cut.

@@ -12,8 +12,8 @@ std::string sharded_explanation::to_string() const {
   for (const auto& way : candidates) {
     char line[120];
     std::snprintf(line, sizeof line, "%c %-11s %10lld rows, %10lld from other ranks, %9.3f MB  ",
-                  way.picked ? '*' : ' ', way.path.c_str(),
-                  static_cast<long long>(way.rows), static_cast<long long>(way.rows_from_others),
+                  way.picked ? '*' : ' ', way.path.c_str(), static_cast<long long>(way.rows),
+                  static_cast<long long>(way.rows_from_others),
                   static_cast<double>(way.bytes_from_others) * 1e-6);
     text.append(line).append(way.reason).append("\n");
   }

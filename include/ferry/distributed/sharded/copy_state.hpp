@@ -81,9 +81,7 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
   for (int r = 0; r < source.ranks(); ++r) {
     const auto& shard = source.shard(r);
     const auto rows = detail::rows_of_shard<Exec>(shard, source.rows_of(r));
-    const auto put = [&](const auto& part, auto& whole) {
-      detail::scatter_across(exec, whole, rows, part);
-    };
+    const auto put = [&](const auto& part, auto& whole) { detail::scatter_across(exec, whole, rows, part); };
     detail::for_each_field(shard, target, put);
     if (counts) put(shard.row_steps(), counters);
   }
@@ -103,9 +101,7 @@ template <class Exec, class Rule, class T, class Space, class ToSpace>
     const auto rows = detail::rows_of_shard<Exec>(shard, target.rows_of(r));
     tensor<std::uint32_t, ToSpace> counters;
     if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", target.device_of(r), rows.rows());
-    const auto take = [&](auto& part, const auto& whole) {
-      detail::gather_across(exec, whole, rows, part);
-    };
+    const auto take = [&](auto& part, const auto& whole) { detail::gather_across(exec, whole, rows, part); };
     detail::for_each_field(shard, source, take);
     if (counts) take(counters, source.row_steps());
     detail::copy_counts(*source.clock(), *shard.clock());

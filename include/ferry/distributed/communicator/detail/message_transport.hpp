@@ -44,8 +44,6 @@ class message_transport : public transport {
   [[nodiscard]] std::uint64_t next_number(int) override { return numbers_++; }
 
  protected:
-  enum class trouble { none, peer, late, protocol };
-
   explicit message_transport(std::chrono::nanoseconds deadline) : deadline_(deadline) {}
   void become(int rank, int size) {
     rank_ = rank;
@@ -54,7 +52,7 @@ class message_transport : public transport {
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
-  [[nodiscard]] bool is_broken() const { return trouble_ != trouble::none; }
+  [[nodiscard]] bool is_broken() const { return trouble_.is_broken(); }
 
   /// Sends `own` to the others and receives theirs into all[r]. Returns which ranks have not come at `until`,
   /// and empty text where all have. Calls stop() where it finds out that a rank will never come.
@@ -83,9 +81,6 @@ class message_transport : public transport {
  private:
   /// The others count on the data of this rank; without it no later call can be understood.
   void or_break(function_ref<void()> act);
-  /// Keeps the first reason, which text() composes.
-  void break_by(trouble kind, function_ref<std::string()> text) noexcept;
-  [[noreturn]] void throw_broken() const;
   [[nodiscard]] std::string waited(const call_note& note) const;
   void say_last(call_header::kind kind, const char* said) noexcept;
 
@@ -117,8 +112,7 @@ class message_transport : public transport {
   std::uint64_t calls_ = 0;
   std::vector<call_header> headers_;
   std::vector<awaited> awaited_;
-  trouble trouble_ = trouble::none;
-  std::string text_;  ///< why the group is broken
+  group_trouble trouble_;
 };
 
 }  // namespace ferry::detail

@@ -3,12 +3,15 @@
 
 #include <ferry/distributed/communicator/detail/call_note.hpp>
 #include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace ferry::detail {
@@ -26,6 +29,33 @@ struct incoming_part {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
 };
+
+/// Calls act(text) with the message of an exception, also without memory for a copy.
+void with_message_of(const std::exception_ptr& error, function_ref<void(const char*)> act);
+
+/// Why a group is broken: the first reason counts. Transports that several threads use lock it.
+class group_trouble {
+ public:
+  enum class kind { none, peer, late, protocol };
+
+  [[nodiscard]] bool is_broken() const { return kind_ != kind::none; }
+  [[nodiscard]] bool is(kind reason) const { return kind_ == reason; }
+  [[nodiscard]] const std::string& text() const { return text_; }
+  /// Keeps the first reason, which text() composes.
+  void set(kind reason, function_ref<std::string()> text) noexcept;
+  void clear() noexcept;
+  /// Throws peer_error, communication_error or protocol_error.
+  [[noreturn]] void fail() const;
+
+ private:
+  kind kind_ = kind::none;
+  std::string text_;
+};
+
+/// "ferry::communicator: rank 1 failed: <message>"
+[[nodiscard]] std::string text_of_abort(int rank, const char* message);
+/// Throws peer_error: another rank has failed in a call.
+[[noreturn]] void throw_peer_failed(int rank, const call_note& note, const failure_text& message);
 
 /// How the ranks of a group reach each other. A process may hold several ranks, each with a thread of its
 /// own; the functions are called by the thread of `rank`.

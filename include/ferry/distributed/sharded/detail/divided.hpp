@@ -7,8 +7,8 @@
 
 namespace ferry::kernels {
 
-/// row / parts and row % parts, for row >= 0 and parts > 0. Numbers of 32 bits, as those of most rows are, take a
-/// device a fifth of the instructions of 64 bits.
+/// row / parts and row % parts, for row >= 0 and parts > 0. Numbers of 32 bits, as those of most rows are,
+/// take a device a fifth of the instructions of 64 bits.
 struct divided {
   std::int64_t quotient;
   std::int64_t rest;
