@@ -27,8 +27,8 @@
 /// them.
 namespace ferry::detail {
 
-/// The space of such buffers: that of the ranks' devices if one of the arrays that the rows come from or go to
-/// is in device memory, else that of the wire.
+/// The space of such buffers: that of the ranks' devices if one of the arrays that the rows come from or go
+/// to is in device memory, else that of the wire.
 template <class Exec, class... Spaces>
 using payload_space = std::conditional_t<!is_host_exec<Exec> && (!Spaces::is_host_accessible || ...),
                                          device_space, wire_space<Exec>>;
