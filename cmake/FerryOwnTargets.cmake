@@ -86,13 +86,13 @@ function(ferry_check_only target)
   endif()
 endfunction()
 
-# ferry_add_test(<name> [WITHOUT_KERNELS] [OWN_OPTIONS] <source>...): a Catch2 program. On a host backend it runs once for each number
-# of OpenMP threads; once in all if the number makes no difference to the code under test. With OWN_OPTIONS the caller chooses how
-# it is compiled.
+# ferry_add_test(<name> [ONE_RUN] [OWN_OPTIONS] <source>...): a Catch2 program. On a host backend it runs once for each number of
+# OpenMP threads; ONE_RUN, with two threads: the code under test has no kernel of its own, and other programs run those that it calls
+# with each number. With OWN_OPTIONS the caller chooses how it is compiled.
 set(FERRY_TEST_THREADS 1 2 5 CACHE STRING "Numbers of OpenMP threads with which each test program runs")
 set(FERRY_TEST_UNITY 1 CACHE STRING "Number of a test program's sources that are compiled as one")
 function(ferry_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "WITHOUT_KERNELS;OWN_OPTIONS" "" "")
+  cmake_parse_arguments(PARSE_ARGV 1 test "ONE_RUN;OWN_OPTIONS" "" "")
   set(test_sources ${test_UNPARSED_ARGUMENTS})
   ferry_add_executable(${name} ${test_sources})
   # Sources of one program instantiate the same templates: batches of them compile in a third of the time. Of even size.
@@ -116,13 +116,16 @@ function(ferry_add_test name)
   endif()
   # Threads that wait leave their processor to other tests: each program counts as one. Long tests to which the number of OpenMP
   # threads makes no difference have the tag [once].
-  list(GET FERRY_TEST_THREADS -1 last)
-  foreach(threads IN LISTS FERRY_TEST_THREADS)
+  set(numbers ${FERRY_TEST_THREADS})
+  if(test_ONE_RUN AND 2 IN_LIST numbers)
+    set(numbers 2)
+  elseif(test_ONE_RUN)
+    list(GET numbers -1 numbers)
+  endif()
+  list(GET numbers -1 last)
+  foreach(threads IN LISTS numbers)
     set(without)
     if(NOT threads EQUAL last)
-      if(test_WITHOUT_KERNELS)
-        continue()
-      endif()
       set(without "~[once]")
     endif()
     add_test(NAME ${name}.threads${threads} COMMAND ${name} ${without})
