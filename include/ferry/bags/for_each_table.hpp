@@ -33,6 +33,9 @@ struct table_list {
   std::vector<detail::array_ref<T, Space>> tables;  ///< in the order in which they were given
 };
 
+template <class T, class Space>
+inline constexpr bool detail::is_table_list<table_list<T, Space>> = true;
+
 /// The tables as one argument of gather_bags, which pools the bags of all of them in one launch. Does not
 /// compile for a temporary tensor, vector or array.
 template <class First, class... More>
@@ -78,7 +81,8 @@ template <class Tables>
 /// contents. Messages about bad indices and offsets name the table and the bag within it. Under bounds::clamp
 /// wait() throws out_of_range for the indices of a table without rows.
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class... Policies>
-  requires(!detail::AnArray<Policies> && ...)
+  requires(detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
+                        const Indices&, const Offsets&, Pooled, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
     Pooled&& pooled, Policies...) {
@@ -92,7 +96,9 @@ template <class Exec, class T, class Space, class Indices, class Offsets, class 
 /// As above, with the weights of the positions, for pooling::sum and pooling::mean.
 template <class Exec, class T, class Space, class Indices, class Offsets, class Pooled, class Weights,
           class... Policies>
-  requires(detail::AnArray<Weights> && (!detail::AnArray<Policies> && ...))
+  requires(detail::AnArray<Weights>&&
+               detail::Fits<detail::gather_bags_arguments, const Exec&, const table_list<T, Space>&,
+                            const Indices&, const Offsets&, Pooled, const Weights&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
     const Exec& exec, const table_list<T, Space>& tables, const Indices& indices, const Offsets& offsets,
     Pooled&& pooled, const Weights& weights, Policies...) {

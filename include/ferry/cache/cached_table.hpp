@@ -173,3 +173,9 @@ class cached_table {
 };
 
 }  // namespace ferry
+
+template <class Table, class Policy, class Directory>
+inline constexpr bool ferry::detail::is_table_object<ferry::cached_table<Table, Policy, Directory>> = true;
+template <class Table, class Policy, class Directory>
+inline constexpr bool ferry::detail::is_records<ferry::cached_table<Table, Policy, Directory>> =
+    ferry::detail::is_records<Table>;

@@ -56,9 +56,9 @@ struct cloned_extents<tensor_view<T, Space, Extents>> {
 /// Throws invalid_argument for an empty handle and where `exec` is being captured into a graph, and
 /// bad_alloc.
 template <MemorySpace Space, class Exec, class Array>
+  requires(detail::Fits<detail::clone_arguments, const Exec&, const Array&>)
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {
-  detail::require_execution_space<Exec>();
   static_assert(
       ArrayLike<const Array>,
       "ferry: clone takes tensors, slices, views, spans, vectors, and types with ferry::array_traits.");
@@ -80,6 +80,7 @@ template <MemorySpace Space, class Exec, class Array>
 
 /// As above, in the memory space of the array. tensor::clone(exec) calls it.
 template <class Exec, class Array>
+  requires(detail::Fits<detail::clone_arguments, const Exec&, const Array&>)
 [[nodiscard("the copy is only to be had from the future that this returns")]] auto clone(
     const Exec& exec, const Array& array, std::string label = {}) {
   static_assert(
