@@ -22,6 +22,10 @@ namespace detail {
 /// Of a range of tables. <ranges> would take a compiler a tenth of a second in every source.
 template <class Range>
 using element_of_range = std::iter_value_t<decltype(std::ranges::begin(std::declval<Range&>()))>;
+template <class Range>
+inline constexpr bool is_range_of_tables = requires {
+  typename element_of_range<Range>;
+};
 }  // namespace detail
 
 /// Tables of one element type and one memory space, of any numbers and widths of rows; made by
@@ -65,6 +69,17 @@ template <class Tables>
   table_list<typename reference::value_type, typename reference::memory_space> made;
   for (const auto& table : tables) made.tables.push_back(make_ref(table));
   return made;
+}
+
+/// Refuses what is no table. Does not compile.
+template <class... Arguments>
+  requires(!(sizeof...(Arguments) >= 1 && (detail::holds_elements<Arguments>() && ...)) &&
+           !(sizeof...(Arguments) == 1 && (detail::is_range_of_tables<Arguments> && ...)))
+table_list<const float, pageable_space> for_each_table(const Arguments&...) {
+  static_assert(
+      sizeof...(Arguments) > 1000,
+      "ferry: for_each_table takes tables of one element type in one memory space, tensors say, or a range of them; 8-bit, cached and sharded tables are pooled one by one.");
+  return {};
 }
 
 /// Pools bags of many tables in one launch, as FBGEMM's batched tables do.

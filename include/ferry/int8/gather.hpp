@@ -100,7 +100,7 @@ void gather_dequantized(launch_context<Exec>& of, const rowwise_int8_tensor<Spac
 /// in its memory and the path is direct.
 template <class Exec, class Space, class Indices, class Out, class... Policies>
   requires(detail::Fits<detail::gather_arguments, const Exec&, const rowwise_int8_tensor<Space>&,
-                        const Indices&, Out>)
+                        const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const rowwise_int8_tensor<Space>& table, const Indices& indices, Out&& out,
     Policies...) {

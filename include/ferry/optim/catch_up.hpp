@@ -168,7 +168,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
           class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
            detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&>)
+                        optim::state<StateRule, StateType, StateSpace>&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     Policies...) {
@@ -182,7 +182,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class... Policies>
   requires(detail::Fits<detail::catch_up_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&>)
+                        optim::records<RecordRule, T, StateType, Space>&, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket catch_up(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     Policies...) {
@@ -208,7 +208,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
           class Indices, class Out, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
            detail::Fits<detail::gather_arguments, const Exec&, const Rule&, const Table&,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, Out>)
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, const Table& table,
     optim::state<StateRule, StateType, StateSpace>& state, const Indices& indices, Out&& out,
@@ -219,7 +219,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Out, class... Policies>
   requires(detail::Fits<detail::gather_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, Out>)
+                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, Out&& out, Policies... policies) {

@@ -47,7 +47,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
           class Indices, class Grads, class... Policies>
   requires(!detail::is_table_object<std::remove_cvref_t<Table>> &&
            detail::Fits<detail::step_arguments, const Exec&, const Rule&, Table,
-                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&>)
+                        optim::state<StateRule, StateType, StateSpace>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, Table&& table, optim::state<StateRule, StateType, StateSpace>& state,
     const Indices& indices, const Grads& grads, Policies...) {
@@ -77,7 +78,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
 template <class Exec, class Rule, class RecordRule, class T, class StateType, MemorySpace Space,
           class Indices, class Grads, class... Policies>
   requires(detail::Fits<detail::step_arguments, const Exec&, const Rule&,
-                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&>)
+                        optim::records<RecordRule, T, StateType, Space>&, const Indices&, const Grads&,
+                        Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
     const Exec& exec, const Rule& rule, optim::records<RecordRule, T, StateType, Space>& records,
     const Indices& indices, const Grads& grads, Policies...) {

@@ -10,12 +10,9 @@
 #include <ferry/tensor/array_traits.hpp>
 #include <ferry/tensor/detail/array_ref.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry {
 
@@ -32,22 +29,8 @@ consteval void require_plan_arguments() {
   require_reach<Exec, Indices>();
 }
 
-[[noreturn]] void refuse_plan_rows(const std::string& rows);
-/// `clamps`: under bounds::clamp.
+/// Throws invalid_argument for a negative number of rows too. `clamps`: under bounds::clamp.
 void require_plan_shapes(const untyped_array& indices, std::int64_t rows, bool clamps);
-
-/// The rows of the tables that a plan is for: a number, or those of one of the tables.
-template <class Rows>
-std::int64_t rows_of_tables(const Rows& rows) {
-  if constexpr (AnArray<Rows>) {
-    return make_ref(rows).rows();
-  } else if constexpr (std::integral<Rows>) {
-    if (std::cmp_less(rows, 0)) refuse_plan_rows(std::to_string(rows));
-    return static_cast<std::int64_t>(rows);
-  } else {
-    return static_cast<std::int64_t>(rows.rows());
-  }
-}
 
 }  // namespace detail
 
@@ -63,7 +46,7 @@ std::int64_t rows_of_tables(const Rows& rows) {
 /// the indices are not a contiguous rank-1 array, where `rows` is negative, for more than 2^31 indices, where
 /// the bits of a row number and of a position exceed 64, and where `exec` is being captured into a graph.
 template <class Exec, class Indices, class Rows, class... Policies>
-  requires(detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Rows&>)
+  requires(detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, const Rows& rows, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;
   detail::require_plan_arguments<Exec, Indices, chosen>();
@@ -87,8 +70,8 @@ template <class Exec, class Indices, class Rows, class... Policies>
 /// pageable indices and a device a page-locked copy. Throws invalid_argument for a workspace that is too
 /// small or misaligned.
 template <class Exec, class Indices, class Rows, class Workspace, class... Policies>
-  requires(detail::AnArray<Workspace>&&
-               detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&, const Rows&>)
+  requires(detail::AnArray<Workspace>&& detail::Fits<detail::make_plan_arguments, const Exec&, const Indices&,
+                                                     const Rows&, Workspace, Policies...>)
 [[nodiscard]] row_plan make_plan(const Exec& exec, const Indices& indices, const Rows& rows,
                                  Workspace&& workspace, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

@@ -54,7 +54,7 @@ void count_positions(const Exec& exec, const row_plan& plan,
 /// device_space, for a host execution space of a program with a device in pageable_space. Throws out_of_range
 /// for an index outside of [0, rows) under bounds::check, and what make_plan throws.
 template <class Exec, class Indices, class Rows, class... Policies>
-  requires(detail::Fits<detail::unique_arguments, const Exec&, const Indices&, const Rows&>)
+  requires(detail::Fits<detail::unique_arguments, const Exec&, const Indices&, const Rows&, Policies...>)
 [[nodiscard]] auto unique(const Exec& exec, const Indices& indices, const Rows& rows, Policies... policies) {
   using space = detail::space_of_plans<Exec>;
   row_plan plan = make_plan(exec, indices, rows, policies...);

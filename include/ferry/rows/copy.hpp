@@ -81,7 +81,7 @@ ticket copy_array(const Exec& exec, const array_ref<From, FromSpace>& source,
 /// and for memory that `exec` does not reach by the path.
 template <class Exec, class From, class To, class... Policies>
   requires(detail::AnArray<From>&& detail::AnArray<To>&&
-               detail::Fits<detail::copy_arguments, const Exec&, const From&, To>)
+               detail::Fits<detail::copy_arguments, const Exec&, const From&, To, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& from, To&& to, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

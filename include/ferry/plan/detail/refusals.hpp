@@ -7,6 +7,7 @@
 #include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/ticket.hpp>
 
+#include <cstddef>
 #include <initializer_list>
 
 /// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, where a
@@ -40,6 +41,7 @@ FERRY_REFUSALS(ticket, gather_bags, detail::gather_bags_arguments)
 FERRY_REFUSALS(ticket, step_bags, detail::step_bags_arguments)
 FERRY_REFUSALS(row_plan, make_plan, detail::make_plan_arguments)
 FERRY_REFUSALS(row_plan, unique, detail::unique_arguments)
+FERRY_REFUSALS(std::size_t, plan_workspace_bytes, detail::plan_workspace_arguments)
 FERRY_REFUSALS(ticket, quantize, detail::quantize_arguments)
 FERRY_REFUSALS(ticket, dequantize, detail::dequantize_arguments)
 
@@ -53,6 +55,19 @@ template <MemorySpace Space, Element T, class... Arguments>
   requires(detail::Refused<detail::gather_new_arguments, Arguments...>)
 ticket gather(const Arguments&...) {
   detail::refuse<detail::gather_new_arguments, Arguments&...>();
+  return {};
+}
+/// A template argument that is no memory space of ferry's.
+template <class Space, class Exec, class... Arguments>
+  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
+ticket gather(const Exec&, const Arguments&...) {
+  detail::require_memory_space<Space>();
+  return {};
+}
+template <class Space, class Exec, class... Arguments>
+  requires(!MemorySpace<Space> && ExecutionSpace<Exec> && !ExecutionSpace<Space>)
+ticket clone(const Exec&, const Arguments&...) {
+  detail::require_memory_space<Space>();
   return {};
 }
 template <MemorySpace Space, class... Arguments>
@@ -89,6 +104,25 @@ row_plan make_plan(const Exec&, std::initializer_list<Index>, const Rest&...) {
   detail::fail_with<detail::flaw::braced_indices, detail::make_plan_arguments, Exec, Index, Rest...>();
   return {};
 }
+
+namespace optim {
+
+template <class... Arguments>
+  requires(::ferry::detail::Refused<::ferry::detail::make_state_arguments, Arguments...>)
+ticket make_state(const Arguments&...) {
+  ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
+  return {};
+}
+template <MemorySpace Space, class... Arguments>
+  requires(::ferry::detail::Refused<::ferry::detail::make_state_arguments, Arguments...>)
+ticket make_state(const Arguments&...) {
+  ::ferry::detail::refuse<::ferry::detail::make_state_arguments, Arguments&...>();
+  return {};
+}
+FERRY_REFUSALS(ticket, grad_norm, ::ferry::detail::grad_norm_arguments)
+FERRY_REFUSALS(ticket, clip_grad_norm, ::ferry::detail::clip_grad_norm_arguments)
+
+}  // namespace optim
 
 namespace init {
 

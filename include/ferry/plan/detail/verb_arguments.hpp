@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <ferry/concepts/memory_space.hpp>
 #include <ferry/runtime/detail/arguments.hpp>
 
 #include <array>
@@ -8,6 +9,13 @@
 /// How each verb is called. Constraints, refusals and sentences come from these descriptions. `require` says in
 /// one sentence how the verb is called; it fails for the arguments of a call that fits none of the forms.
 namespace ferry::detail {
+
+template <class Space>
+consteval void require_memory_space() {
+  static_assert(
+      MemorySpace<Space>,
+      "ferry: the template argument of gather<Space> and clone<Space> is one of ferry's memory spaces: device_space, pinned_space, mapped_space or pageable_space.");
+}
 
 struct gather_arguments {
   static constexpr std::array forms{
@@ -17,7 +25,8 @@ struct gather_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: gather is called as gather(exec, table, indices, out, policies...); as gather<Space>(exec, table, indices, policies...), which returns a new tensor in that memory space; or as gather(exec, rule, table, state, indices, out, policies...), which catches up first.");
   }
 };
@@ -27,7 +36,8 @@ struct gather_new_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: a gather into a new tensor is called as gather<Space>(exec, table, indices, policies...), or gather<Space, T>(...) with its element type.");
   }
 };
@@ -49,7 +59,8 @@ struct scatter_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: scatter and scatter_add are called as scatter(exec, table, indices, values, policies...).");
   }
 };
@@ -62,7 +73,8 @@ struct step_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: step is called as step(exec, rule, table, state, indices, grads, policies...), with the state that make_state(rule, table) made; only of optim::records as step(exec, rule, records, indices, grads, policies...).");
   }
 };
@@ -74,7 +86,8 @@ struct catch_up_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: catch_up is called as catch_up(exec, rule, table, state, policies...), of optim::records as catch_up(exec, rule, records, policies...).");
   }
 };
@@ -89,24 +102,64 @@ struct copy_arguments {
 };
 
 struct clone_arguments {
-  static constexpr std::array forms{call_without_policies(roles::execution_space, roles::source),
-                                    call_without_policies(roles::execution_space, roles::source, roles::text)};
+  static constexpr std::array forms{
+      call_without_policies(roles::execution_space, roles::source),
+      call_without_policies(roles::execution_space, roles::source, roles::text)};
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: clone is called as clone(exec, array) or clone(exec, array, label), and as clone<Space>(exec, array) for a copy in another of ferry's memory spaces.");
+  }
+};
+
+struct make_state_arguments {
+  static constexpr std::array forms{call_of(roles::rule, roles::table),
+                                    call_without_policies(roles::rule, roles::table, roles::any)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: make_state needs an optimizer rule, ferry::optim::adam say, then the table: make_state(rule, table), with a step_count policy after it if rows are counted. It takes no execution space.");
+  }
+};
+
+struct grad_norm_arguments {
+  static constexpr std::array forms{
+      call_without_policies(roles::execution_space, roles::gradients).with(roles::gradients, 1000)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: grad_norm needs gradients, arrays or sparse_grads, and is called as grad_norm(exec, grads...).");
+  }
+};
+
+struct clip_grad_norm_arguments {
+  static constexpr std::array forms{
+      call_without_policies(roles::execution_space, roles::number, roles::gradients)
+          .with(roles::gradients, 1000)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: clip_grad_norm needs gradients, arrays or sparse_grads, and is called as clip_grad_norm(exec, max_norm, grads...).");
   }
 };
 
 struct gather_bags_arguments {
   static constexpr std::array forms{
       call_of(roles::execution_space, roles::tables, roles::indices, roles::offsets, roles::array)
-          .with_arrays(1)};
+          .with(roles::array, 1)};
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: gather_bags is called as gather_bags(exec, table, indices, offsets, pooled, policies...), with the weights of the positions after `pooled` if there are any.");
   }
 };
@@ -114,23 +167,37 @@ struct gather_bags_arguments {
 struct step_bags_arguments {
   static constexpr std::array forms{call_of(roles::execution_space, roles::rule, roles::written_table,
                                             roles::state, roles::indices, roles::offsets, roles::array)
-                                        .with_arrays(2)};
+                                        .with(roles::array, 2)};
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: step_bags is called as step_bags(exec, rule, table, state, indices, offsets, pooled_grads, policies...), with the weights of the positions after `pooled_grads` if there are any.");
   }
 };
 
 struct make_plan_arguments {
   static constexpr std::array forms{
-      call_of(roles::execution_space, roles::indices, roles::rows).with_arrays(1)};
+      call_of(roles::execution_space, roles::indices, roles::rows).with(roles::array, 1)};
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: make_plan is called as make_plan(exec, indices, rows, policies...), with the number of rows of the tables or one of the tables, or as make_plan(exec, indices, rows, workspace, policies...).");
+  }
+};
+
+struct plan_workspace_arguments {
+  static constexpr std::array forms{
+      call_without_policies(roles::execution_space, roles::integer, roles::rows)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: plan_workspace_bytes is called as plan_workspace_bytes(exec, positions, rows), with the number of indices, and the number of rows of the tables or one of the tables.");
   }
 };
 
@@ -139,7 +206,8 @@ struct unique_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: unique is called as unique(exec, indices, rows, policies...), with the number of rows of the tables or one of the tables.");
   }
 };
@@ -149,7 +217,8 @@ struct quantize_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: quantize is called as quantize(exec, from, table, policies...), with an array of numbers and a rowwise_int8_tensor to write.");
   }
 };
@@ -159,7 +228,8 @@ struct dequantize_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: dequantize is called as dequantize(exec, table, to, policies...), with a rowwise_int8_tensor and an array of numbers to write.");
   }
 };
@@ -188,7 +258,8 @@ struct uniform_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::uniform is called as uniform(exec, array, low, high, seed); the seed is an integer.");
   }
 };
@@ -199,7 +270,8 @@ struct normal_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::normal is called as normal(exec, array, mean, deviation, seed); the seed is an integer.");
   }
 };
@@ -209,7 +281,8 @@ struct custom_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::custom is called as custom(exec, array, function), with a function of the row and the column.");
   }
 };
@@ -220,7 +293,8 @@ struct xavier_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::xavier_uniform and xavier_normal are called as xavier_uniform(exec, array, gain, seed); the seed is an integer.");
   }
 };
@@ -231,7 +305,8 @@ struct kaiming_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::kaiming_uniform and kaiming_normal are called as kaiming_uniform(exec, array, {.after = ...}, seed); the seed is an integer.");
   }
 };
@@ -243,7 +318,8 @@ struct trunc_normal_arguments {
 
   template <bool Accepted, class...>
   static consteval void require() {
-    static_assert(Accepted,
+    static_assert(
+        Accepted,
         "ferry: init::trunc_normal is called as trunc_normal(exec, array, mean, deviation, low, high, seed); the seed is an integer.");
   }
 };

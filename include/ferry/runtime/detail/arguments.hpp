@@ -34,7 +34,7 @@ enum class flaw {
 
 /// The part of an argument in a call. A verb that writes to a table, a state or records needs a variable.
 struct role {
-  unsigned kinds;
+  unsigned kinds = 0;
   bool written = false;
 };
 
@@ -58,28 +58,31 @@ inline constexpr role number{kind::number};
 inline constexpr role integer{kind::integer};
 inline constexpr role text{kind::text};
 inline constexpr role object{kind::object};
+inline constexpr role gradients{kind::array | kind::object};  // sparse ones are objects
 inline constexpr role any{kind::any};
 }  // namespace roles
 
-/// One way to call a verb: the roles of its arguments, then up to `arrays` arrays more, then policies.
+/// One way to call a verb: the roles of its arguments, then up to `most` more with the role `more`, then
+/// policies.
 struct call_form {
   std::array<role, 8> roles;
   std::size_t count;
-  std::size_t arrays = 0;
-  bool policies = true;
+  bool policies;
+  role more{};
+  std::size_t most = 0;
 
-  [[nodiscard]] consteval call_form with_arrays(std::size_t most) const {
-    return {roles, count, most, policies};
+  [[nodiscard]] consteval call_form with(role part, std::size_t number) const {
+    return {roles, count, policies, part, number};
   }
 };
 
 template <class... Roles>
 consteval call_form call_of(Roles... roles) {
-  return {{roles...}, sizeof...(Roles)};
+  return {{roles...}, sizeof...(Roles), true};
 }
 template <class... Roles>
 consteval call_form call_without_policies(Roles... roles) {
-  return {{roles...}, sizeof...(Roles), 0, false};
+  return {{roles...}, sizeof...(Roles), false};
 }
 
 consteval bool plays(role part, unsigned kinds) { return (part.kinds & kinds) != 0; }
@@ -118,17 +121,15 @@ consteval std::size_t mismatches(const call_form& form, argument_list arguments,
 
 /// The flaw of arguments after those that have roles.
 consteval flaw flaw_of_rest(const call_form& form, argument_list arguments) {
-  std::size_t arrays = 0;
-  flaw rest = flaw::none;
-  for (std::size_t i = form.count; i < arguments.count; ++i) {
+  std::size_t i = form.count;
+  while (i < arguments.count && i - form.count < form.most && plays(form.more, arguments.kinds[i])) ++i;
+  const bool full = i - form.count == form.most;
+  for (; i < arguments.count; ++i) {
     if (!form.policies) return flaw::call;
-    if (arguments.is(i, kind::policy)) continue;
-    if (i == form.count + arrays && arrays < form.arrays && arguments.is(i, kind::array))
-      ++arrays;
-    else if (rest == flaw::none)
-      rest = arrays < form.arrays && arguments.is(i, kind::array) ? flaw::early_policy : flaw::no_policy;
+    if (!arguments.is(i, kind::policy))
+      return !full && plays(form.more, arguments.kinds[i]) ? flaw::early_policy : flaw::no_policy;
   }
-  return rest;
+  return flaw::none;
 }
 
 /// The flaw of arguments that play all roles: those that a verb writes to may be constant or temporary.
@@ -200,6 +201,7 @@ consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_
   for (std::size_t i = 0; i < count; ++i)
     if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
       return flaw_of_written(forms[i], arguments);
+  if (!plays(forms->roles[0], kind::execution_space)) return flaw::call;
   if (arguments.is(0, kind::execution_space)) return flaw_of_nearest(forms, count, arguments);
   for (std::size_t i = 1; i < arguments.count; ++i)
     if (arguments.is(i, kind::execution_space)) return flaw::late_execution_space;
