@@ -10,9 +10,9 @@
 #include <cstddef>
 #include <initializer_list>
 
-/// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, where a
-/// compiler would list the overloads that do not match. Overloads of other libraries are better matches: these
-/// take constant references, except where only a variable is missing.
+/// Overloads for arguments that a verb can't take. They do not compile, and say why in a sentence, while a
+/// compiler would list the overloads that do not match. Overloads of other libraries are better matches,
+/// because these take constant references unless only a variable is missing.
 #define FERRY_REFUSALS(Result, verb, call)                    \
   template <class... Arguments>                               \
     requires(::ferry::detail::Refused<call, Arguments...>)    \
@@ -32,7 +32,7 @@ namespace ferry {
 FERRY_REFUSALS(ticket, gather, detail::gather_arguments)
 FERRY_REFUSALS(ticket, gather_unique, detail::gather_unique_arguments)
 FERRY_REFUSALS(ticket, scatter, detail::scatter_arguments)
-FERRY_REFUSALS(ticket, scatter_add, detail::scatter_arguments)
+FERRY_REFUSALS(ticket, scatter_add, detail::scatter_add_arguments)
 FERRY_REFUSALS(ticket, step, detail::step_arguments)
 FERRY_REFUSALS(ticket, catch_up, detail::catch_up_arguments)
 FERRY_REFUSALS(ticket, copy, detail::copy_arguments)
@@ -90,7 +90,7 @@ ticket scatter(const Exec&, const Table&, std::initializer_list<Index>, const Re
 }
 template <class Exec, class Table, class Index, class... Rest>
 ticket scatter_add(const Exec&, const Table&, std::initializer_list<Index>, const Rest&...) {
-  detail::fail_with<detail::flaw::braced_indices, detail::scatter_arguments, Exec, Index, Rest...>();
+  detail::fail_with<detail::flaw::braced_indices, detail::scatter_add_arguments, Exec, Index, Rest...>();
   return {};
 }
 template <class Exec, class Rule, class Table, class State, class Index, class... Rest>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ferry/runtime/detail/argument_kinds.hpp>
+#include <ferry/runtime/detail/flaws.hpp>
 
 #include <algorithm>
 #include <array>
@@ -9,28 +10,9 @@
 #include <type_traits>
 #include <utility>
 
-/// How a verb is called, as a list of roles, and the flaw of a call that fits no such list. The descriptions of
-/// the verbs are in plan/detail/verb_arguments.hpp.
+/// How a verb is called, as a list of roles, and the flaw of a call that fits no such list. The verbs are
+/// described in plan/detail/verb_arguments.hpp.
 namespace ferry::detail {
-
-enum class flaw {
-  none,
-  call,
-  no_execution_space,
-  late_execution_space,
-  early_policy,
-  no_policy,
-  no_array,
-  no_elements,
-  no_indices,
-  no_index_array,
-  braced_indices,
-  no_offsets,
-  no_rule,
-  one_table,
-  constant,
-  temporary
-};
 
 /// The part of an argument in a call. A verb that writes to a table, a state or records needs a variable.
 struct role {
@@ -38,29 +20,30 @@ struct role {
   bool written = false;
 };
 
-namespace roles {
-inline constexpr role execution_space{kind::execution_space};
-inline constexpr role array{kind::array};
-inline constexpr role table{kind::array | kind::codes | kind::table_object};
-inline constexpr role written_table{table.kinds, true};
-inline constexpr role source{kind::array | kind::table_object};
-inline constexpr role sink{source.kinds, true};
-inline constexpr role codes{kind::codes};
-inline constexpr role written_codes{kind::codes, true};
-inline constexpr role tables{table.kinds | kind::table_list};
-inline constexpr role indices{kind::indices};
-inline constexpr role offsets{kind::indices | kind::integer};
-inline constexpr role rows{kind::integer | table.kinds | kind::records};
-inline constexpr role rule{kind::rule | kind::object};  // of an object that is no rule the verb says why
-inline constexpr role state{kind::state, true};
-inline constexpr role records{kind::records, true};
-inline constexpr role number{kind::number};
-inline constexpr role integer{kind::integer};
-inline constexpr role text{kind::text};
-inline constexpr role object{kind::object};
-inline constexpr role gradients{kind::array | kind::object};  // sparse ones are objects
-inline constexpr role any{kind::any};
-}  // namespace roles
+/// The roles; descriptions of verbs inherit their names.
+struct roles {
+  static constexpr role execution_space{kind::execution_space};
+  static constexpr role array{kind::array};
+  static constexpr role table{kind::array | kind::codes | kind::table_object};
+  static constexpr role written_table{table.kinds, true};
+  static constexpr role source{kind::array | kind::table_object};
+  static constexpr role sink{source.kinds, true};
+  static constexpr role codes{kind::codes};
+  static constexpr role written_codes{kind::codes, true};
+  static constexpr role tables{table.kinds | kind::table_list};
+  static constexpr role indices{kind::indices};
+  static constexpr role offsets{kind::indices | kind::integer};
+  static constexpr role rows{kind::integer | table.kinds | kind::records};
+  static constexpr role rule{kind::rule | kind::object};  // of an object that is no rule the verb says why
+  static constexpr role state{kind::state, true};
+  static constexpr role records{kind::records, true};
+  static constexpr role number{kind::number};
+  static constexpr role integer{kind::integer};
+  static constexpr role text{kind::text};
+  static constexpr role object{kind::object};
+  static constexpr role gradients{kind::array | kind::object};  // sparse ones are objects
+  static constexpr role any{kind::any};
+};
 
 /// One way to call a verb: the roles of its arguments, then up to `most` more with the role `more`, then
 /// policies.
@@ -176,7 +159,7 @@ consteval std::size_t distance(const call_form& form, argument_list arguments) {
   return mismatches(form, arguments) + (arguments.count > form.count ? arguments.count - form.count : 0);
 }
 
-/// The flaw of a call that begins with an execution space and fits no form: that of the form it is nearest to.
+/// The flaw of a call that begins with an execution space and fits no form. The nearest form tells.
 consteval flaw flaw_of_nearest(const call_form* forms, std::size_t count, argument_list arguments) {
   const call_form* nearest = forms;
   for (std::size_t i = 1; i < count; ++i)
@@ -195,8 +178,8 @@ consteval flaw flaw_of_nearest(const call_form* forms, std::size_t count, argume
   return flaw_of_rest(*nearest, arguments);
 }
 
-/// The flaw of a call of a verb, none if it fits one of the forms. A call without an execution space is refused
-/// if it resembles one: other libraries have functions of these names.
+/// The flaw of a call of a verb, none if it fits one of the forms. A call without an execution space is
+/// refused if it resembles one, because other libraries have functions of these names.
 consteval flaw flaw_of_call(const call_form* forms, std::size_t count, argument_list arguments) {
   for (std::size_t i = 0; i < count; ++i)
     if (mismatches(forms[i], arguments) == 0 && flaw_of_rest(forms[i], arguments) == flaw::none)
@@ -235,51 +218,6 @@ concept Refused = flaw_of<Call, Arguments&...>
 template <class Call, class... Arguments>
 concept Unwritable = flaw_of<Call, Arguments...>
 == flaw::constant || flaw_of<Call, Arguments...> == flaw::temporary;
-
-/// Fails with one sentence, which is the first message of the compiler. `Subject` and `Arguments` are the call
-/// that fails: a compiler prints a message once for each.
-template <flaw Found, class Subject, class... Arguments>
-consteval void fail_with() {
-  static_assert(
-      Found != flaw::no_execution_space,
-      "ferry: the first argument of a verb must be an instance of a Kokkos execution space, Kokkos::DefaultExecutionSpace{} say.");
-  static_assert(
-      Found != flaw::late_execution_space,
-      "ferry: the instance of the execution space comes first, before table, indices and batch: verb(exec, table, ...).");
-  static_assert(
-      Found != flaw::early_policy,
-      "ferry: policies such as path::direct{} are the last arguments of a verb, after all arrays and numbers.");
-  static_assert(
-      Found != flaw::no_policy,
-      "ferry: the trailing arguments must be policies: path::*, bounds::*, duplicates::*, for a step also step_count::*, rounding::*, nonfinite::*, or a policies<...> bundle of them.");
-  static_assert(
-      Found != flaw::no_array,
-      "ferry: tables and batches must be a ferry::tensor, a tensor_view, a Kokkos::View, a std::span, a std::vector, a std::array, or a type with ferry::array_traits; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, rows, width), or ferry::tensor_view<T, Space>(pointer, rows, width) where the memory is no ordinary host memory, for a Kokkos::DualView one of its two views. <ferry/interop/mdspan.hpp>, dual_view.hpp and eigen.hpp make arrays of mdspans, DualViews and Eigen's matrices.");
-  static_assert(
-      Found != flaw::no_elements,
-      "ferry: the elements of an array must be trivially copyable, because verbs copy their bytes: numbers, or structs of numbers. A std::string or a std::vector owns memory; of a std::vector of std::vectors make one array of rows, ferry::tensor_view(pointer, rows, width).");
-  static_assert(
-      Found != flaw::no_indices,
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64.");
-  static_assert(
-      Found != flaw::no_index_array,
-      "ferry: the indices must be a row_plan, or a rank-1 array of int32, uint32, int64 or uint64: a std::vector, a std::span, a std::array, a Kokkos::View or a ferry::tensor; for a pointer, a unique_ptr or an mdspan give ferry::tensor_view(pointer, count), as for a table ferry::tensor_view(pointer, rows, width).");
-  static_assert(
-      Found != flaw::braced_indices,
-      "ferry: the indices must be an array with a name for its type: write std::array{1, 2, 3} in place of {1, 2, 3}.");
-  static_assert(
-      Found != flaw::no_offsets,
-      "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
-  static_assert(Found != flaw::no_rule, "ferry: the verb needs an optimizer rule, ferry::optim::adam say.");
-  static_assert(
-      Found != flaw::one_table,
-      "ferry: the tables of for_each_table serve gather_bags alone; call other verbs once for each table.");
-  static_assert(Found != flaw::constant,
-                "ferry: the verb writes to this table, state or records, so it must not be const.");
-  static_assert(
-      Found != flaw::temporary,
-      "ferry: the verb writes to a temporary table, state or records, which ends while the work may be in flight; keep it in a variable.");
-}
 
 /// Fails with the sentence for a call that fits no form of the verb.
 template <class Call, class... Arguments>
