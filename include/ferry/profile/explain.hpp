@@ -6,11 +6,13 @@
 #include <ferry/profile/current_profile.hpp>
 #include <ferry/profile/detail/candidate_paths.hpp>
 #include <ferry/profile/explanation.hpp>
+#include <ferry/runtime/detail/arguments.hpp>
 #include <ferry/runtime/detail/array_checks.hpp>
 #include <ferry/tensor/array_traits.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -28,6 +30,21 @@ namespace detail {
 template <class Exec>
 using usual_batch_space =
     std::conditional_t<may_dereference<Exec, device_space>(), device_space, pageable_space>;
+
+struct explain_arguments {
+  static constexpr std::array forms{
+      call_without_policies(roles::object, roles::table, roles::integer),
+      call_without_policies(roles::object, roles::table, roles::integer, roles::execution_space),
+      call_without_policies(roles::object, roles::table, roles::integer, roles::execution_space,
+                            roles::object)};
+
+  template <bool Accepted, class...>
+  static consteval void require() {
+    static_assert(
+        Accepted,
+        "ferry: explain is called as explain(verb, table, n, exec, options), ferry::verb::gather and the rows of the batch say; exec and options may be left out.");
+  }
+};
 
 }  // namespace detail
 
@@ -68,6 +85,14 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
                 ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
   report.profile = current->origin;
   return report;
+}
+
+/// Refuses other arguments. Does not compile.
+template <class... Arguments>
+  requires(detail::Refused<detail::explain_arguments, Arguments...>)
+explanation explain(const Arguments&...) {
+  detail::refuse<detail::explain_arguments, Arguments&...>();
+  return {};
 }
 
 }  // namespace ferry
