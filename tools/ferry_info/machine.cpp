@@ -116,12 +116,12 @@ void walk_up(const fs::path& root, std::string group, const Look& look) {
 }
 
 void look_at_groups(machine_facts& facts) {
-  const auto take_limit = [&](std::int64_t limit, std::int64_t used) {
+  const auto take_limit = [&](std::int64_t limit, std::int64_t usage) {
     // The first version of control groups writes the largest multiple of a page for no limit.
     if (limit < 0 || limit >= std::int64_t{1} << 62) return;
     if (facts.group_limit >= 0 && facts.group_limit <= limit) return;
     facts.group_limit = limit;
-    facts.group_used = used;
+    facts.group_used = usage;
   };
   const auto take_quota = [&](double quota, double period) {
     if (quota <= 0 || period <= 0) return;

@@ -179,9 +179,9 @@ class co_occurrence {
 
   template <class Exec>
   void merge_last(const Exec& exec, std::vector<run>& runs) const {
-    run both = merge(exec, runs[runs.size() - 2], runs.back());
+    run merged = merge(exec, runs[runs.size() - 2], runs.back());
     runs.pop_back();
-    runs.back() = std::move(both);
+    runs.back() = std::move(merged);
   }
 
   template <class Exec>

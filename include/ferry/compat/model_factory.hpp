@@ -157,9 +157,9 @@ class model_factory {
     return gather(exec, table_, plan_.unique_rows(), weight(), bounds::unchecked{});
   }
 
-  void require_batch(const char* what) const {
+  void require_batch(const char* function) const {
     if (plan_.storage() == nullptr)
-      throw invalid_argument("ferry::speedtorch::model_factory::" + std::string(what) + ": '" +
+      throw invalid_argument("ferry::speedtorch::model_factory::" + std::string(function) + ": '" +
                              table_.label() + "' has no batch yet; call before_forward_pass first");
   }
 

@@ -29,6 +29,6 @@ bool may_present(memory_place place, DLDevice as);
 /// Throws invalid_argument where memory that a producer says to be of `on` can't be memory of Space.
 /// `bytes_at` is null for an array without elements, whose address tells nothing.
 template <MemorySpace Space>
-void require_place(const std::string& what, DLDevice on, const void* bytes_at);
+void require_place(const std::string& subject, DLDevice on, const void* bytes_at);
 
 }  // namespace ferry::detail
