@@ -145,14 +145,14 @@ ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T,
   sum.packed = true;
   for (std::size_t r = 0; r < arrays.size(); ++r) {
     sum.arrays[r] = reinterpret_cast<T*>(arrays[r].data);
-    sum.packed = sum.packed && arrays[r].data % (kernel::each * sizeof(T)) == 0;
+    sum.packed = sum.packed && arrays[r].data % (kernel::packet * sizeof(T)) == 0;
   }
   sum.size = array.size();
-  const std::int64_t groups = (sum.size + kernel::each - 1) / kernel::each;
+  const std::int64_t groups = (sum.size + kernel::packet - 1) / kernel::packet;
   const auto begin = [&](int rank) {
     return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
   };
-  sum.first = begin(call.rank()) * kernel::each;
+  sum.first = begin(call.rank()) * kernel::packet;
   const std::string& label = launch_call.label("in_place");
   const auto act = [&] {
     launch(exec, label, begin(call.rank() + 1) - begin(call.rank()), sum);
