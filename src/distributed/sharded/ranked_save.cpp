@@ -124,7 +124,7 @@ class ranked_save {
       if (!mine.empty()) write_chunks(array, shares, mine, located, moved);
     }
   }
-  /// The rows of this rank in the chunks that rank `to` writes in a round.
+  /// The rows of this rank in the chunks that `rank` writes in a round.
   void pack_for(int rank, const sharded_rows& rows, const chunk_shares& shares, std::size_t round,
                 std::vector<chunk_rows>& located, rank_buffers& moved) {
     const int own_rank = call_.rank();

@@ -47,7 +47,7 @@ tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
 
 }  // namespace detail
 
-/// A sharded table = an array of all its rows, in the order of the row numbers, with conversion where the
+/// A sharded table = an array of all its rows, in the order of the row numbers, with conversion if the
 /// element types differ. Collective, see sharded_table: every rank passes an array with the same contents and
 /// copies the rows that it owns. Blocks until all ranks have copied.
 template <class Exec, class From, class T, class Space, class Spread>
@@ -77,7 +77,7 @@ template <class Exec, class From, class T, class Space, class Spread>
   });
 }
 
-/// An array of all rows = a sharded table, in the order of the row numbers, with conversion where the element
+/// An array of all rows = a sharded table, in the order of the row numbers, with conversion if the element
 /// types differ. Collective, see sharded_table: every rank gets all rows in an array of its own; a rank that
 /// passes an array without rows gets none. Blocks until the rows are there.
 template <class Exec, class T, class Space, class Spread, class To>
@@ -114,8 +114,8 @@ template <class Exec, class T, class Space, class Spread, class To>
   return {};
 }
 
-/// A sharded table = another one of the same extents, of any sharding, with conversion where the element
-/// types differ. Collective, see sharded_table. Where the two belong to different groups the calling thread
+/// A sharded table = another one of the same extents, of any sharding, with conversion if the element
+/// types differ. Collective, see sharded_table. If the two belong to different groups the calling thread
 /// must act for both groups as a whole. Blocks until all rows are there.
 template <class Exec, class T, class Space, class Spread, class U, class ToSpace, class ToSpread>
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(

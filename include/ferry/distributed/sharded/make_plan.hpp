@@ -23,8 +23,8 @@ namespace ferry {
 ///   table     the sharded table
 ///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
 ///
-/// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument where
-/// the indices are not a contiguous rank-1 array, and peer_error where that happened to another rank.
+/// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument if
+/// the indices are not a contiguous rank-1 array, and peer_error if that happened to another rank.
 template <class Exec, class Indices, class T, class Space, class Spread, class... Policies>
 [[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
                                            const sharded_table<T, Space, Spread>& table, Policies...) {

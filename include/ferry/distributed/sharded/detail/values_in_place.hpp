@@ -26,7 +26,7 @@
 
 namespace ferry::kernels {
 
-/// rows[place] = where the values of the place's position begin.
+/// rows[place] = the begin of the values of the place's position.
 struct place_values {
   const std::int64_t* order;
   const std::int64_t* begins;

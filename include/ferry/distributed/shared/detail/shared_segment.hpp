@@ -162,7 +162,7 @@ struct process_home {
   static process_home here();
 };
 
-/// Text of a fixed size, cut where it is longer.
+/// Text of a fixed size, cut if it is longer.
 template <std::size_t Size>
 struct short_text {
   std::array<char, Size> text{};
