@@ -54,8 +54,8 @@ class message_transport : public transport {
   [[nodiscard]] std::chrono::nanoseconds deadline() const { return deadline_; }
   [[nodiscard]] bool is_broken() const { return trouble_.is_broken(); }
 
-  /// Sends `header` to the others and receives theirs into headers[r]. Returns which ranks have not come at `until`,
-  /// and empty text if all have. Calls stop() if it finds out that a rank will never come.
+  /// Sends `header` to the others and receives theirs into headers[r]. Returns which ranks have not come at
+  /// `until`, and empty text if all have. Calls stop() if it finds out that a rank will never come.
   virtual std::string swap_headers(const call_header& header, std::vector<call_header>& headers,
                                    clock::time_point until) = 0;
   /// Takes the memory that move_parts will need for these, while the other ranks can still be told of a lack.

@@ -93,7 +93,7 @@ class transport {
   /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
   virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
                           std::byte* theirs) = 0;
-  /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of the two ends agree.
+  /// Sends outgoing[r] to rank r and receives incoming[r]; size() parts each. The sizes of both ends agree.
   virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> outgoing,
                         std::span<const incoming_part> incoming) = 0;
   /// Whether exchange_devices serves: the ranks are threads of this process.
