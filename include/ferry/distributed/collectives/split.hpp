@@ -23,8 +23,8 @@ namespace ferry {
 /// them out. The parts of all ranks one after the other are the batch.
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> split_range(std::int64_t rows, int rank, int ranks);
 
-/// The rows of a batch that the calling thread's rank works on, as a slice of the batch, which every rank has;
-/// all rows for a thread that acts for the group as a whole. No rank waits for another one.
+/// The rows of a batch that the calling thread's rank works on, as a slice of the batch, which every rank
+/// has; all rows for a thread that acts for the group as a whole. No rank waits for another one.
 ///
 ///   batch  a ferry::tensor or a slice of one
 ///
