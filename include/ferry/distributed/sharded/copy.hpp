@@ -51,7 +51,7 @@ tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
 /// element types differ. Collective, see sharded_table: every rank passes an array with the same contents and
 /// copies the rows that it owns. Blocks until all ranks have copied.
 template <class Exec, class From, class T, class Space, class Spread>
-  requires(detail::flaw_of_array<From>() == detail::flaw::none)
+  requires(detail::AnArray<From>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const From& array, sharded_table<T, Space, Spread>& table) {
   const auto source = detail::read_only(make_ref(array));
@@ -81,7 +81,7 @@ template <class Exec, class From, class T, class Space, class Spread>
 /// types differ. Collective, see sharded_table: every rank gets all rows in an array of its own; a rank that
 /// passes an array without rows gets none. Blocks until the rows are there.
 template <class Exec, class T, class Space, class Spread, class To>
-  requires(detail::flaw_of_array<To>() == detail::flaw::none)
+  requires(detail::AnArray<To>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
     const Exec& exec, const sharded_table<T, Space, Spread>& table, To&& array) {
   detail::require_output<To>();

@@ -36,7 +36,8 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   return call.guarded([&] {
     std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
     for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
-    detail::require_plan_shapes<bounds_policy>(ref, table.rows());
+    detail::require_plan_shapes(ref, static_cast<std::int64_t>(table.rows()),
+                                std::is_same_v<bounds_policy, bounds::clamp>);
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
         table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
         bounds_policy::name, call.first(), number});

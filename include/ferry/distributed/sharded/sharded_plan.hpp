@@ -89,6 +89,8 @@ template <class T>
 inline constexpr bool is_sharded_plan = false;
 template <class Exec>
 inline constexpr bool is_sharded_plan<sharded_plan<Exec>> = true;
+template <class Exec>
+inline constexpr bool is_plan_object<sharded_plan<Exec>> = true;
 
 /// Adds the plan: all ranks pass their part of the same one. With `once` its owners send each row once.
 template <class Indices>

@@ -130,3 +130,6 @@ class sharded_state {
 };
 
 }  // namespace ferry
+
+template <class Rule, class T, class Space>
+inline constexpr bool ferry::detail::is_state<ferry::sharded_state<Rule, T, Space>> = true;

@@ -188,7 +188,7 @@ class sharded_table {
 namespace detail {
 
 template <class T, class Space, class Spread>
-inline constexpr bool is_sharded<sharded_table<T, Space, Spread>> = true;
+inline constexpr bool is_table_object<sharded_table<T, Space, Spread>> = true;
 
 /// The whole table, as checks and messages see it. It has no memory.
 template <class T, class Space, class Spread>
