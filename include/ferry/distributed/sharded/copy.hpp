@@ -58,7 +58,7 @@ template <class Exec, class From, class T, class Space, class Spread>
   detail::collective call(table.comm(), detail::note_of<>("copy into the shards", table));
   return call.guarded([&] {
     detail::require_same_extents(table, source);
-    if (!call.is_whole()) call.agree();
+    call.agree();
     auto rows = detail::row_list<Exec>(detail::copied_at_once);
     for (int r = call.first(); r < call.last(); ++r) {
       const auto row_at =
@@ -71,7 +71,7 @@ template <class Exec, class From, class T, class Space, class Spread>
         detail::gather_across(exec, source, rows.first(count), shard);
       }
     }
-    if (!call.is_whole()) call.agree();
+    call.agree();
     call.close();
     return ticket();
   });
@@ -95,7 +95,7 @@ template <class Exec, class T, class Space, class Spread, class To>
       takes = call.is_whole() || sink.rows() != 0;
       if (takes) detail::require_same_extents(table, sink);
       rows = detail::row_list<Exec>(std::min(detail::copied_at_once, row_count));
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }
@@ -145,7 +145,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
       for (int r = first; r < last; ++r)
         if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(target.shard(r))))
           landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, target.width());
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }
@@ -176,7 +176,7 @@ template <class Exec, class T, class Space, class Spread, class U, class ToSpace
   detail::collective end(source.comm(), note.add(" to ").add_number(target.number()));
   return end.guarded([&] {
     if (lost != nullptr) std::rethrow_exception(lost);
-    if (!end.is_whole()) end.agree();
+    end.agree();
     end.close();
     return ticket();
   });

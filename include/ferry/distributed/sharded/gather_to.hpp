@@ -55,7 +55,7 @@ future<tensor<T, Space>> gather_sharded_into_new(const Exec& exec, const Table& 
     call.guarded([&] {
       make();
       cleared.join();
-      if (!call.is_whole()) call.agree();
+      call.agree();
       call.close();
     });
   }

@@ -34,8 +34,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
   const auto ref = detail::read_only(make_ref(indices));
   detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
   return call.guarded([&] {
-    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
-    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
+    const std::uint64_t number = call.next_number();
     detail::require_plan_shapes(ref, static_cast<std::int64_t>(table.rows()),
                                 std::is_same_v<bounds_policy, bounds::clamp>);
     auto storage = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
@@ -46,7 +45,7 @@ template <class Exec, class Indices, class T, class Space, class Spread, class..
     for (int r = call.first(); r < call.last(); ++r)
       storage->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec),
                                          storage->routes.rows_for(r), table.rows_of(r), bounds::unchecked{}));
-    if (!call.is_whole()) call.agree();
+    call.agree();
     return sharded_plan<Exec>(std::move(storage));
   });
 }

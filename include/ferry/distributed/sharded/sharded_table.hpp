@@ -71,8 +71,7 @@ class sharded_table {
     if constexpr (!std::is_empty_v<Spread>) note.add_hidden(detail::note_part::values, spread);
     detail::collective call(comm_, note);
     call.guarded([&] {
-      // Counted before anything can fail, so that the ranks stay in step.
-      for (int r = call.first(); r < call.last(); ++r) number_ = comm_.group()->next_number(r);
+      number_ = call.next_number();
       if (!std::in_range<std::int64_t>(rows) || !std::in_range<std::int64_t>(width) || rows_ < 0 ||
           width_ < 0)
         throw invalid_argument("ferry::sharded_table: the extents of '" + *label_ + "' are " +
@@ -86,7 +85,7 @@ class sharded_table {
         place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
       if constexpr (detail::shares_memory<Space>())
         if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
-      if (!opens && !call.is_whole()) call.agree();
+      if (!opens) call.agree();
     });
   }
 

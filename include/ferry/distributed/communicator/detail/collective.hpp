@@ -47,8 +47,11 @@ class collective {
     return values;
   }
   void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
-  /// Waits for all ranks, which have succeeded up to here.
+  /// Waits for all ranks, which have succeeded up to here. Does nothing in a call for the whole group.
   void agree();
+  /// A number for a new table, plan or state, the same on all ranks. Take it before anything can fail, so
+  /// that the ranks stay in step.
+  [[nodiscard]] std::uint64_t next_number();
   /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
   /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also if
   /// one throws or the group breaks.
