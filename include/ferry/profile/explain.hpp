@@ -48,8 +48,9 @@ struct explain_arguments {
 
 }  // namespace detail
 
-/// The path that path::automatic takes for `n` rows of `table`, with the profile's prediction for each
-/// possible path. Nothing is moved, and the rows of the table are not read.
+/// The path that path::automatic takes for `n` rows of `table`, the numbers of the profile that it compared,
+/// and for each possible path its start, and the bytes over its rate. Nothing is moved, and the rows of the
+/// table are not read.
 ///
 ///   what        verb::gather, scatter, scatter_add, step or copy; for copy, `table` is the source
 ///   table       any table that the verb takes
@@ -77,13 +78,13 @@ template <class BatchSpace = void, class Table, class Exec = Kokkos::DefaultExec
   if (n < 0)
     throw invalid_argument("ferry::explain: the number of rows is " + std::to_string(n) + ", must be >= 0");
   const auto facts = detail::facts_of<Exec, batch_space>(what, ref, n, options.planned);
-  const auto known = detail::profile_holder<Exec>::get(exec);
-  auto made = detail::explain_choice(known->profile, facts,
-                                     detail::candidate_paths<Exec, table_space, batch_space>(what));
-  made.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
-              ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
-  made.profile = known->origin;
-  return made;
+  const auto current = detail::profile_holder<Exec>::get(exec);
+  auto report = detail::explain_choice(current->profile, facts,
+                                       detail::candidate_paths<Exec, table_space, batch_space>(what));
+  report.call = std::string(name(what)) + " of " + std::to_string(n) + " rows, table " + ref.describe() +
+                ", batch in " + std::string(batch_space::name) + (options.planned ? ", with a plan" : "");
+  report.profile = current->origin;
+  return report;
 }
 
 /// Refuses other arguments. Does not compile.
