@@ -197,12 +197,12 @@ struct sort_by_grid {
   /// the keys were written.
   __device__ void place_segments(shared& block) const {
     Segments of_sorted = segments;
-    of_sorted.from.keys = buffer;
+    of_sorted.places.keys = buffer;
     const unsigned int up_to_here = all_lanes >> (31 - lane());
     std::uint64_t upto[Items];
     std::uint64_t of_warp = 0;
     for (int i = 0; i < Items; ++i) {
-      const std::uint64_t adds = place(i) < count ? of_sorted.from(place(i)) : 0;
+      const std::uint64_t adds = place(i) < count ? of_sorted.places(place(i)) : 0;
       const unsigned int begins = __ballot_sync(all_lanes, (adds & 1u) != 0);
       const unsigned int runs = __ballot_sync(all_lanes, adds >> 32 != 0);
       upto[i] = of_warp + pair(__popc(begins & up_to_here), __popc(runs & up_to_here));
