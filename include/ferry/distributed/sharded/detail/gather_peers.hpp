@@ -34,35 +34,36 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
   const schedule::flat order{};
   const std::int64_t wide = out.width();
   if constexpr (is_host_exec<Exec>) {
-    const auto gather_units = [&]<class To, class From>(const From* from, To* to, std::int64_t stride,
-                                                        std::int64_t width) {
+    const auto gather_units = [&]<class To, class From>(const From* source_rows, To* sink_rows,
+                                                        std::int64_t stride, std::int64_t width) {
       const auto placed = shards.source_in(sizeof(From), source);
       using kernel = kernels::gather_blocks<To, From, std::remove_const_t<decltype(placed)>>;
       const std::int64_t parts = (width + kernel::block - 1) / kernel::block;
-      launch(exec, label, order, items, parts, kernel{from, 1, to, stride, width, parts, items, placed});
+      launch(exec, label, order, items, parts,
+             kernel{source_rows, 1, sink_rows, stride, width, parts, items, placed});
     };
     if constexpr (std::is_same_v<T, Out>) {
       // Shards need not lie whole elements apart: those of a struct of 12 bytes do not.
       using unit = unit_of<T>;
-      const auto to = in_units(out, false);
-      gather_units(reinterpret_cast<const unit*>(shards.lowest), static_cast<unit*>(to.data), to.stride,
-                   to.width);
+      const auto units = in_units(out, false);
+      gather_units(reinterpret_cast<const unit*>(shards.lowest), static_cast<unit*>(units.data), units.stride,
+                   units.width);
     } else {
       gather_units(shards.lowest, out.data, out.row_stride(), wide);
     }
   } else if constexpr (std::is_same_v<T, Out>) {
     const bool in_wide = in_wide_units(out) && shards.in_units_of(sizeof(kernels::opaque16));
-    const auto to = in_units(out, in_wide);
+    const auto units = in_units(out, in_wide);
     const auto placed = shards.source_in(in_wide ? sizeof(kernels::opaque16) : sizeof(unit_of<T>), source);
     using kernel = kernels::gather_row_pairs<unit_of<T>, std::remove_const_t<decltype(placed)>>;
-    const std::int64_t step = kernel::step_for(to.width, in_wide);
-    launch(
-        exec, label, order, kernel::pairs(items, step), to.width,
-        kernel{shards.lowest, 1, to.data, to.stride, fast_divisor(to.width), placed, items, step, in_wide});
+    const std::int64_t step = kernel::step_for(units.width, in_wide);
+    launch(exec, label, order, kernel::pairs(items, step), units.width,
+           kernel{shards.lowest, 1, units.data, units.stride, fast_divisor(units.width), placed, items, step,
+                  in_wide});
   } else {
-    constexpr int each = kernels::packed_tile::elements;
-    const bool packed = in_packets<each>(out) && shards.in_units_of(each * sizeof(T));
-    const std::int64_t tiles = packed ? wide / each : wide;
+    constexpr int packet = kernels::packed_tile::elements;
+    const bool packed = in_packets<packet>(out) && shards.in_units_of(packet * sizeof(T));
+    const std::int64_t tiles = packed ? wide / packet : wide;
     const auto placed = shards.source_in(sizeof(T), source);
     launch(exec, label, order, items, tiles,
            kernels::convert_rows<Out, T, std::remove_const_t<decltype(placed)>>{
@@ -75,41 +76,42 @@ void launch_peer_gather(const Exec& exec, const std::string& label, const reache
 template <class Bounds, class Exec, class T, class Space, class Spread, class Named, class Out,
           class OutSpace>
 ticket gather_from_peers(const Exec& exec, const sharded_table<T, Space, Spread>& table, const Named& named,
-                         const array_ref<Out, OutSpace>& out, [[maybe_unused]] bool once = true) {
+                         const array_ref<Out, OutSpace>& out, [[maybe_unused]] bool unique = true) {
   const auto whole = whole_ref(table);
   const std::int64_t n = positions_of(named);
-  launch_context<Exec> of(exec, "gather");
-  if constexpr (is_plan<Named>) of.use(named.storage());
+  launch_context<Exec> call(exec, "gather");
+  if constexpr (is_plan<Named>) call.use(named.storage());
   if (out.size() != 0) {
     require_direct_reach("gather", exec, out);
     require_array_device("gather", exec, out);
-    const auto shards = reach_shards(of, table);
-    of.writes_to(out);
-    [[maybe_unused]] const auto moving = moves<path::peer>(of, whole, out, bytes_of_rows(whole, n));
-    const std::string& label = of.label(path::peer::name);
+    const auto shards = reach_shards(call, table);
+    call.writes_to(out);
+    [[maybe_unused]] const auto moving = moves<path::peer>(call, whole, out, bytes_of_rows(whole, n));
+    const std::string& label = call.label(path::peer::name);
     if constexpr (is_plan<Named>) {
-      const plan_storage& from = *named.storage();
-      if (!once) {
-        launch_peer_gather(exec, label, shards, out, kernels::listed_rows{from.row_of}, n);
-        return of.finish(whole, n, from.signed_indices);
+      const plan_storage& storage = *named.storage();
+      if (!unique) {
+        launch_peer_gather(exec, label, shards, out, kernels::listed_rows{storage.row_of}, n);
+        return call.finish(whole, n, storage.signed_indices);
       }
       // Each different row crosses once, to its first position; the other positions copy it there.
-      const kernels::segment_heads heads{from.unique_rows, from.segment_begin, from.order, from.unique_count};
+      const kernels::segment_heads heads{storage.unique_rows, storage.segment_begin, storage.order,
+                                         storage.unique_count};
       launch_peer_gather(exec, label, shards, out, heads, n);
-      launch_gather(exec, of.label(path::peer::name, "expand"), read_only(out), out,
-                    kernels::other_places{heads, from.inverse}, n);
+      launch_gather(exec, call.label(path::peer::name, "expand"), read_only(out), out,
+                    kernels::other_places{heads, storage.inverse}, n);
     } else {
       using index = std::remove_const_t<typename Named::value_type>;
-      const kernels::index_rows<index, Bounds> source{indices_for_kernels(of, named), whole.rows(),
-                                                      Bounds::reports ? of.report() : report_writer{}};
+      const kernels::index_rows<index, Bounds> source{indices_for_kernels(call, named), whole.rows(),
+                                                      Bounds::reports ? call.report() : report_writer{}};
       launch_peer_gather(exec, label, shards, out, source, n);
     }
   }
   if constexpr (is_plan<Named>) {
-    return of.finish(whole, n, named.storage()->signed_indices);
+    return call.finish(whole, n, named.storage()->signed_indices);
   } else {
-    if (out.width() == 0) look_at_bounds<Bounds>(of, named, whole.rows());
-    return of.finish(whole, n, std::is_signed_v<typename Named::value_type>);
+    if (out.width() == 0) look_at_bounds<Bounds>(call, named, whole.rows());
+    return call.finish(whole, n, std::is_signed_v<typename Named::value_type>);
   }
 }
 
@@ -126,13 +128,13 @@ ticket checked_peer_gather(const Exec& exec, const sharded_table<T, Space, Sprea
       requires { requires Spread::in_kernels; },
       "ferry: path::peer finds the owners of rows in kernels; make owner and local_row of the sharding KOKKOS_FUNCTIONs and declare in_kernels = true.");
   require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Out, checked, false>();
-  const auto to = make_ref(out);
-  require_convertible<typename decltype(to)::value_type, T>();
+  const auto sink = make_ref(out);
+  require_convertible<typename decltype(sink)::value_type, T>();
   const auto& named = rows_named_by(indices);
   using given =
       std::conditional_t<Chosen::template names<bounds_category>, checked, chosen_policies<path::direct>>;
-  require_batch<Exec, given>("gather", whole_ref(table), named, to);
-  return gather_from_peers<bounds_policy>(exec, table, named, to);
+  require_batch<Exec, given>("gather", whole_ref(table), named, sink);
+  return gather_from_peers<bounds_policy>(exec, table, named, sink);
 }
 
 }  // namespace ferry::detail
