@@ -3,7 +3,7 @@
 
 #include <Kokkos_Core.hpp>
 
-/// What an update needs besides arithmetic, for one number and for several at once, see detail::lanes_of.
+/// Functions of updates besides arithmetic, for one number and for several at once, see detail::lanes_of.
 namespace ferry::optim {
 
 template <class Number>

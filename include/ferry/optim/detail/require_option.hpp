@@ -19,7 +19,7 @@ void require_not_negative(std::string_view rule, const char* option, double valu
 /// For decay rates of moving averages.
 void require_rate(std::string_view rule, const char* option, double value);
 
-/// What a step that is computed in float refuses of an option that is a number in double.
+/// Options, numbers in double, that a step refuses if it is computed in float.
 enum class float_range : std::uint8_t {
   exact,       ///< one that is 0 or infinite in float
   may_vanish,  ///< one that is infinite in float

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <type_traits>
 
-/// What the library's rules are written with; each header of a rule includes this one alone.
+/// The parts of the library's rules, whose headers include this one.
 namespace ferry::optim {
 
 /// An update with these coefficients in the order of its members: numbers are narrowed to Compute.

@@ -100,19 +100,19 @@ struct update_whole_rows {
 
   /// A lane's tile of a row that needs no second one: it stays in registers and enters each phase once.
   struct kept_tile {
-    tile kept;
+    tile current;
 
     template <phase From, phase To, class Walk>
     KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows& kernel, const row_numbers& row,
                                            const Walk& walk) {
       walk.each([&](std::int64_t column, int count) {
-        kernel.template advance<From, To>(kept, row, column, count);
+        kernel.template advance<From, To>(current, row, column, count);
       });
     }
     template <phase>
     KOKKOS_FORCEINLINE_FUNCTION const tile& at(const update_whole_rows&, const row_numbers&, std::int64_t,
                                                int) const {
-      return kept;
+      return current;
     }
   };
   /// The tiles of a longer row: each walk computes them from memory.

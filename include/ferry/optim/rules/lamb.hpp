@@ -60,9 +60,9 @@ struct lamb {
     template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
                                        Compute (&)[R]) const {
-      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       const Compute ratio = Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1]) * unit[0] * inverse_unit(unit[1]);
-      total[0] = both ? lr * saturated(ratio, total[0]) : lr;
+      total[0] = scales ? lr * saturated(ratio, total[0]) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],

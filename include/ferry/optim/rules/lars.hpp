@@ -46,14 +46,14 @@ struct lars {
     template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
                                        Compute (&)[R]) const {
-      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       // The ratio of the norms is finite if both are divided by the larger unit, which is 1 or more.
       const Compute larger = unit[0] > unit[1] ? unit[0] : unit[1];
       const Compute inverse = larger > Compute(1) ? inverse_unit(larger) : Compute(1);
       const Compute weights = Kokkos::sqrt(total[0]) * (unit[0] * inverse);
       const Compute gradients = Kokkos::sqrt(total[1]) * (unit[1] * inverse);
       const Compute rate = trust_coefficient * weights / (gradients + weight_decay * weights + eps * inverse);
-      total[0] = both ? lr * saturated(rate, weights) : lr;
+      total[0] = scales ? lr * saturated(rate, weights) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
