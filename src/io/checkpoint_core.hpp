@@ -68,7 +68,7 @@ class checkpoint_core {
   void describe(const std::string& name, std::vector<checkpoint_array>& arrays) const;
   /// What load() has loaded is the checkpoint of the folder.
   void track_loaded(manifest&& loaded);
-  void require_tracked(const std::string& what, const std::string& name) const;
+  void require_tracked(const std::string& action, const std::string& name) const;
   std::unique_ptr<checkpoint_save> begin(const io::save_options& options);
 
   [[nodiscard]] std::unique_lock<std::mutex> lock_unless_forked() const;

@@ -19,15 +19,15 @@ void text_cursor::skip_space() {
   while (peek() == ' ' || peek() == '\t' || peek() == '\n' || peek() == '\r') ++at_;
 }
 
-bool text_cursor::take(char wanted) {
+bool text_cursor::take(char expected) {
   skip_space();
-  if (failed() || at_end() || peek() != wanted) return false;
+  if (failed() || at_end() || peek() != expected) return false;
   ++at_;
   return true;
 }
 
-bool text_cursor::expect(char wanted) {
-  return take(wanted) || fail(std::string("'") + wanted + "' is missing");
+bool text_cursor::expect(char expected) {
+  return take(expected) || fail(std::string("'") + expected + "' is missing");
 }
 
 bool text_cursor::take(std::string_view word) {
@@ -51,8 +51,8 @@ bool text_cursor::number(std::uint64_t& value) {
   return !failed() && (at_ - begin == 1 || text_[begin] != '0' || fail("a number has a leading zero"));
 }
 
-bool text_cursor::fail(std::string_view what) {
-  if (why_.empty()) why_ = std::string(what) + " at byte " + std::to_string(at_) + " of the header";
+bool text_cursor::fail(std::string_view problem) {
+  if (why_.empty()) why_ = std::string(problem) + " at byte " + std::to_string(at_) + " of the header";
   return false;
 }
 

@@ -20,16 +20,16 @@ class text_cursor {
   void advance(std::size_t characters = 1);
   void skip_space();
 
-  /// Whether the next character after white space is `wanted`, which is then taken.
-  bool take(char wanted);
-  bool expect(char wanted);
+  /// Whether the next character after white space is `expected`, which is then taken.
+  bool take(char expected);
+  bool expect(char expected);
   /// Takes a word, "True" say.
   bool take(std::string_view word);
 
   /// A number without a sign, of at most 63 bits.
   bool number(std::uint64_t& value);
 
-  bool fail(std::string_view what);
+  bool fail(std::string_view problem);
   [[nodiscard]] bool failed() const { return !why_.empty(); }
   /// The first failure; empty where there was none.
   [[nodiscard]] const std::string& why() const { return why_; }

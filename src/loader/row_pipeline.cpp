@@ -76,15 +76,15 @@ class row_pipeline::inside {
   bool pull(bool may_block) {
     if (broken_ != nullptr) std::rethrow_exception(broken_);
     slot* got = nullptr;
-    pulled found = pulled::nothing;
+    pulled result = pulled::nothing;
     try {
-      found = ring_->pull(may_block, got);
+      result = ring_->pull(may_block, got);
     } catch (...) {
       if (may_block) throw;
       return false;
     }
-    if (found == pulled::nothing) return false;
-    if (found == pulled::end) {
+    if (result == pulled::nothing) return false;
+    if (result == pulled::end) {
       ended_ = ring_->has_ended();
       queue_.push_back({});
       return true;

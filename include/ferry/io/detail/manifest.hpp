@@ -13,9 +13,9 @@ namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
 template <class T>
-const T* find_named(const std::vector<T>& list, std::string_view wanted) {
-  for (const auto& each : list)
-    if (each.name == wanted) return &each;
+const T* find_named(const std::vector<T>& list, std::string_view name) {
+  for (const auto& item : list)
+    if (item.name == name) return &item;
   return nullptr;
 }
 
@@ -86,8 +86,8 @@ struct manifest_entry {
   std::vector<manifest_array> arrays;
 
   [[nodiscard]] bool operator==(const manifest_entry&) const = default;
-  [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const;
-  [[nodiscard]] const manifest_array* array(std::string_view wanted) const;
+  [[nodiscard]] const manifest_fact* fact(std::string_view key) const;
+  [[nodiscard]] const manifest_array* array(std::string_view key) const;
 };
 
 /// A data file: its number, which is part of its name, and its size.
@@ -107,7 +107,7 @@ struct manifest {
   std::vector<manifest_entry> entries;
 
   [[nodiscard]] bool operator==(const manifest&) const = default;
-  [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const;
+  [[nodiscard]] const manifest_entry* entry(std::string_view key) const;
 };
 
 }  // namespace ferry::detail
