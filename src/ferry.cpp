@@ -130,7 +130,6 @@
 #include "memory/whole_path.cpp"
 #include "memory/work_in_flight.cpp"
 #include "optim/coefficient_table.cpp"
-#include "optim/float_options.cpp"
 #include "optim/loss_scale.cpp"
 #include "optim/make_state.cpp"
 #include "optim/require_option.cpp"
