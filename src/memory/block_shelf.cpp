@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "block_shelf.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -27,73 +30,52 @@ void shelved_block::end() noexcept {
   uses.clear();
 }
 
-block_shelf::block block_shelf::add(block made) {
-  const std::lock_guard lock(guard_);
-  blocks_.reserve(made_ + 1);
-  ++made_;
-  return made;
-}
-
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
                                      std::size_t limit) {
-  const std::lock_guard lock(guard_);
-  const std::size_t first = least == 0 ? 0 : after(least - 1);
-  const std::size_t last = after(most);
-  if (who != nullptr)
-    for (std::size_t at = first; at < last; ++at)
-      if (!blocks_[at]->uses.empty() && blocks_[at]->is_own_of(who)) return remove(at);
-  for (std::size_t at = first; at < last; ++at)
-    if (blocks_[at]->is_free_for(who)) return remove(at);
-  if (last > first && last - first >= limit) return remove(first);
-  return {};
+  return idle_.take([&](const std::vector<block>& idle) {
+    const auto is_smaller = [](const block& each, std::size_t bytes) { return each->bytes < bytes; };
+    const auto is_larger = [](std::size_t bytes, const block& each) { return bytes < each->bytes; };
+    const auto first = std::lower_bound(idle.begin(), idle.end(), least, is_smaller);
+    const auto last = std::upper_bound(first, idle.end(), most, is_larger);
+    auto found = last;
+    if (who != nullptr)
+      found = std::find_if(first, last,
+                           [&](const block& each) { return !each->uses.empty() && each->is_own_of(who); });
+    if (found == last)
+      found = std::find_if(first, last, [&](const block& each) { return each->is_free_for(who); });
+    if (found == last) found = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
+    return static_cast<std::size_t>(found - idle.begin());
+  });
 }
 
-void block_shelf::put(block back) noexcept {
-  {
-    const std::lock_guard lock(guard_);
-    if (!closed_) {
-      const std::size_t place = after(back->bytes);
-      idle_bytes_ += back->bytes;
-      blocks_.push_back(nullptr);
-      for (std::size_t at = blocks_.size() - 1; at > place; --at) blocks_[at] = std::move(blocks_[at - 1]);
-      blocks_[place] = std::move(back);
-      return;
-    }
-  }
-  back->end();
+void block_shelf::put(block returned) noexcept {
+  if (!idle_.put(std::move(returned))) returned->end();
 }
 
 void block_shelf::close() noexcept {
-  std::vector<block> dying;
-  {
-    const std::lock_guard lock(guard_);
-    closed_ = true;
-    dying.swap(blocks_);
-    idle_bytes_ = 0;
-  }
-  for (const auto& each : dying) each->end();
+  for (const auto& last : idle_.close()) last->end();
 }
 
 std::size_t block_shelf::idle_bytes() const {
-  const std::lock_guard lock(guard_);
-  return idle_bytes_;
+  return idle_.visit([](const std::vector<block>& idle) {
+    std::size_t sum = 0;
+    for (const auto& each : idle) sum += each->bytes;
+    return sum;
+  });
 }
 
 std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
   block dying;
   std::size_t freed = 0;
-  {
-    const std::lock_guard lock(guard_);
-    for (std::size_t at = blocks_.size(); at != 0 && freed < enough;) {
-      --at;
-      if (effort == in_flight::skip && !blocks_[at]->is_free_for(nullptr)) continue;
-      freed += blocks_[at]->bytes;
-      block one = remove(at);
-      one->next = std::move(dying);
-      dying = std::move(one);
-      --made_;
-    }
-  }
+  idle_.remove_if(
+      [&](const block& each) {
+        return freed < enough && (effort == in_flight::wait || each->is_free_for(nullptr));
+      },
+      [&](block removed) {
+        freed += removed->bytes;
+        removed->next = std::move(dying);
+        dying = std::move(removed);
+      });
   while (dying != nullptr) {
     dying->end();
     dying = std::move(dying->next);
@@ -126,25 +108,6 @@ shelf_loan::~shelf_loan() {
   inherited.swap(block_->uses);
   uses.swap(block_->spare);
   home_->put(std::move(block_));
-}
-
-std::size_t block_shelf::after(std::size_t bytes) const {
-  std::size_t first = 0;
-  for (std::size_t last = blocks_.size(); first < last;) {
-    const std::size_t middle = first + (last - first) / 2;
-    if (blocks_[middle]->bytes <= bytes)
-      first = middle + 1;
-    else
-      last = middle;
-  }
-  return first;
-}
-
-block_shelf::block block_shelf::remove(std::size_t at) noexcept {
-  idle_bytes_ -= blocks_[at]->bytes;
-  block taken = std::move(blocks_[at]);
-  blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(at));
-  return taken;
 }
 
 }  // namespace ferry::detail

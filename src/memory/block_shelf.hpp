@@ -5,12 +5,12 @@
 #include <ferry/memory/detail/allocation.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -59,15 +59,15 @@ class block_shelf final : public idle_memory {
   using block = std::unique_ptr<shelved_block>;
 
   block_shelf() = default;
-  /// Adds a block that is in use. The shelf has room for all blocks, so returning one can't fail.
-  [[nodiscard]] block add(block made);
+  /// Makes room for a block that is in use, so that its return can't fail.
+  void expect() { idle_.expect(1); }
 
   /// A block of [least, most] bytes that is free for the taker, or null. The taker's own blocks are
   /// preferred: they need no event query. Where `limit` blocks of such sizes are in flight, the smallest of
   /// them, and of equal ones the first returned; the taker must then be ordered after its uses.
   [[nodiscard]] block take(std::size_t least, std::size_t most, const instance_id* who, std::size_t limit);
   /// Returns a block. After close() it waits for the work on the block and frees it.
-  void put(block back) noexcept;
+  void put(block returned) noexcept;
 
   /// The loan of a block from `from` to the taker.
   [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from, block lent,
@@ -80,15 +80,14 @@ class block_shelf final : public idle_memory {
   void close() noexcept override;
 
  private:
-  /// The first block of more than `bytes` bytes.
-  [[nodiscard]] std::size_t after(std::size_t bytes) const;
-  [[nodiscard]] block remove(std::size_t at) noexcept;
+  /// The smallest block comes first, of equal ones the first returned.
+  struct by_size {
+    bool operator()(const block& left, const block& right) const noexcept {
+      return left->bytes < right->bytes;
+    }
+  };
 
-  mutable std::mutex guard_;
-  std::vector<block> blocks_;  // the smallest first
-  std::size_t made_ = 0;       // on the shelf or in use
-  std::size_t idle_bytes_ = 0;
-  bool closed_ = false;
+  free_list<block, by_size> idle_;
 };
 
 /// A block in use, which returns to its shelf.

@@ -91,27 +91,11 @@ void ticket_state::clear() noexcept {
   next = nullptr;
 }
 
-ticket_state_handle ticket_state_pool::take(const std::shared_ptr<ticket_state_pool>& from) {
-  ticket_state_handle taken;
-  {
-    const std::lock_guard lock(from->guard_);
-    auto& free = from->free_;
-    if (free.empty()) {
-      free.reserve(++from->made_);
-      taken.reset(new ticket_state);
-    } else {
-      taken.reset(free.back().release());
-      free.pop_back();
-    }
-  }
-  taken->pool = from;
-  taken->process = process_mark();
-  return taken;
-}
-
-void ticket_state_pool::put(std::unique_ptr<ticket_state> ended) noexcept {
-  const std::lock_guard lock(guard_);
-  free_.push_back(std::move(ended));
+ticket_state_handle take_ticket_state(const std::shared_ptr<ticket_state_pool>& pool) {
+  ticket_state_handle state(pool->take_or_make(1, [] { return std::make_unique<ticket_state>(); }).release());
+  state->pool = pool;
+  state->process = process_mark();
+  return state;
 }
 
 void ticket_state_return::operator()(ticket_state* ended) const noexcept {

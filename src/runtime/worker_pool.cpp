@@ -43,7 +43,7 @@ std::size_t worker_pool::size() const {
 
 worker_thread* worker_pool::make() {
   try {
-    if (all_.empty()) where_ = processor_set::of_process();
+    if (all_.empty() && where_ == processor_set()) where_ = processor_set::of_process();
     all_.reserve(all_.size() + 1);
     all_.push_back(std::make_unique<worker_thread>(where_));
     return all_.back().get();

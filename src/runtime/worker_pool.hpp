@@ -29,6 +29,8 @@ class worker_pool {
   static std::shared_ptr<worker_pool> get();
 
   worker_pool() = default;
+  /// With threads that run on these processors, instead of those of the process.
+  explicit worker_pool(const processor_set& processors) : where_(processors) {}
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
   /// A child leaves the threads alone, and the locks that they may have held.

@@ -5,6 +5,7 @@
 #include <ferry/memory/detail/access_tracker.hpp>
 #include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
+#include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
 #include <ferry/runtime/detail/findings.hpp>
 #include <ferry/runtime/detail/plan_storage.hpp>
@@ -19,7 +20,6 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +28,8 @@
 namespace ferry::detail {
 
 struct ticket_state;
-class ticket_state_pool;
+/// Shared with its states, which return to it.
+using ticket_state_pool = free_list<std::unique_ptr<ticket_state>>;
 
 /// Deleter of a state: returns it to its pool.
 struct ticket_state_return {
@@ -149,17 +150,7 @@ struct ticket_state {
   std::exception_ptr make_error() noexcept;
 };
 
-/// A pool of states. Thread-safe.
-class ticket_state_pool {
- public:
-  /// A state of the pool, which lives as long as its states are in use.
-  [[nodiscard]] static ticket_state_handle take(const std::shared_ptr<ticket_state_pool>& from);
-  void put(std::unique_ptr<ticket_state> ended) noexcept;
-
- private:
-  std::mutex guard_;
-  std::vector<std::unique_ptr<ticket_state>> free_;  // has capacity for all that were made
-  std::size_t made_ = 0;
-};
+/// A state of the pool, which lives as long as its states are in use.
+[[nodiscard]] ticket_state_handle take_ticket_state(const std::shared_ptr<ticket_state_pool>& pool);
 
 }  // namespace ferry::detail

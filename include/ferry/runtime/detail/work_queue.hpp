@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 /// How the workers of a worker team share a list of items. take(first, count) returns the next piece, or
@@ -20,6 +21,15 @@ class front_queue {
     count = std::min(piece_, items_ - first);
     return true;
   }
+  /// The next item, of a queue with pieces of one item.
+  bool take(std::size_t& item) {
+    std::int64_t first = 0, count = 0;
+    if (!take(first, count)) return false;
+    item = static_cast<std::size_t>(first);
+    return true;
+  }
+  /// Gives no further piece out.
+  void stop() { next_.store(items_, std::memory_order_relaxed); }
 
  private:
   std::int64_t items_;
