@@ -128,7 +128,6 @@
 #include "memory/trace_log.cpp"
 #include "memory/trace_span.cpp"
 #include "memory/trim.cpp"
-#include "memory/until_finalize.cpp"
 #include "memory/whole_path.cpp"
 #include "memory/work_in_flight.cpp"
 #include "optim/coefficient_table.cpp"

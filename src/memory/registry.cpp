@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registry.hpp"
 
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <string>
 #include <utility>

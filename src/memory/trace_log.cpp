@@ -3,7 +3,7 @@
 
 #include "trace_home.hpp"
 
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -80,7 +80,7 @@ long long trace_log::this_thread() {
 void trace_log::listen_for_finalize() {
   if (listens_ || !Kokkos::is_initialized()) return;
   listens_ = true;
-  call_at_finalize([] { trace_home::finish(true); });
+  process_runtime::get().call_at_finalize([](void*) { trace_home::finish(true); });
 }
 
 void trace_log::name_thread() {

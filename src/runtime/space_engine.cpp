@@ -5,8 +5,8 @@
 #include "captured_instance.hpp"
 #include "report_pool.hpp"
 
+#include <ferry/memory/detail/process_wide.hpp>
 #include <ferry/memory/detail/require_kokkos.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 #include <ferry/memory/spaces.hpp>
 #include <ferry/runtime/detail/engine.hpp>
 #include <ferry/runtime/detail/event_pool.hpp>
@@ -144,7 +144,7 @@ std::shared_ptr<engine> engine::get_on(int device) {
 
 template <ExecutionSpace Exec>
 void engine::release() {
-  residence<engine_set<Exec>>::leave();
+  place_until_finalize<engine_set<Exec>>().release();
 }
 
 template <ExecutionSpace Exec>

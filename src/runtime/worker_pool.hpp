@@ -6,7 +6,7 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/process_identity.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -5,7 +5,7 @@
 #include "../error.hpp"
 
 #include <ferry/memory/detail/free_list.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
 
 #include <cuda_runtime.h>
 

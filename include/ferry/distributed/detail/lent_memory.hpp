@@ -8,7 +8,6 @@
 #include <ferry/memory/detail/device_account.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/process_wide.hpp>
-#include <ferry/memory/detail/until_finalize.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -47,7 +46,7 @@ class lent_memory {
     for (const auto& each : entries_)
       if (each != nullptr && each->data == memory.data() && each->kept.data() == nullptr) return each->loan;
     add_pool(memory.device());
-    const auto free = std::find(entries_.begin(), entries_.end(), nullptr);
+    const auto free = std::find(entries_.begin(), entries_.end());
     const auto place = static_cast<std::size_t>(free - entries_.begin());
     if (free == entries_.end()) entries_.emplace_back();
     auto made = std::make_unique<entry>();
@@ -143,7 +142,7 @@ class lent_memory {
   /// In a child of fork() everything begins anew.
   void begin() {
     if (!hooked_ && Kokkos::is_initialized()) {
-      call_at_finalize([] { get().collect(~std::size_t{0}); });
+      process_runtime::get().call_at_finalize([](void*) { get().collect(~std::size_t{0}); });
       hooked_ = true;
     }
     if (owner_ == ::getpid()) return;
