@@ -19,8 +19,8 @@
 namespace ferry::detail {
 
 /// A cache of scratch memory of one space. A block returns to the cache when the last owner of its lease
-/// drops it: after the work that used it (tickets own the leases of their verb), or earlier, by
-/// release_behind. Idle blocks return to the system by ferry::trim, and when memory or the budget of the
+/// drops it: after the work that used it (tickets own the leases of their verb), or earlier, if the work was
+/// noted in its loan. Idle blocks return to the system by ferry::trim, and when memory or the budget of the
 /// space is short. Thread-safe.
 template <MemorySpace Space>
 class block_cache {
@@ -81,7 +81,7 @@ class block_cache {
     if (block == nullptr) block = allocate(size);
     const auto loan = block_shelf::lend(shelf_, std::move(block), who, nodes_);
     lease lent(loan->data(), detail::block_return{loan}, detail::node_allocator<std::byte>(nodes_));
-    loan->order_after_inherited(who, order_after);
+    loan->order_after_earlier_uses(who, order_after);
     return lent;
   }
 

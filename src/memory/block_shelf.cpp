@@ -9,26 +9,15 @@
 
 namespace ferry::detail {
 
-bool shelved_block::is_free_for(const instance_id* who) {
-  std::erase_if(uses, [who](const block_use& use) {
-    return (who == nullptr || use.who != *who) && has_ended(*use.done);
-  });
-  return is_own_of(who);
+namespace {
+
+/// Whether all work of other instances than `*who` has ended; null: all work. Drops the uses that have ended.
+bool is_free_for(shelved_block& block, const instance_id* who) {
+  block.uses.drop_ended(who);
+  return block.uses.is_only_of(who);
 }
 
-bool shelved_block::is_own_of(const instance_id* who) const {
-  bool own = true;
-  for (const block_use& use : uses) own = own && who != nullptr && use.who == *who;
-  return own;
-}
-
-void shelved_block::end() noexcept {
-  for (const auto& use : uses) try {
-      use.done->wait();
-    } catch (...) {
-    }
-  uses.clear();
-}
+}  // namespace
 
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
                                      std::size_t limit) {
@@ -39,21 +28,22 @@ block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const 
     const auto last = std::upper_bound(first, idle.end(), most, is_larger);
     auto found = last;
     if (who != nullptr)
-      found = std::find_if(first, last,
-                           [&](const block& each) { return !each->uses.empty() && each->is_own_of(who); });
+      found = std::find_if(first, last, [&](const block& each) {
+        return !each->uses.is_empty() && each->uses.is_only_of(who);
+      });
     if (found == last)
-      found = std::find_if(first, last, [&](const block& each) { return each->is_free_for(who); });
+      found = std::find_if(first, last, [&](const block& each) { return is_free_for(*each, who); });
     if (found == last) found = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
     return static_cast<std::size_t>(found - idle.begin());
   });
 }
 
 void block_shelf::put(block returned) noexcept {
-  if (!idle_.put(std::move(returned))) returned->end();
+  if (!idle_.put(std::move(returned))) returned->uses.wait_ignoring_errors();
 }
 
 void block_shelf::close() noexcept {
-  for (const auto& last : idle_.close()) last->end();
+  for (const auto& last : idle_.close()) last->uses.wait_ignoring_errors();
 }
 
 std::size_t block_shelf::idle_bytes() const {
@@ -69,7 +59,7 @@ std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
   std::size_t freed = 0;
   idle_.remove_if(
       [&](const block& each) {
-        return freed < enough && (effort == in_flight::wait || each->is_free_for(nullptr));
+        return freed < enough && (effort == in_flight::wait || is_free_for(*each, nullptr));
       },
       [&](block removed) {
         freed += removed->bytes;
@@ -77,7 +67,7 @@ std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
         dying = std::move(removed);
       });
   while (dying != nullptr) {
-    dying->end();
+    dying->uses.wait_ignoring_errors();
     dying = std::move(dying->next);
   }
   return freed;
@@ -95,19 +85,10 @@ std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>
 }
 
 shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who)
-    : home_(std::move(home)), block_(std::move(lent)) {
-  inherited.swap(block_->uses);
-  uses.swap(block_->spare);
-  ordered = who != nullptr;
-  if (ordered) taker = *who;
+    : block_loan(lent->uses), home_(std::move(home)), block_(std::move(lent)) {
+  who != nullptr ? block_->uses.lend_to(*who) : block_->uses.lend();
 }
 
-shelf_loan::~shelf_loan() {
-  for (block_use& use : uses) inherited.push_back(std::move(use));
-  uses.clear();
-  inherited.swap(block_->uses);
-  uses.swap(block_->spare);
-  home_->put(std::move(block_));
-}
+shelf_loan::~shelf_loan() { home_->put(std::move(block_)); }
 
 }  // namespace ferry::detail

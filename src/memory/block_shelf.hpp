@@ -8,6 +8,7 @@
 #include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
 #include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/detail/use_record.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -16,26 +17,17 @@
 
 namespace ferry::detail {
 
-/// An idle block, and the work that may still use it.
+/// A block, and the work that may use it.
 class shelved_block {
  public:
-  shelved_block(void* where, std::size_t size) noexcept : data(where), bytes(size) {}
+  shelved_block(void* memory, std::size_t size) noexcept : data(memory), bytes(size) {}
   shelved_block(const shelved_block&) = delete;
   shelved_block& operator=(const shelved_block&) = delete;
   virtual ~shelved_block() = default;
 
-  /// Whether all work of other instances has ended; `who` is null for a taker that is not an instance. Drops
-  /// the uses that have ended.
-  [[nodiscard]] bool is_free_for(const instance_id* who);
-  /// Whether only work of `who` uses the block, without event queries.
-  [[nodiscard]] bool is_own_of(const instance_id* who) const;
-  /// Waits for all uses. Failed work has ended too; its error is thrown to those who wait for it.
-  void end() noexcept;
-
   void* const data;
   const std::size_t bytes;
-  std::vector<block_use> uses;
-  std::vector<block_use> spare;         ///< empty; keeps its capacity for the next loan
+  use_record uses;
   std::unique_ptr<shelved_block> next;  ///< in a list of blocks to free
 };
 
@@ -93,6 +85,7 @@ class block_shelf final : public idle_memory {
 /// A block in use, which returns to its shelf.
 class shelf_loan final : public block_loan {
  public:
+  /// To instance `*who`, or to the host where it is null.
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
@@ -100,10 +93,10 @@ class shelf_loan final : public block_loan {
 
   [[nodiscard]] void* data() const { return block_->data; }
 
+  /// Calls order_after(event&) for each point of other instances than `*who` before the loan.
   template <class OrderAfter>
-  void order_after_inherited(const instance_id* who, OrderAfter&& order_after) const {
-    for (const auto& use : inherited)
-      if (who == nullptr || use.who != *who) order_after(*use.done);
+  void order_after_earlier_uses(const instance_id* who, OrderAfter&& order_after) const {
+    block_->uses.visit_others(who, [&](const event_handle& done) { order_after(*done); });
   }
 
  private:

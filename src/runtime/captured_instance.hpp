@@ -52,9 +52,9 @@ template <class Exec>
     const auto alive = home.lock();
     return alive == nullptr ? nullptr : instance->mark(*alive, verb);
   };
-  if (state.resources.empty() && state.memory.empty()) return;
+  if (state.resources.empty() && state.uses.empty()) return;
   auto kept = std::make_shared<std::vector<std::shared_ptr<void>>>(state.resources);
-  kept->insert(kept->end(), state.memory.begin(), state.memory.end());
+  for (const auto& use : state.uses) kept->push_back(use.owner);
   const auto last = [box = home->dropped()](std::shared_ptr<void>* bundle) { box->put(bundle); };
   execution_backend<Exec>::retain(exec,
                                   std::shared_ptr<void>(new std::shared_ptr<void>(std::move(kept)), last));

@@ -64,7 +64,7 @@ void ticket::leave(detail::ticket_state_handle state) {
   const bool has_ended = state->done == nullptr || detail::has_ended(*state->done);
   if (!checks && (has_ended || state->resources.empty())) return;
   // Memory with a record of its uses is returned at once, also a plan's.
-  state->memory.clear();
+  state->uses.clear();
   state->earlier.clear();
   state->take_nothing_back();
   if (!checks) state->sources = {};

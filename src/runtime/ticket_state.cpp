@@ -2,6 +2,7 @@
 #include <ferry/runtime/detail/ticket_state.hpp>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace ferry::detail {
@@ -29,31 +30,22 @@ const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker
   return earlier;
 }
 
-void ticket_state::touch(const std::shared_ptr<access_tracker>& accesses, bool writes) {
-  touched.push_back({nullptr, writes});
-  accesses->promise(writes);
-  touched.back().accesses = accesses;
-}
-
-void ticket_state::keep_block(const std::shared_ptr<void>& lease, bool noted) {
-  memory.push_back(nullptr);
-  if (block_loan* const loan = loan_of(lease); loan != nullptr && noted) loan->promise();
-  memory.back() = lease;
+void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, bool writes) {
+  uses.push_back({std::move(owner), nullptr, writes});
+  if (object == nullptr) return;
+  object->promise(writes);
+  uses.back().object = object;
 }
 
 void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
-  for (const auto& each : touched) each.accesses->note(each.writes, end, by);
-  touched.clear();
+  for (use& each : uses)
+    if (used_object* const object = std::exchange(each.object, nullptr)) object->note(each.writes, end, by);
   earlier.clear();
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->used_as_promised(end, by);
 }
 
 void ticket_state::withdraw() noexcept {
-  for (const auto& each : touched)
-    if (each.accesses != nullptr) each.accesses->withdraw(each.writes);
-  for (const auto& each : memory)
-    if (block_loan* const loan = loan_of(each)) loan->withdraw();
+  for (use& each : uses)
+    if (used_object* const object = std::exchange(each.object, nullptr)) object->withdraw(each.writes);
 }
 
 bool ticket_state::has_outlived_kokkos() const {
@@ -77,7 +69,7 @@ void ticket_state::take_nothing_back() noexcept {
 void ticket_state::clear() noexcept {
   done = nullptr;
   resources.clear();
-  memory.clear();
+  uses.clear();
   find_error = nullptr;
   sources = {};
   by_host = {};
@@ -85,7 +77,6 @@ void ticket_state::clear() noexcept {
   give_up = nullptr;
   keeper.reset();
   mark = nullptr;
-  touched.clear();
   earlier.clear();
   labels_used = 0;
   next = nullptr;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/arrays.hpp"
+#include "support/block_uses.hpp"
 #include "support/manual_event.hpp"
 
 #include <catch2/catch_test_macros.hpp>

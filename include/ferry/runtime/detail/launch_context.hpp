@@ -127,6 +127,7 @@ class verb_call {
     return report_ != nullptr || state_->sources.host || state_->sources.plan != nullptr;
   }
   void note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices);
+  void use_block(const std::shared_ptr<void>& lease);
   void* pinned_bytes(std::size_t bytes);
   void follow(const std::shared_ptr<access_tracker>& accesses, bool writes);
 

@@ -91,8 +91,13 @@ struct ticket_state {
   event_handle done;
   /// Resources kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
-  /// Memory that records the work in flight itself, so it may be released earlier.
-  std::vector<std::shared_ptr<void>> memory;
+  struct use {
+    std::shared_ptr<void> owner;
+    used_object* object;  ///< with a promise that note_end() or withdraw() fulfils; null for none
+    bool writes;
+  };
+  /// Tensors and memory that record the work themselves, so they may be released before it has ended.
+  std::vector<use> uses;
   /// Makes the error from the findings, once the work has ended; null where nothing is checked.
   std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
   finding_sources sources;
@@ -108,11 +113,6 @@ struct ticket_state {
   std::function<event_handle()> mark;
 
   // Used while the verb is launched.
-  struct touch {
-    std::shared_ptr<access_tracker> accesses;
-    bool writes;
-  };
-  std::vector<touch> touched;
   std::vector<event_handle> earlier;
   std::vector<std::unique_ptr<std::string>> labels;
   std::size_t labels_used = 0;
@@ -125,10 +125,8 @@ struct ticket_state {
 
   /// The events that work of instance `by` must come after; valid until the next call.
   const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
-  /// Records that the work uses this tensor. Reserves memory, which note_end() uses or withdraw() releases.
-  void touch(const std::shared_ptr<access_tracker>& accesses, bool writes);
-  /// Records that the work uses this lease of a block. Where `noted`, note_end() records its end.
-  void keep_block(const std::shared_ptr<void>& lease, bool noted);
+  /// Keeps `owner`, and promises its `object` that the work uses it; null for no promise.
+  void add_use(std::shared_ptr<void> owner, used_object* object, bool writes);
   void note_end(const event_handle& end, instance_id by) noexcept;
   void withdraw() noexcept;
 
