@@ -87,14 +87,14 @@ inline constexpr device_size small_device{16, std::int64_t{4} << 20};
 
 /// The numbers for devices of a compute capability and size. Only Hopper has readings; the other generations
 /// get its numbers, less those that depend on the size.
-[[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size of) {
-  tuning_numbers made = hopper;
-  if (of.multiprocessors > 0) made.teams_of_long_sums = of.multiprocessors;
+[[nodiscard]] constexpr tuning_numbers tuning_for([[maybe_unused]] int generation, device_size size) {
+  tuning_numbers numbers = hopper;
+  if (size.multiprocessors > 0) numbers.teams_of_long_sums = size.multiprocessors;
   // A claim takes 16 bytes of the table, 4 for its slot's number and at least 4 of the index.
   constexpr std::int64_t bytes_of_a_claim = 24;
-  if (const std::int64_t claims = of.cache_bytes / bytes_of_a_claim; claims > 0)
-    made.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
-  return made;
+  if (const std::int64_t claims = size.cache_bytes / bytes_of_a_claim; claims > 0)
+    numbers.most_claims = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(claims)));
+  return numbers;
 }
 static_assert(tuning_for(9, {132, std::int64_t{60} << 20}).most_claims == hopper.most_claims &&
                   tuning_for(9, {132, std::int64_t{50} << 20}).most_claims == hopper.most_claims,

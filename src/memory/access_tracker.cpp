@@ -25,14 +25,14 @@ access_tracker::access_tracker(int device) noexcept : device_(device) {}
 
 access_tracker::~access_tracker() = default;
 
-void access_tracker::add_read(event_handle done, instance_id who) {
+void access_tracker::add_read(event_handle end, instance_id who) {
   promise(false);
-  note(false, std::move(done), who);
+  note(false, std::move(end), who);
 }
 
-void access_tracker::add_write(event_handle done, instance_id who) {
+void access_tracker::add_write(event_handle end, instance_id who) {
   promise(true);
-  note(true, std::move(done), who);
+  note(true, std::move(end), who);
 }
 
 void access_tracker::promise(bool writes) {
@@ -40,10 +40,10 @@ void access_tracker::promise(bool writes) {
   record_of(writes).promise();
 }
 
-void access_tracker::note(bool writes, event_handle done, instance_id who) noexcept {
+void access_tracker::note(bool writes, event_handle end, instance_id who) noexcept {
   const std::lock_guard lock(guard_);
   record_of(writes).drop_ended(&who);
-  record_of(writes).note(std::move(done), who);
+  record_of(writes).note(std::move(end), who);
 }
 
 void access_tracker::withdraw(bool writes) noexcept {
@@ -54,7 +54,7 @@ void access_tracker::withdraw(bool writes) noexcept {
 void access_tracker::before_read(instance_id who, std::vector<event_handle>& events) const {
   const std::lock_guard lock(guard_);
   require_read();
-  writes_.visit_others(&who, [&](const event_handle& done) { events.push_back(done); });
+  writes_.visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
 }
 
 std::vector<event_handle> access_tracker::before_read(instance_id who) const {
@@ -67,7 +67,7 @@ void access_tracker::before_write(instance_id who, std::vector<event_handle>& ev
   const std::lock_guard lock(guard_);
   require_write();
   for (const use_record* record : {&writes_, &reads_})
-    record->visit_others(&who, [&](const event_handle& done) { events.push_back(done); });
+    record->visit_others(&who, [&](const event_handle& end) { events.push_back(end); });
 }
 
 std::vector<event_handle> access_tracker::before_write(instance_id who) const {
@@ -82,12 +82,12 @@ void access_tracker::wait_for_all() { wait(true); }
 
 void access_tracker::wait(bool for_reads) {
   std::vector<event_handle> events;
-  const auto add = [&](const event_handle& done) { events.push_back(done); };
+  const auto append = [&](const event_handle& end) { events.push_back(end); };
   {
     const std::lock_guard lock(guard_);
     for_reads ? require_write() : require_read();
-    writes_.visit_others(nullptr, add);
-    if (for_reads) reads_.visit_others(nullptr, add);
+    writes_.visit_others(nullptr, append);
+    if (for_reads) reads_.visit_others(nullptr, append);
   }
   if (events.empty()) return;
   for (const auto& event : events) event->wait();
@@ -98,17 +98,17 @@ void access_tracker::wait(bool for_reads) {
 
 void access_tracker::keep_changes_in(const std::shared_ptr<changed_rows>& marks) {
   const std::lock_guard lock(guard_);
-  std::erase_if(marks_, [](const auto& each) { return each.expired(); });
+  std::erase_if(marks_, [](const auto& entry) { return entry.expired(); });
   marks_.push_back(marks);
   marked_ = true;
 }
 
 std::vector<std::shared_ptr<changed_rows>> access_tracker::marks() const {
   const std::lock_guard lock(guard_);
-  std::vector<std::shared_ptr<changed_rows>> found;
-  for (const auto& each : marks_)
-    if (auto alive = each.lock()) found.push_back(std::move(alive));
-  return found;
+  std::vector<std::shared_ptr<changed_rows>> alive_marks;
+  for (const auto& entry : marks_)
+    if (auto owner = entry.lock()) alive_marks.push_back(std::move(owner));
+  return alive_marks;
 }
 
 bool access_tracker::attach_cache(const std::string& label) {

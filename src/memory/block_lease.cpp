@@ -11,9 +11,9 @@ void block_loan::promise(bool) {
   uses_.promise();
 }
 
-void block_loan::note(bool, event_handle done, instance_id who) noexcept {
+void block_loan::note(bool, event_handle end, instance_id who) noexcept {
   const std::lock_guard lock(guard_);
-  uses_.note(std::move(done), who);
+  uses_.note(std::move(end), who);
 }
 
 void block_loan::withdraw(bool) noexcept {

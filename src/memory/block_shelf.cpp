@@ -22,19 +22,22 @@ bool is_free_for(shelved_block& block, const instance_id* who) {
 block_shelf::block block_shelf::take(std::size_t least, std::size_t most, const instance_id* who,
                                      std::size_t limit) {
   return idle_.take([&](const std::vector<block>& idle) {
-    const auto is_smaller = [](const block& each, std::size_t bytes) { return each->bytes < bytes; };
-    const auto is_larger = [](std::size_t bytes, const block& each) { return bytes < each->bytes; };
+    const auto is_smaller = [](const block& candidate, std::size_t bytes) {
+      return candidate->bytes < bytes;
+    };
+    const auto is_larger = [](std::size_t bytes, const block& candidate) { return bytes < candidate->bytes; };
     const auto first = std::lower_bound(idle.begin(), idle.end(), least, is_smaller);
     const auto last = std::upper_bound(first, idle.end(), most, is_larger);
-    auto found = last;
+    auto choice = last;
     if (who != nullptr)
-      found = std::find_if(first, last, [&](const block& each) {
-        return !each->uses.is_empty() && each->uses.is_only_of(who);
+      choice = std::find_if(first, last, [&](const block& candidate) {
+        return !candidate->uses.is_empty() && candidate->uses.is_only_of(who);
       });
-    if (found == last)
-      found = std::find_if(first, last, [&](const block& each) { return is_free_for(*each, who); });
-    if (found == last) found = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
-    return static_cast<std::size_t>(found - idle.begin());
+    if (choice == last)
+      choice =
+          std::find_if(first, last, [&](const block& candidate) { return is_free_for(*candidate, who); });
+    if (choice == last) choice = static_cast<std::size_t>(last - first) >= limit ? first : idle.end();
+    return static_cast<std::size_t>(choice - idle.begin());
   });
 }
 
@@ -49,7 +52,7 @@ void block_shelf::close() noexcept {
 std::size_t block_shelf::idle_bytes() const {
   return idle_.visit([](const std::vector<block>& idle) {
     std::size_t sum = 0;
-    for (const auto& each : idle) sum += each->bytes;
+    for (const auto& candidate : idle) sum += candidate->bytes;
     return sum;
   });
 }
@@ -58,8 +61,8 @@ std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
   block dying;
   std::size_t freed = 0;
   idle_.remove_if(
-      [&](const block& each) {
-        return freed < enough && (effort == in_flight::wait || is_free_for(*each, nullptr));
+      [&](const block& candidate) {
+        return freed < enough && (effort == in_flight::wait || is_free_for(*candidate, nullptr));
       },
       [&](block removed) {
         freed += removed->bytes;
@@ -73,13 +76,13 @@ std::size_t block_shelf::trim(std::size_t enough, in_flight effort) {
   return freed;
 }
 
-std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>& from, block lent,
+std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>& shelf, block lent,
                                               const instance_id* who,
                                               const std::shared_ptr<node_pool>& nodes) {
   try {
-    return std::allocate_shared<shelf_loan>(node_allocator<shelf_loan>(nodes), from, std::move(lent), who);
+    return std::allocate_shared<shelf_loan>(node_allocator<shelf_loan>(nodes), shelf, std::move(lent), who);
   } catch (...) {  // no memory for the loan: work in flight may still use the block
-    from->put(std::move(lent));
+    shelf->put(std::move(lent));
     throw;
   }
 }

@@ -61,8 +61,8 @@ class block_shelf final : public idle_memory {
   /// Returns a block. After close() it waits for the work on the block and frees it.
   void put(block returned) noexcept;
 
-  /// The loan of a block from `from` to the taker.
-  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& from, block lent,
+  /// The loan of a block from `shelf` to the taker.
+  [[nodiscard]] static std::shared_ptr<shelf_loan> lend(const std::shared_ptr<block_shelf>& shelf, block lent,
                                                         const instance_id* who,
                                                         const std::shared_ptr<node_pool>& nodes);
 
@@ -74,9 +74,7 @@ class block_shelf final : public idle_memory {
  private:
   /// The smallest block comes first, of equal ones the first returned.
   struct by_size {
-    bool operator()(const block& left, const block& right) const noexcept {
-      return left->bytes < right->bytes;
-    }
+    bool operator()(const block& a, const block& b) const noexcept { return a->bytes < b->bytes; }
   };
 
   free_list<block, by_size> idle_;
@@ -96,7 +94,7 @@ class shelf_loan final : public block_loan {
   /// Calls order_after(event&) for each point of other instances than `*who` before the loan.
   template <class OrderAfter>
   void order_after_earlier_uses(const instance_id* who, OrderAfter&& order_after) const {
-    block_->uses.visit_others(who, [&](const event_handle& done) { order_after(*done); });
+    block_->uses.visit_others(who, [&](const event_handle& end) { order_after(*end); });
   }
 
  private:

@@ -11,25 +11,25 @@ namespace ferry::detail {
 
 memory_charge::memory_charge(std::string_view space, const std::string& label, std::size_t bytes)
     : registry_(memory_registry::get()),
-      ledger_(&registry_->of(space)),
+      ledger_(&registry_->ledger_of(space)),
       account_(&ledger_->claim(require_kokkos(label), bytes)),
       bytes_(bytes) {}
 
-memory_charge::memory_charge(memory_charge&& other) noexcept
-    : registry_(std::move(other.registry_)),
-      ledger_(other.ledger_),
-      account_(std::exchange(other.account_, nullptr)),
-      bytes_(other.bytes_),
-      confirmed_(other.confirmed_) {}
+memory_charge::memory_charge(memory_charge&& source) noexcept
+    : registry_(std::move(source.registry_)),
+      ledger_(source.ledger_),
+      account_(std::exchange(source.account_, nullptr)),
+      bytes_(source.bytes_),
+      confirmed_(source.confirmed_) {}
 
-memory_charge& memory_charge::operator=(memory_charge&& other) noexcept {
-  if (this == &other) return *this;
+memory_charge& memory_charge::operator=(memory_charge&& source) noexcept {
+  if (this == &source) return *this;
   end();
-  registry_ = std::move(other.registry_);
-  ledger_ = other.ledger_;
-  account_ = std::exchange(other.account_, nullptr);
-  bytes_ = other.bytes_;
-  confirmed_ = other.confirmed_;
+  registry_ = std::move(source.registry_);
+  ledger_ = source.ledger_;
+  account_ = std::exchange(source.account_, nullptr);
+  bytes_ = source.bytes_;
+  confirmed_ = source.confirmed_;
   return *this;
 }
 
@@ -52,25 +52,25 @@ void memory_charge::end() noexcept {
 }
 
 page_lock_note::page_lock_note(const std::string& label, const void* data, std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add(label, data, bytes)) {}
+    : registry_(memory_registry::get()), range_(registry_->pages().add(label, data, bytes)) {}
 
 page_lock_note::page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes)
-    : registry_(memory_registry::get()), at_(registry_->pages().add_adopted(label, data, bytes)) {}
+    : registry_(memory_registry::get()), range_(registry_->pages().add_adopted(label, data, bytes)) {}
 
-page_lock_note::page_lock_note(page_lock_note&& other) noexcept
-    : registry_(std::move(other.registry_)), at_(other.at_) {}
+page_lock_note::page_lock_note(page_lock_note&& source) noexcept
+    : registry_(std::move(source.registry_)), range_(source.range_) {}
 
-page_lock_note& page_lock_note::operator=(page_lock_note&& other) noexcept {
-  if (this == &other) return *this;
+page_lock_note& page_lock_note::operator=(page_lock_note&& source) noexcept {
+  if (this == &source) return *this;
   end();
-  registry_ = std::move(other.registry_);
-  at_ = other.at_;
+  registry_ = std::move(source.registry_);
+  range_ = source.range_;
   return *this;
 }
 
 void page_lock_note::end() noexcept {
   if (registry_ == nullptr) return;
-  registry_->pages().remove(at_);
+  registry_->pages().remove(range_);
   registry_ = nullptr;
 }
 

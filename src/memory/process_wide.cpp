@@ -75,9 +75,9 @@ process_runtime& process_runtime::get() {
   static process_runtime& runtime = []() -> process_runtime& {
     const std::string version =
         joined({"ferry.", FERRY_VERSION_MAJOR, ".", FERRY_VERSION_MINOR, ".", FERRY_VERSION_PATCH});
-    process_objects& all = objects_of_process();
-    const std::lock_guard lock(all.guard);
-    void*& object = all.by_name[version];
+    process_objects& runtimes = objects_of_process();
+    const std::lock_guard lock(runtimes.guard);
+    void*& object = runtimes.by_name[version];
     if (object == nullptr) object = new process_runtime;
     return *static_cast<process_runtime*>(object);
   }();

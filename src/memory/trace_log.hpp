@@ -92,7 +92,7 @@ class trace_log {
   bool listens_ = false;
   std::list<stream_track> tracks_;
   std::list<pending_event> pending_;
-  std::size_t used_ = 0;
+  std::size_t text_bytes_ = 0;
   char text_[std::size_t{1} << 16];
 };
 

@@ -44,10 +44,10 @@ struct sorted_keys {
   }
 };
 
-/// Builds the arrays of a plan from its sorted keys and the running sums of from(k), which as a kernel it
+/// Builds the arrays of a plan from its sorted keys and the running sums of source(k), which as a kernel it
 /// finds in `sorted_rows`.
 struct place_segments {
-  sorted_keys from;
+  sorted_keys source;
   std::uint64_t* sorted_rows;
   std::int64_t* order;
   std::int64_t* unique_rows;
@@ -61,18 +61,18 @@ struct place_segments {
 
   /// A plan without positions has one item, which closes the arrays.
   KOKKOS_FUNCTION void operator()(std::int64_t k) const {
-    if (from.count == 0) return close(0, 0, 0);
+    if (source.count == 0) return close(0, 0, 0);
     place(k, sorted_rows[k]);
   }
 
   /// Writes the elements of place k, where `begun` segments and runs have begun.
   KOKKOS_FUNCTION void place(std::int64_t k, std::uint64_t begun) const {
-    const std::uint64_t adds = from(k);
+    const std::uint64_t adds = source(k);
     const auto segments = static_cast<std::int64_t>(begun & 0xffffffffu);
     const auto runs = static_cast<std::int64_t>(begun >> sorted_keys::runs_shift);
-    const std::uint64_t row = from.row(k);
-    const std::int64_t position = from.position(k);
-    const bool valid = row < from.rows;
+    const std::uint64_t row = source.row(k);
+    const std::int64_t position = source.position(k);
+    const bool valid = row < source.rows;
     sorted_rows[k] = row;
     order[k] = position;
     inverse[position] = valid ? segments - 1 : -1;
@@ -82,13 +82,13 @@ struct place_segments {
     } else {
       // One of the elements after the last segment, which kernels read and don't use. They are as many as the
       // places that begin no segment.
-      const std::int64_t later = from.count - 1 - (k - segments);
+      const std::int64_t later = source.count - 1 - (k - segments);
       unique_rows[later] = 0;
-      segment_begin[later + 1] = from.count;
+      segment_begin[later + 1] = source.count;
     }
     if (adds >> sorted_keys::runs_shift != 0) run_begin[runs - 1] = segments - 1;
     // The last valid place writes the ends of the last segment and of the last run.
-    if (valid && (k + 1 == from.count || from.row(k + 1) >= from.rows)) close(segments, runs, k + 1);
+    if (valid && (k + 1 == source.count || source.row(k + 1) >= source.rows)) close(segments, runs, k + 1);
     if (!valid && k == 0) close(0, 0, 0);
   }
 

@@ -119,7 +119,8 @@ void verb_call::use(const std::shared_ptr<plan_storage>& store) {
   if (store->base != nullptr && store->base->memory != nullptr) use_block(store->base->memory);
   hold(store->report);
   follow(store->accesses, false);
-  if (!capturing_ && store->made != nullptr && store->made_by != id_) engine_->wait_for(exec_, *store->made);
+  if (!capturing_ && store->completion != nullptr && store->made_by != id_)
+    engine_->wait_for(exec_, *store->completion);
 }
 
 void verb_call::note_indices(const untyped_array& table, std::int64_t positions, bool signed_indices) {
@@ -145,16 +146,16 @@ ticket verb_call::finish() {
     engine_->give_to_graph(exec_, verb_, *state_);
   } else {
     if (on_host) {
-      done_ = engine_->record_on(exec_);  // blocks, and notes nothing
-      state_->note_end(done_, id_);
+      completion_ = engine_->record_on(exec_);  // blocks, and notes nothing
+      state_->note_end(completion_, id_);
       changes_.mark_on_host();
     } else {
       const auto order = engine_->lock_order();
       engine_->record_at(exec_, *end_);
-      done_ = end_;
-      state_->note_end(done_, id_);
+      completion_ = end_;
+      state_->note_end(completion_, id_);
     }
-    state_->done = done_;
+    state_->completion = completion_;
     state_->who = id_;
     state_->keeper = engine_;
   }
@@ -189,8 +190,8 @@ void verb_call::require_device_of(const untyped_array& array) const {
 }
 
 void verb_call::note_change(const untyped_array& array) {
-  changes_.add(array, [this](const std::shared_ptr<changed_rows>& kept) {
-    hold(kept);
+  changes_.add(array, [this](const std::shared_ptr<changed_rows>& rows) {
+    hold(rows);
     return &label("mark_changed");
   });
 }

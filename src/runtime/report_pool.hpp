@@ -64,9 +64,9 @@ class report_pool {
 
   /// The report. Without errors it needs no access to the device.
   static index_report read(const report_writer& report) {
-    index_report found;
-    if (is_raised(report)) Backend::read(&found, report.findings, sizeof found);
-    return found;
+    index_report findings;
+    if (is_raised(report)) Backend::read(&findings, report.findings, sizeof findings);
+    return findings;
   }
 
   /// Resets a report for later kernels.

@@ -9,24 +9,24 @@ namespace ferry::detail {
 
 const std::string& ticket_state::label(std::initializer_list<std::string_view> parts) {
   if (labels_used == labels.size()) labels.push_back(std::make_unique<std::string>());
-  std::string& made = *labels[labels_used];
-  made.clear();
+  std::string& text = *labels[labels_used];
+  text.clear();
   for (const std::string_view part : parts) {
     if (part.empty()) continue;
-    if (!made.empty()) made.append("::");
-    made.append(part);
+    if (!text.empty()) text.append("::");
+    text.append(part);
   }
   ++labels_used;
-  return made;
+  return text;
 }
 
 const std::vector<event_handle>& ticket_state::earlier_work(const access_tracker& accesses, bool writes,
-                                                            instance_id by) {
+                                                            instance_id instance) {
   earlier.clear();
   if (writes)
-    accesses.before_write(by, earlier);
+    accesses.before_write(instance, earlier);
   else
-    accesses.before_read(by, earlier);
+    accesses.before_read(instance, earlier);
   return earlier;
 }
 
@@ -37,15 +37,16 @@ void ticket_state::add_use(std::shared_ptr<void> owner, used_object* object, boo
   uses.back().object = object;
 }
 
-void ticket_state::note_end(const event_handle& end, instance_id by) noexcept {
-  for (use& each : uses)
-    if (used_object* const object = std::exchange(each.object, nullptr)) object->note(each.writes, end, by);
+void ticket_state::note_end(const event_handle& end, instance_id instance) noexcept {
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr))
+      object->note(use.writes, end, instance);
   earlier.clear();
 }
 
 void ticket_state::withdraw() noexcept {
-  for (use& each : uses)
-    if (used_object* const object = std::exchange(each.object, nullptr)) object->withdraw(each.writes);
+  for (used_resource& use : uses)
+    if (used_object* const object = std::exchange(use.object, nullptr)) object->withdraw(use.writes);
 }
 
 bool ticket_state::has_outlived_kokkos() const {
@@ -67,7 +68,7 @@ void ticket_state::take_nothing_back() noexcept {
 }
 
 void ticket_state::clear() noexcept {
-  done = nullptr;
+  completion = nullptr;
   resources.clear();
   uses.clear();
   find_error = nullptr;

@@ -36,12 +36,12 @@ class worker_pool {
   /// A child leaves the threads alone, and the locks that they may have held.
   ~worker_pool() {
     if (!has_threads())
-      for (auto& each : all_) process_identity::get().abandon(each.release());
+      for (auto& thread : threads_) process_identity::get().abandon(thread.release());
   }
 
-  /// A list of at most `wanted` threads, awake or waking up. The pool has at most `most` threads, but a
+  /// A list of at most `count` threads, awake or waking up. The pool has at most `most` threads, but a
   /// worker team gets at least one. The list is shorter where the system starts no more threads. Thread-safe.
-  [[nodiscard]] worker_thread* hire(int wanted, int most);
+  [[nodiscard]] worker_thread* hire(int count, int most);
   void give_back(worker_thread* hired);
 
   /// Number of threads made so far.
@@ -55,7 +55,7 @@ class worker_pool {
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
   processor_set where_;
-  std::vector<std::unique_ptr<worker_thread>> all_;
+  std::vector<std::unique_ptr<worker_thread>> threads_;
   process_mark process_;
 };
 

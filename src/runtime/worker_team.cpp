@@ -18,7 +18,7 @@ void worker_team::hire(std::shared_ptr<worker_pool> pool, int helpers, int most)
   pool_ = std::move(pool);
   if (!pool_->has_threads()) return;
   first_ = pool_->hire(helpers, most);
-  for (const worker_thread* each = first_; each != nullptr; each = each->next) ++helpers_;
+  for (const worker_thread* helper = first_; helper != nullptr; helper = helper->next) ++helpers_;
 }
 
 void worker_team::run(work task) {
@@ -30,9 +30,9 @@ void worker_team::run(work task) {
 void worker_team::start(work task) {
   task_ = task;
   int worker = 0;
-  for (worker_thread* each = first_; each != nullptr; each = each->next)
-    each->begin([](void* self, int which) noexcept { static_cast<worker_team*>(self)->attempt(which); }, this,
-                ++worker);
+  for (worker_thread* helper = first_; helper != nullptr; helper = helper->next)
+    helper->begin([](void* self, int which) noexcept { static_cast<worker_team*>(self)->attempt(which); },
+                  this, ++worker);
   started_ = true;
 }
 
@@ -62,7 +62,7 @@ void worker_team::attempt(int worker) noexcept {
 void worker_team::wait() {
   if (!std::exchange(started_, false)) return;
   if (first_ == nullptr || !pool_->has_threads()) return;  // a child of fork() has no helpers to wait for
-  for (worker_thread* each = first_; each != nullptr; each = each->next) each->wait();
+  for (worker_thread* helper = first_; helper != nullptr; helper = helper->next) helper->wait();
 }
 
 }  // namespace ferry::detail

@@ -26,7 +26,7 @@ TEST_CASE("scratch memory of detached work goes back at once, all else when the 
   scratch.reset();
   {
     auto detached = engine->take_ticket_state();
-    detached->done = work;
+    detached->completion = work;
     detached->who = who;
     detached->resources.push_back(other);
     engine->keep(std::move(detached));

@@ -25,17 +25,17 @@ class copy_streams {
   copy_streams(const copy_streams&) = delete;
   copy_streams& operator=(const copy_streams&) = delete;
   ~copy_streams() {
-    for (const auto& each : idle_.close()) {
-      const device_guard on(each.device, std::nothrow);
-      cudaStreamDestroy(each.stream);
+    for (const auto& idle : idle_.close()) {
+      const device_guard on(idle.device, std::nothrow);
+      cudaStreamDestroy(idle.stream);
     }
   }
 
   /// A stream of `device`, the current device, for exclusive use until put().
   cudaStream_t take(int device) {
-    const auto idle = idle_.take([device](const std::vector<idle_stream>& all) {
+    const auto idle = idle_.take([device](const std::vector<idle_stream>& streams) {
       std::size_t place = 0;
-      while (place < all.size() && all[place].device != device) ++place;
+      while (place < streams.size() && streams[place].device != device) ++place;
       return place;
     });
     if (idle.stream != nullptr) return idle.stream;

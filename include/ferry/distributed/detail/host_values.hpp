@@ -40,7 +40,7 @@ const std::remove_const_t<T>* host_values(const Exec& exec, const array_ref<T, S
 template <class Exec>
 const std::int64_t* host_rows(const Exec& exec, const row_plan& plan, std::vector<std::int64_t>& room) {
   const plan_storage& from = *plan.storage();
-  if (from.made != nullptr) from.made->wait();
+  if (from.completion != nullptr) from.completion->wait();
   if (from.on_host) return from.row_of;
   room.resize(static_cast<std::size_t>(plan.positions()));
   if (!room.empty())

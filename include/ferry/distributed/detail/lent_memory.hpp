@@ -56,7 +56,7 @@ class lent_memory {
     made->loan.device = backend::uuid_of(memory.device());
     made->loan.bytes = memory.bytes();
     made->loan.lease = file_->begin(static_cast<std::int64_t>(place));
-    memory.keep_by(&keep, made.get());
+    memory.keep_with(&keep, made.get());
     entries_[place] = std::move(made);
     return entries_[place]->loan;
   }

@@ -106,7 +106,7 @@ values_in_place<T> find_values(const char* verb, const Exec& there, int rank,
     launch(there, of.label("pull", "places"), items,
            kernels::place_values{named->order, made.from.data(), named->values.rows});
   ticket ended = of.finish();
-  named->made = of.done();
+  named->completion = of.completion();
   named->made_by = of.id();
   ended.drop();
   made.plan = row_plan(std::move(named));

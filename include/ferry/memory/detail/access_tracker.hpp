@@ -34,13 +34,13 @@ class access_tracker final : public used_object {
   ~access_tracker() override;
   [[nodiscard]] int device() const noexcept { return device_; }
 
-  /// Records that work of instance `who` reads the tensor until `done`.
-  void add_read(event_handle done, instance_id who);
-  /// Records that work of instance `who` writes the tensor until `done`.
-  void add_write(event_handle done, instance_id who);
+  /// Records that work of instance `who` reads the tensor until `end`.
+  void add_read(event_handle end, instance_id who);
+  /// Records that work of instance `who` writes the tensor until `end`.
+  void add_write(event_handle end, instance_id who);
 
   void promise(bool writes) override;
-  void note(bool writes, event_handle done, instance_id who) noexcept override;
+  void note(bool writes, event_handle end, instance_id who) noexcept override;
   void withdraw(bool writes) noexcept override;
 
   /// Appends the events that a read by instance `who` must come after. Work of `who` itself is already in

@@ -16,7 +16,7 @@ class block_loan : public used_object {
   block_loan& operator=(const block_loan&) = delete;
 
   void promise(bool writes) override;
-  void note(bool writes, event_handle done, instance_id who) noexcept override;
+  void note(bool writes, event_handle end, instance_id who) noexcept override;
   void withdraw(bool writes) noexcept override;
 
  protected:

@@ -90,10 +90,10 @@ class free_list {
   /// Removes the items that wanted(item) holds for, the last first, and passes each to accept(item), which
   /// must not fail.
   template <class Wanted, class Accept>
-  void remove_if(const Wanted& wanted, const Accept& accept) {
+  void remove_if(const Wanted& select, const Accept& accept) {
     const std::lock_guard lock(guard_);
     for (std::size_t place = idle_.size(); place-- != 0;) {
-      if (!wanted(idle_[place])) continue;
+      if (!select(idle_[place])) continue;
       --items_;
       accept(remove(place));
     }

@@ -20,8 +20,8 @@ class memory_charge {
   /// Claims the bytes. Throws budget_exceeded, and invalid_argument if Kokkos does not run. They count in the
   /// statistics after confirm().
   memory_charge(std::string_view space, const std::string& label, std::size_t bytes);
-  memory_charge(memory_charge&& other) noexcept;
-  memory_charge& operator=(memory_charge&& other) noexcept;
+  memory_charge(memory_charge&& source) noexcept;
+  memory_charge& operator=(memory_charge&& source) noexcept;
   ~memory_charge() { end(); }
 
   /// Records that the memory was allocated.
@@ -50,15 +50,15 @@ class page_lock_note {
   page_lock_note(const std::string& label, const void* data, std::size_t bytes);
   /// For adopted memory. Throws invalid_argument where the range overlaps another one.
   page_lock_note(adopted, const std::string& label, const void* data, std::size_t bytes);
-  page_lock_note(page_lock_note&& other) noexcept;
-  page_lock_note& operator=(page_lock_note&& other) noexcept;
+  page_lock_note(page_lock_note&& source) noexcept;
+  page_lock_note& operator=(page_lock_note&& source) noexcept;
   ~page_lock_note() { end(); }
 
  private:
   void end() noexcept;
 
   std::shared_ptr<memory_registry> registry_;
-  page_range* at_ = nullptr;
+  page_range* range_ = nullptr;
 };
 
 }  // namespace ferry::detail

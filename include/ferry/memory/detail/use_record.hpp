@@ -16,24 +16,24 @@ class use_record {
   /// withdraw().
   void promise();
   void withdraw() noexcept { --promised_; }
-  /// Work of instance `who` uses the object until `done`; null: the work has ended.
-  void note(event_handle done, instance_id who) noexcept;
+  /// Work of instance `who` uses the object until `end`; null: the work has ended.
+  void note(event_handle end, instance_id who) noexcept;
   /// Both steps.
-  void add(event_handle done, instance_id who);
+  void add(event_handle end, instance_id who);
 
   /// Lends the object: work of `borrower` comes after all points, so its later points stand for them.
   void lend_to(instance_id borrower) noexcept;
   /// The same to a borrower without an instance, whose work comes after no point.
   void lend() noexcept { lent_to_instance_ = false; }
 
-  [[nodiscard]] bool is_empty() const noexcept { return points_.empty(); }
+  [[nodiscard]] bool is_empty() const noexcept { return uses_.empty(); }
   /// Whether all points are of instance `*who`; null: whether there are none. Queries no event.
   [[nodiscard]] bool is_only_of(const instance_id* who) const noexcept;
   /// Calls visit(event) for the points of other instances than `*who`; null: for all.
   template <class Visit>
   void visit_others(const instance_id* who, const Visit& visit) const {
-    for (const point& each : points_)
-      if (who == nullptr || each.who != *who) visit(each.done);
+    for (const use_point& use : uses_)
+      if (who == nullptr || use.who != *who) visit(use.end);
   }
 
   /// Drops the points that have ended, of other instances than `*who`; null: of all.
@@ -44,13 +44,13 @@ class use_record {
   void wait_ignoring_errors() noexcept;
 
  private:
-  struct point {
-    event_handle done;
+  struct use_point {
+    event_handle end;
     instance_id who;
     bool before_loan;
   };
 
-  std::vector<point> points_;
+  std::vector<use_point> uses_;
   std::size_t promised_ = 0;
   instance_id borrower_ = 0;
   bool lent_to_instance_ = false;
@@ -65,7 +65,7 @@ class used_object {
   virtual ~used_object() = default;
 
   virtual void promise(bool writes) = 0;
-  virtual void note(bool writes, event_handle done, instance_id who) noexcept = 0;
+  virtual void note(bool writes, event_handle end, instance_id who) noexcept = 0;
   virtual void withdraw(bool writes) noexcept = 0;
 };
 

@@ -111,7 +111,7 @@ class verb_call {
   /// Ends a call that checks no indices.
   ticket finish();
   /// After finish(): the verb's end; null if it has ended or belongs to a graph.
-  [[nodiscard]] const event_handle& done() const { return done_; }
+  [[nodiscard]] const event_handle& completion() const { return completion_; }
 
  protected:
   /// `exec`: an instance of the engine's execution space, which outlives the call.
@@ -145,7 +145,7 @@ class verb_call {
   std::shared_ptr<event> end_;
   std::shared_ptr<report_writer> report_;
   std::shared_ptr<void> side_stream_;
-  event_handle done_;
+  event_handle completion_;
   change_marks changes_;
 };
 

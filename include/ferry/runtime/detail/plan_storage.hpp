@@ -47,7 +47,7 @@ struct plan_storage {
   std::string_view space;  ///< name of the memory space of the arrays
   bool on_host = false;    ///< made by a host execution space
   int device = 0;          ///< that made the plan
-  event_handle made;
+  event_handle completion;
   instance_id made_by = 0;
   std::shared_ptr<void> memory;              ///< lease of all arrays, which records the work that uses them
   std::shared_ptr<access_tracker> accesses;  ///< of the caller's workspace, where that is a tensor

@@ -85,18 +85,18 @@ struct report_writer {
   /// Place and bits, and what `more` writes, must stay together, so the few threads that lower the minimum
   /// take a lock.
   template <class More = nothing_more>
-  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& with, std::int64_t place,
+  KOKKOS_FUNCTION void lower(std::uint64_t& lowest, std::uint64_t& lowest_bits, std::int64_t place,
                              std::uint64_t bits, const More& more = {}) const {
-    const auto at = static_cast<std::uint64_t>(place);
-    if (at >= Kokkos::atomic_load(&lowest)) return;
+    const auto number = static_cast<std::uint64_t>(place);
+    if (number >= Kokkos::atomic_load(&lowest)) return;
     // The lock is taken and released in one branch, so threads of one warp can't deadlock.
     for (bool written = false; !written;) {
       if (Kokkos::atomic_compare_exchange(&findings->lock, 0u, 1u) != 0u) continue;
       Kokkos::memory_fence();
-      if (at < Kokkos::atomic_load(&lowest)) {
-        Kokkos::atomic_store(&with, bits);
+      if (number < Kokkos::atomic_load(&lowest)) {
+        Kokkos::atomic_store(&lowest_bits, bits);
         more();
-        Kokkos::atomic_store(&lowest, at);
+        Kokkos::atomic_store(&lowest, number);
       }
       Kokkos::memory_fence();
       Kokkos::atomic_store(&findings->lock, 0u);

@@ -38,7 +38,7 @@ class side_stream_pool {
       auto fresh = std::make_shared<Exec>(Kokkos::Experimental::partition_space(exec, 1)[0]);
       instance = fresh.get();
       const std::lock_guard lock_all(guard_);
-      all_.push_back(std::move(fresh));
+      instances_.push_back(std::move(fresh));
     }
     const auto give_back = [idle = idle_, device](Exec* dropped) noexcept { idle->put({device, dropped}); };
     return {instance, give_back, detail::node_allocator<Exec>(nodes_)};
@@ -65,7 +65,7 @@ class side_stream_pool {
   std::shared_ptr<detail::node_pool> nodes_;
   std::shared_ptr<list> idle_ = std::make_shared<list>();
   std::mutex guard_;
-  std::vector<std::shared_ptr<void>> all_;
+  std::vector<std::shared_ptr<void>> instances_;
 };
 
 }  // namespace ferry::detail

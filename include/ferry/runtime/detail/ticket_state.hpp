@@ -76,11 +76,11 @@ struct finding_sources {
   std::int64_t positions = 0;
   bool signed_indices = false;
 
-  void use(const plan_storage& from) {
-    if (!from.checked) return;
-    plan = from.report;
-    report_of_plan = from.report_of;
-    signed_plan = from.signed_indices;
+  void use(const plan_storage& store) {
+    if (!store.checked) return;
+    plan = store.report;
+    report_of_plan = store.report_of;
+    signed_plan = store.signed_indices;
   }
 };
 
@@ -88,23 +88,23 @@ struct finding_sources {
 /// errors. Later verbs reuse the object with the capacity of its lists, so a steady loop does not use the
 /// heap.
 struct ticket_state {
-  event_handle done;
+  event_handle completion;
   /// Resources kept until the work has ended.
   std::vector<std::shared_ptr<void>> resources;
-  struct use {
+  struct used_resource {
     std::shared_ptr<void> owner;
     used_object* object;  ///< with a promise that note_end() or withdraw() fulfils; null for none
     bool writes;
   };
   /// Tensors and memory that record the work themselves, so they may be released before it has ended.
-  std::vector<use> uses;
+  std::vector<used_resource> uses;
   /// Makes the error from the findings, once the work has ended; null where nothing is checked.
-  std::exception_ptr (*find_error)(ticket_state& of) = nullptr;
+  std::exception_ptr (*find_error)(ticket_state& state) = nullptr;
   finding_sources sources;
   host_findings by_host;
   rollback ends;
   /// Where set, detach() calls it and does nothing else.
-  void (*give_up)(ticket_state& of) noexcept = nullptr;
+  void (*give_up)(ticket_state& state) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;
   process_mark process;
@@ -123,11 +123,12 @@ struct ticket_state {
   /// Joins the non-empty parts with "::". The text lives until clear().
   const std::string& label(std::initializer_list<std::string_view> parts);
 
-  /// The events that work of instance `by` must come after; valid until the next call.
-  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes, instance_id by);
+  /// The events that work of `instance` must come after; valid until the next call.
+  const std::vector<event_handle>& earlier_work(const access_tracker& accesses, bool writes,
+                                                instance_id instance);
   /// Keeps `owner`, and promises its `object` that the work uses it; null for no promise.
   void add_use(std::shared_ptr<void> owner, used_object* object, bool writes);
-  void note_end(const event_handle& end, instance_id by) noexcept;
+  void note_end(const event_handle& end, instance_id instance) noexcept;
   void withdraw() noexcept;
 
   /// Whether Kokkos was finalized, so that the work has ended and the device may be gone. Kokkos counts as

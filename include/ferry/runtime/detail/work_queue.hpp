@@ -52,7 +52,7 @@ class split_queue {
     std::int64_t end = limit.load();
     while (true) {
       const std::int64_t begin = std::max<std::int64_t>(0, end - piece_);
-      if (end <= 0 || met(begin)) return false;
+      if (end <= 0 || is_reached(begin)) return false;
       if (!limit.compare_exchange_weak(end, begin)) continue;
       first = begin;
       count = end - begin;
@@ -62,7 +62,7 @@ class split_queue {
 
  private:
   /// Whether the device reaches `begin` before a worker that starts now.
-  [[nodiscard]] bool met(std::int64_t begin) const {
+  [[nodiscard]] bool is_reached(std::int64_t begin) const {
     std::int64_t front = 0;
     for (int team = 0; team < teams_; ++team)
       front = std::max(front, static_cast<std::int64_t>(progress_[team]));
