@@ -104,7 +104,6 @@
 #include "memory/access_tracker.cpp"
 #include "memory/allocation.cpp"
 #include "memory/allocation_progress.cpp"
-#include "memory/block_lease.cpp"
 #include "memory/block_shelf.cpp"
 #include "memory/budget.cpp"
 #include "memory/call_in_thread.cpp"

@@ -88,10 +88,25 @@ std::shared_ptr<shelf_loan> block_shelf::lend(const std::shared_ptr<block_shelf>
 }
 
 shelf_loan::shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who)
-    : block_loan(lent->uses), home_(std::move(home)), block_(std::move(lent)) {
+    : home_(std::move(home)), block_(std::move(lent)) {
   who != nullptr ? block_->uses.lend_to(*who) : block_->uses.lend();
 }
 
 shelf_loan::~shelf_loan() { home_->put(std::move(block_)); }
+
+void shelf_loan::promise(bool) {
+  const std::lock_guard lock(guard_);
+  block_->uses.promise();
+}
+
+void shelf_loan::note(bool, event_handle end, instance_id who) noexcept {
+  const std::lock_guard lock(guard_);
+  block_->uses.note(std::move(end), who);
+}
+
+void shelf_loan::withdraw(bool) noexcept {
+  const std::lock_guard lock(guard_);
+  block_->uses.withdraw();
+}
 
 }  // namespace ferry::detail

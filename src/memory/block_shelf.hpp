@@ -3,7 +3,6 @@
 
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/allocation.hpp>
-#include <ferry/memory/detail/block_lease.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/memory/detail/free_list.hpp>
 #include <ferry/memory/detail/idle_memory.hpp>
@@ -12,6 +11,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -80,14 +80,18 @@ class block_shelf final : public idle_memory {
   free_list<block, by_size> idle_;
 };
 
-/// A block in use, which returns to its shelf.
-class shelf_loan final : public block_loan {
+/// A block in use, which returns to its shelf with the uses that may still be in flight.
+class shelf_loan final : public used_object {
  public:
   /// To instance `*who`, or to the host where it is null.
   shelf_loan(std::shared_ptr<block_shelf> home, block_shelf::block lent, const instance_id* who);
   shelf_loan(const shelf_loan&) = delete;
   shelf_loan& operator=(const shelf_loan&) = delete;
   ~shelf_loan() override;
+
+  void promise(bool writes) override;
+  void note(bool writes, event_handle end, instance_id who) noexcept override;
+  void withdraw(bool writes) noexcept override;
 
   [[nodiscard]] void* data() const { return block_->data; }
 
@@ -100,6 +104,7 @@ class shelf_loan final : public block_loan {
  private:
   std::shared_ptr<block_shelf> home_;
   block_shelf::block block_;
+  std::mutex guard_;  ///< of the record
 };
 
 }  // namespace ferry::detail

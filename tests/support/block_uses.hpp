@@ -13,7 +13,7 @@ namespace ferry_test {
 /// ended. False where `resource` is no lease.
 inline bool note_use(const std::shared_ptr<void>& resource, ferry::detail::event_handle done,
                      ferry::detail::instance_id who) {
-  ferry::detail::block_loan* const loan = ferry::detail::loan_of(resource);
+  ferry::detail::used_object* const loan = ferry::detail::loan_of(resource);
   if (loan == nullptr) return false;
   loan->promise(true);
   loan->note(true, std::move(done), who);
