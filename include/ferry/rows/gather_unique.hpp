@@ -56,6 +56,8 @@ ticket gather_once(const Exec& exec, const array_ref<T, TableSpace>& table, cons
 ///
 /// Ordering, lifetimes and errors are those of gather. Rows of positions without a row keep their contents.
 template <class Exec, class Table, class Indices, class Out, class... Policies>
+  requires(detail::AnArray<Table>&& detail::Fits<detail::gather_unique_arguments, const Exec&, const Table&,
+                                                 const Indices&, Out, Policies...>)
 [[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_unique(
     const Exec& exec, const Table& table, const Indices& indices, Out&& out, Policies...) {
   using chosen = detail::chosen_policies<Policies...>;

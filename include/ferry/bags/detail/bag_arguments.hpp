@@ -80,11 +80,8 @@ consteval bool is_hotness() {
 template <class Exec, class Offsets>
 consteval void require_offsets() {
   if constexpr (!is_hotness<Offsets>()) {
-    constexpr bool fits = !is_plan<Offsets> && is_index_argument<Offsets>();
-    static_assert(
-        fits,
-        "ferry: the offsets of bags must be a rank-1 array of int32, uint32, int64 or uint64, or the number of positions that every bag has.");
-    if constexpr (fits) require_reach<Exec, Offsets>();
+    require_role<roles::offsets.kinds, Offsets>();
+    if constexpr (is_index_argument<Offsets>()) require_reach<Exec, Offsets>();
   }
 }
 

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ferry::detail {
+
+/// Parts that a note does not show, and that messages name if they differ.
+enum class note_part : std::size_t { types, state, options, values, content };
+inline constexpr std::size_t note_parts = 5;
+
+/// The call of a rank: the verb, the table's label and number, and all arguments that must agree between the
+/// ranks. Of fixed size, so that a transport sends it along and a rank that is out of memory can still say
+/// what it called. A long text is cut; the digest covers all of it.
+struct call_note {
+  static constexpr std::size_t room = 104;
+  static constexpr std::uint64_t basis = 14695981039346656037ull;
+
+  std::array<char, room> text{};
+  std::uint64_t digest = basis;
+  std::uint64_t length = 0;
+  std::array<std::uint64_t, note_parts> hidden{};  ///< digests of what the text does not show
+
+  call_note() = default;
+  explicit call_note(std::string_view words) { add(words); }
+
+  /// Appends words. FNV-1a.
+  call_note& add(std::string_view words);
+  template <class Number>
+  call_note& add_number(Number number) {
+    return add(" ").add(std::to_string(number));
+  }
+  /// A number that the text does not show, of a type without padding.
+  template <class Number>
+  call_note& add_hidden(note_part part, const Number& number) {
+    return add_hidden_bytes(part, &number, sizeof number);
+  }
+  call_note& add_hidden_bytes(note_part part, const void* data, std::size_t bytes);
+
+  [[nodiscard]] std::string_view words() const {
+    return {text.data(), static_cast<std::size_t>(std::min<std::uint64_t>(length, room))};
+  }
+  /// Whether both are the same call as the text tells it. A rank that refuses its arguments may differ in the
+  /// rest.
+  [[nodiscard]] bool reads_like(const call_note& note) const;
+  friend bool operator==(const call_note& a, const call_note& b) {
+    return a.reads_like(b) && a.hidden == b.hidden;
+  }
+};
+
+/// The message of a failing rank, of fixed size.
+struct failure_text {
+  std::array<char, 400> text{};
+
+  void set(std::string_view message);
+  [[nodiscard]] const char* c_str() const { return text.data(); }
+};
+
+}  // namespace ferry::detail

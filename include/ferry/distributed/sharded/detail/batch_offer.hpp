@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/batch_findings.hpp>
+#include <ferry/distributed/sharded/detail/row_route.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ferry::detail {
+
+/// A batch whose route and values the owners of its rows may read: addresses in the memory of the process, so
+/// only threads use them. Ranks send it to each other as it is.
+struct batch_offer {
+  const std::int64_t* place = nullptr;  ///< see routed_lists
+  const std::int64_t* rows = nullptr;
+  const std::byte* values = nullptr;
+  std::int64_t value_step = 0;      ///< bytes from a row of the values to the next
+  std::int32_t lists_device = -1;   ///< that has the lists; -1: host memory
+  std::int32_t values_device = -1;  ///< that has the values; -1: host memory
+  std::int32_t owner_device = -1;   ///< of the instance that works on the shard of the rank
+  std::int32_t is_made = 0;         ///< whether kernels may read all this: the work that makes it has ended
+};
+
+/// Headers of the batches of all ranks.
+struct batch_headers {
+  std::vector<batch_findings> findings;  ///< by rank; one if a thread acts for the group
+  std::vector<batch_offer> offers;       ///< by rank
+  std::vector<std::int64_t> counts;      ///< [rank * ranks + owner] positions of a rank's batch for an owner
+  std::vector<std::int64_t> in_begin;    ///< see routing
+
+  /// Positions of the batch of `rank` for `owner`.
+  [[nodiscard]] std::int64_t count(std::size_t rank, int owner) const {
+    return counts[rank * offers.size() + static_cast<std::size_t>(owner)];
+  }
+};
+
+/// The ranks tell each other their findings, the positions for each owner, and an offer: one phase. `scanned`
+/// has the findings besides those of the route.
+[[nodiscard]] batch_headers exchange_headers(collective& call, const route_groups& route,
+                                             batch_findings scanned, const batch_offer& offer);
+
+/// Whether each owner can pull its rows of all batches by a kernel; the same on all ranks. `reach` tells
+/// whether kernels of a device reach the memory of another one.
+[[nodiscard]] bool can_pull(const std::vector<batch_offer>& offers, bool (*reach)(int device, int memory));
+/// As above, for the devices of Exec.
+template <class Exec>
+bool can_pull(const std::vector<batch_offer>& offers) {
+  return can_pull(
+      offers, [](int device, int memory) { return execution_backend<Exec>::devices_reach(device, memory); });
+}
+
+}  // namespace ferry::detail

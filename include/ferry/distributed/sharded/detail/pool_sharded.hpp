@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/detail/bag_arguments.hpp>
+#include <ferry/bags/detail/pool_bags.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/bag_route.hpp>
+#include <ferry/distributed/sharded/detail/rows_once.hpp>
+#include <ferry/distributed/sharded/detail/sharded_read.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/error.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/runtime/detail/findings.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Checks the types of bags on a sharded table, as for an ordinary one.
+template <class Exec, class Table, class Indices, class Offsets, class Batch, class Chosen, bool TakesStep>
+consteval void require_sharded_bags() {
+  require_sharded_verb<Exec, Table, Indices, Batch, Chosen, TakesStep, TakesStep>();
+  require_offsets<Exec, Offsets>();
+}
+
+/// Checks the shapes of the indices and bags of this rank.
+template <class Chosen, class Exec, class Table, class Named, class Bags, class Batch>
+void require_sharded_bag_batch(const char* verb, const collective& call, const Table& table,
+                               const Named& named, const Bags& bags, const Batch& batch) {
+  using bounds_policy = typename Chosen::template get<bounds_category, bounds::check>;
+  const auto whole = whole_ref(table);
+  const std::int64_t positions = routed_positions(named);
+  if constexpr (is_sharded_plan<Named>) {
+    require_sharded_plan<Chosen>(verb, named, table);
+  } else if constexpr (is_plan<Named>) {
+    require_plan<Exec, Chosen>(verb, named, whole);
+  } else {
+    require_rank_one(verb, named);
+    require_a_row_to_clamp_to<bounds_policy>(verb, whole, positions);
+  }
+  require_bags(verb, bags, positions, batch);
+  require_shapes(verb, whole, batch.rows(), batch);
+  require_apart(verb, call, table, batch);
+}
+
+/// Whether a position with a bad index is an error.
+template <class Bounds, class Named>
+bool is_checked(const Named& named) {
+  if constexpr (is_sharded_plan<Named>)
+    return named.storage().bounds == bounds::check::name;
+  else
+    return is_strict<Bounds>(named);
+}
+
+/// Pools rows that have arrived: position p has row slots[p], or none for -1.
+template <class Pooling, class Bounds, class Exec, class Bags, class T, class Wire, class Payload,
+          class Weights, class Chosen, class Out, class OutSpace>
+void pool_slots(const Exec& exec, const tensor<T, Payload>& arrived, const tensor<std::int64_t, Wire>& slots,
+                const Bags& bags, const Weights& weights, const Chosen& chosen,
+                const array_ref<Out, OutSpace>& out) {
+  gather_bags_by<path::automatic, Pooling, Bounds>(exec, read_only(make_ref(arrived)),
+                                                   read_only(make_ref(slots)), bags, weights, chosen, out)
+      .join();
+}
+
+/// Pools rows that have arrived: position p has row slot[p], or none for -1. The errors of the offsets and of
+/// bad positions within bags are those of an ordinary table.
+template <class Pooling, class Bounds, class Exec, class Table, class Named, class Bags, class T, class Wire,
+          class Payload, class Weights, class Chosen, class Out, class OutSpace>
+ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, const Named& named,
+                    const Bags& bags, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
+                    const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+  constexpr bool looks = !std::is_same_v<Bounds, bounds::unchecked>;
+  const auto slots = slots_of(route);
+  const bool strict = is_checked<Bounds>(named);
+  host_bags<Exec, Bags> list(exec, bags, out.rows(), route.positions, looks);
+  index_report report = list.look();
+  if (strict && route.report.out_of_range != 0) {
+    if constexpr (is_plan<Named> || is_sharded_plan<Named>) {
+      report = route.report;
+    } else {
+      std::vector<std::remove_const_t<typename Named::value_type>> room;
+      const auto* indices = host_values(exec, named, room);
+      unsigned int raised = 0;
+      const report_writer writer{&report, &raised};
+      for (std::int64_t bag = 0; bag < out.rows(); ++bag) {
+        const kernels::bag_range range = list.list().range(bag, false);
+        for (std::int64_t p = range.begin; p < range.end; ++p)
+          if (slots.data()[p] < 0)
+            writer.out_of_range(p, static_cast<std::uint64_t>(static_cast<std::int64_t>(indices[p])));
+      }
+    }
+  }
+  try {
+    if constexpr (!looks)
+      pool_slots<Pooling, bounds::unchecked>(exec, arrived, slots, bags, weights, chosen, out);
+    else if (strict)
+      pool_slots<Pooling, bounds::check>(exec, arrived, slots, bags, weights, chosen, out);
+    else
+      pool_slots<Pooling, bounds::skip>(exec, arrived, slots, bags, weights, chosen, out);
+  } catch (const ferry::out_of_range&) {  // the error below is in the terms of the whole table
+  }
+  if (report.out_of_range == 0) return {};
+  const auto note = whole_ref(table).note();
+  return ticket_of_error(found_error(report, verb, note, note, static_cast<std::int64_t>(table.width()),
+                                     route.positions, route.signed_indices));
+}
+
+/// The policies of gather_bags on a sharded table.
+template <class Bag, class Reader, class Table>
+struct pool_choice : read_choice<typename Bag::chosen, typename Table::value_type, Reader> {
+  using pooling = typename Bag::pooling;
+};
+
+/// gather_bags from a sharded table: fetches the rows of this rank's positions, then pools them here. `extra`
+/// are the weights of the positions, or under pooling::max the positions of the maxima.
+template <class Choice, class Exec, class Table, class Named, class Bags, class Out, class Extra>
+struct sharded_pool : sharded_read<Choice, Exec, Table, Named, Out> {
+  using base = sharded_read<Choice, Exec, Table, Named, Out>;
+  using pooling = typename Choice::pooling;
+  static constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
+  static constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
+
+  const Bags& bags;
+  const Extra& extra;
+
+  sharded_pool(const Exec& instance, Table& rows, const Named& indices, const Bags& lists, const Out& sink,
+               const Extra& more, const call_note& note)
+      : base("gather_bags", instance, rows, indices, sink, note), bags(lists), extra(more) {}
+
+  void check() {
+    require_sharded_bag_batch<typename Choice::chosen, Exec>(this->verb, this->call, this->table, this->named,
+                                                             bags, this->out);
+    const std::int64_t positions = routed_positions(this->named);
+    if constexpr (weighs) require_weights(this->verb, extra, positions);
+    if constexpr (finds) {
+      require_chosen(this->verb, extra, this->out);
+      if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+        throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
+                               std::to_string(positions) + " indices; its elements must be int64");
+    }
+  }
+  void apply() {
+    if constexpr (finds)
+      pool(no_array{}, extra);
+    else
+      pool(extra, no_array{});
+  }
+
+ private:
+  template <class Weights, class Chosen>
+  void pool(const Weights& weights, const Chosen& chosen) {
+    this->result = pool_arrived<pooling, typename Choice::bounds_policy>(
+        this->verb, this->exec, this->table, this->named, bags, this->by().batch, this->arrived, weights,
+        chosen, this->out);
+  }
+};
+
+}  // namespace ferry::detail

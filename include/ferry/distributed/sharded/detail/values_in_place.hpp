@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/batch_offer.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
+#include <ferry/memory/detail/node_pool.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/plan/row_plan.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/detail/plan_storage.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace ferry::kernels {
+
+/// rows[place] = where the values of the place's position begin.
+struct place_values {
+  const std::int64_t* order;
+  const std::int64_t* begins;
+  std::int64_t* rows;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t place) const { rows[place] = begins[order[place]]; }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// The rows that all batches name in the shard of a rank, sorted, with values that kernels read where they
+/// are: in the batches, also on other devices. So the link works while the kernel of the verb does.
+template <class T>
+struct values_in_place {
+  tensor<std::int64_t, device_space> rows;  ///< in the order (rank, position)
+  tensor<std::int64_t, device_space> begins;
+  row_plan plan;
+  /// Rows of `width` elements that begin at multiples of the stride, which is shorter: the plan has the
+  /// multiples.
+  array_ref<const T, device_space> values;
+};
+
+/// Sorts the rows of the shard of `rank`, which has `shard_rows`, by kernels of `there`. Enqueues only.
+template <class T, class Exec>
+values_in_place<T> find_values(const char* verb, const Exec& shard_exec, int rank,
+                               const batch_headers& headers, std::int64_t shard_rows, std::int64_t width) {
+  constexpr std::size_t packet = 4 * sizeof(T);  // one load of a kernel, if all values are aligned to it
+  const offered_values offered = values_for(rank, headers, packet);
+  const std::int64_t items = offered.items;
+  values_in_place<T> in_place{payload<std::int64_t, device_space>(shard_exec, "rows of all ranks", items),
+                              payload<std::int64_t, device_space>(shard_exec, "places of values", items),
+                              {},
+                              {}};
+  in_place.values.rank = 2;
+  in_place.values.extents = {items, width};
+  in_place.values.make_dense();
+  in_place.values.data = reinterpret_cast<const T*>(offered.lowest);
+  in_place.values.strides[0] = offered.aligned ? 4 : 1;
+  const waited_when_thrown<Exec> reads(shard_exec);  // memory of other ranks
+  launch_context<Exec> call(shard_exec, verb);
+  if (items != 0) {
+    auto join = lists_for(rank, headers, offered.lowest, offered.aligned ? packet : sizeof(T));
+    join.rows = in_place.rows.data();
+    join.begins = in_place.begins.data();
+    launch(shard_exec, call.label("pull", "lists"), items, join);
+  }
+  in_place.plan = make_plan(shard_exec, in_place.rows, shard_rows, bounds::unchecked{});
+  const auto home = engine::get(shard_exec);
+  auto placed = std::allocate_shared<plan_storage>(node_allocator<plan_storage>(home->nodes()),
+                                                   *in_place.plan.storage());
+  call.use(in_place.plan.storage());
+  placed->base = in_place.plan.storage();
+  placed->memory = call.block(static_cast<std::size_t>(items) * sizeof(std::int64_t));
+  placed->values.rows = static_cast<std::int64_t*>(placed->memory.get());
+  if (items != 0)
+    launch(shard_exec, call.label("pull", "places"), items,
+           kernels::place_values{placed->order, in_place.begins.data(), placed->values.rows});
+  ticket end = call.finish();
+  placed->completion = call.completion();
+  placed->made_by = call.id();
+  end.drop();
+  in_place.plan = row_plan(std::move(placed));
+  return in_place;
+}
+
+/// How such values belong to the plan: they have been checked with the batches.
+struct values_of_ranks {
+  static constexpr const char* verb = "step";
+  template <class Exec, class Chosen, class Named>
+  static void require(const auto&, const Named&, const auto&) {}
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/rows/scatter.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Choice, class Exec, class Table, class Named, class Values>
+struct sharded_scatter
+    : sharded_write<sharded_scatter<Choice, Exec, Table, Named, Values>, Choice, Exec, Table, Named, Values> {
+  using sharded_scatter::sharded_write::sharded_write;
+
+  template <class Rows, class RowValues>
+  void update(int rank, const Rows& rows, const RowValues& sources) {
+    scatter(this->instance(rank), this->table.shard(rank), rows, sources,
+            shard_policies<typename Choice::chosen, typename Choice::duplicates>{})
+        .join();
+  }
+};
+
+}  // namespace detail
+
+/// table[indices[p]] = values[p] for the positions p of all ranks' batches, one after the other by rank.
+/// Arguments and policies are those of scatter on an ordinary table; indices may also be a
+/// sharded_plan, or a row_plan for tables of as many rows.
+///
+/// Collective, see sharded_table; a rank without values passes empty arrays, of the same element type. Blocks
+/// until all ranks have written. ticket::wait() throws out_of_range on all ranks where one has a bad index,
+/// naming the rank, and invalid_argument on all under duplicates::reject; nothing is then written anywhere.
+/// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+template <class Exec, class T, class Space, class Spread, class Indices, class Values, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter(
+    const Exec& exec, sharded_table<T, Space, Spread>& table, const Indices& indices, const Values& values,
+    Policies...) {
+  using asked = detail::writing_policies<Policies...>;
+  using chosen = typename asked::chosen;
+  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Values, chosen, true>();
+  const auto sources = detail::read_only(make_ref(values));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
+  const auto& named = detail::sharded_rows_named_by(indices);
+  detail::sharded_scatter<detail::write_choice<asked>, Exec, sharded_table<T, Space, Spread>,
+                          std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+      verb("scatter", exec, table, named, sources,
+           detail::add_plan(detail::note_of<chosen, value>("scatter", table), indices));
+  return verb.call.run(verb);
+}
+
+}  // namespace ferry

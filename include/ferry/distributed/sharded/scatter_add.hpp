@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/rows/scatter_add.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+template <class Choice, class Exec, class Table, class Named, class Values>
+struct sharded_scatter_add : sharded_write<sharded_scatter_add<Choice, Exec, Table, Named, Values>, Choice,
+                                           Exec, Table, Named, Values> {
+  using sharded_scatter_add::sharded_write::sharded_write;
+
+  template <class Rows, class RowValues>
+  void update(int rank, const Rows& rows, const RowValues& sources) {
+    scatter_add(this->instance(rank), this->table.shard(rank), rows, sources,
+                shard_policies<typename Choice::chosen, typename Choice::duplicates>{})
+        .join();
+  }
+};
+
+}  // namespace detail
+
+/// table[r] += the combined values of all positions that name row r, in all ranks' batches, in the order
+/// (rank, position).
+/// Arguments and policies are those of scatter_add on an ordinary table; indices may also be a
+/// sharded_plan, or a row_plan for tables of as many rows. One more policy: reduce::in_order (default), or
+/// reduce::by_rank, another order that sends fewer rows.
+///
+/// Collective, see sharded_table; a rank without values passes empty arrays, of the same element type. Blocks
+/// until all ranks have written. ticket::wait() throws out_of_range on all ranks where one has a bad index,
+/// naming the rank, and invalid_argument on all under duplicates::reject; nothing is then written anywhere.
+/// Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another rank.
+template <class Exec, class T, class Space, class Spread, class Indices, class Values, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket scatter_add(
+    const Exec& exec, sharded_table<T, Space, Spread>& table, const Indices& indices, const Values& values,
+    Policies...) {
+  using asked = detail::summing_policies<Policies...>;
+  using chosen = typename asked::chosen;
+  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Values, chosen, true>();
+  const auto sources = detail::read_only(make_ref(values));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
+  const auto& named = detail::sharded_rows_named_by(indices);
+  detail::sharded_scatter_add<detail::write_choice<asked>, Exec, sharded_table<T, Space, Spread>,
+                              std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+      verb("scatter_add", exec, table, named, sources,
+           detail::add_plan(detail::note_of<chosen, typename asked::reduce, value>("scatter_add", table),
+                            indices));
+  return verb.call.run(verb);
+}
+
+}  // namespace ferry

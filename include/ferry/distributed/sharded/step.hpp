@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/scan_values.hpp>
+#include <ferry/distributed/sharded/detail/shard_rule.hpp>
+#include <ferry/distributed/sharded/detail/sharded_write.hpp>
+#include <ferry/distributed/sharded/detail/values_in_place.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/make_state.hpp>
+#include <ferry/distributed/sharded/sharded_state.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/optim/detail/step_rows.hpp>
+#include <ferry/optim/step.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// The policies of a step on a shard. Gradients have been scanned before.
+template <class Chosen, class Duplicates>
+using shard_step_policies = policies<shard_path_t<Chosen>, bounds::unchecked, shard_duplicates_t<Duplicates>,
+                                     typename Chosen::template get<step_count_category, step_count::global>,
+                                     typename Chosen::template get<rounding_category, rounding::nearest>>;
+
+template <class Choice, class Exec, class Rule, class Table, class State, class Named, class Values>
+struct sharded_step : sharded_write<sharded_step<Choice, Exec, Rule, Table, State, Named, Values>, Choice,
+                                    Exec, Table, Named, Values> {
+  using base = typename sharded_step::sharded_write;
+  using chosen = typename Choice::chosen;
+  using count_policy = typename chosen::template get<step_count_category, step_count::global>;
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  using compute = step_type<typename Table::value_type, typename State::value_type, typename base::value>;
+  using policies_of_shard = chosen_policies<shard_step_policies<chosen, typename Choice::duplicates>>;
+
+  const Rule& rule;
+  State& state;
+
+  sharded_step(const Exec& instance, const Rule& optimizer, Table& rows, State& moments, const Named& indices,
+               const Values& grads, const call_note& note)
+      : base("step", instance, rows, indices, grads, note), rule(optimizer), state(moments) {}
+
+  void check() {
+    base::check();
+    require_sharded_step<count_policy, compute>("step", this->call, rule, this->table, state);
+  }
+  void route() {
+    if constexpr (nonfinite_policy::looks) this->scanned = scan_values(this->exec, this->values);
+    base::route();
+  }
+  [[nodiscard]] bool refuse() {
+    return this->refuse_batches() || this->template refuse_gradients<nonfinite_policy>(state);
+  }
+  template <class Rows, class Grads>
+  void update(int rank, const Rows& rows, const Grads& grads) {
+    step_rows<policies_of_shard>(this->instance(rank), rule_of_shard(rule, this->table, state, rank),
+                                 make_ref(this->table.shard(rank)), state.shard(rank), rows_named_by(rows),
+                                 read_only(make_ref(grads)))
+        .join();
+  }
+  template <class Grads>
+  void update_in_place(int rank, const values_in_place<Grads>& grads) {
+    step_rows<policies_of_shard, values_of_ranks>(
+        this->instance(rank), rule_of_shard(rule, this->table, state, rank),
+        make_ref(this->table.shard(rank)), state.shard(rank), grads.plan, grads.values)
+        .join();
+  }
+};
+
+}  // namespace detail
+
+/// One optimizer step on the rows that the batches of all ranks name, as if they were one batch, by rank.
+/// Arguments and policies are those of step on an ordinary table; indices may also be a sharded_plan, or a
+/// row_plan for tables of as many rows. One more policy: reduce::in_order (default), or reduce::by_rank,
+/// another order of sums that sends fewer rows. Arrays of transforms have one number for each row of the
+/// whole table, and the rule must be the same on all ranks.
+///
+/// Collective, see sharded_table; a rank without gradients passes empty arrays, of the same element type, and
+/// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
+/// where one has a bad index, naming the rank, and invalid_argument on all under duplicates::reject and
+/// nonfinite::reject; nothing is then written anywhere, and the step does not count. Throws invalid_argument
+/// for shapes or options that do not fit, and peer_error where that happened to another rank.
+template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+          class StateSpace, class Indices, class Grads, class... Policies>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step(
+    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
+    sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Grads& grads,
+    Policies...) {
+  using asked = detail::summing_policies<Policies...>;
+  using chosen = typename asked::chosen;
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_sharded_verb<Exec, sharded_table<T, Space, Spread>, Indices, Grads, chosen, true, true>();
+  using nonfinite_policy = typename chosen::template get<nonfinite_category, nonfinite::keep>;
+  const auto sources = detail::read_only(make_ref(grads));
+  using value = std::remove_const_t<typename decltype(sources)::value_type>;
+  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  using path_policy = detail::shard_path_t<chosen>;
+  constexpr bool reads_in_place =
+      std::is_same_v<path_policy, path::automatic> || detail::in_batch_order<path_policy>;
+  const auto& named = detail::sharded_rows_named_by(indices);
+  auto note = detail::note_of<chosen, typename asked::reduce, value, Rule>("step", table);
+  detail::add_options(note, rule);
+  detail::sharded_step<detail::write_choice<asked, reads_in_place, nonfinite_policy::looks>, Exec, Rule,
+                       sharded_table<T, Space, Spread>, sharded_state<StateRule, StateType, StateSpace>,
+                       std::remove_cvref_t<decltype(named)>, std::remove_const_t<decltype(sources)>>
+      verb(exec, rule, table, state, named, sources,
+           detail::add_plan(detail::add_state(note, state), indices));
+  return verb.call.run(verb);
+}
+
+}  // namespace ferry

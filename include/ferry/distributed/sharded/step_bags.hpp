@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/step_bags.hpp>
+#include <ferry/distributed/sharded/detail/agreed_options.hpp>
+#include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/detail/step_sharded_bags.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_state.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/distributed/sharded/step.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// `extra` is no_array, the weights of the positions, or the positions of the maxima.
+template <class... Policies, class Exec, class Rule, class Table, class State, class Indices, class Offsets,
+          class Grads, class Extra>
+ticket step_sharded_bags(const Exec& exec, const Rule& rule, Table& table, State& state,
+                         const Indices& indices, const Offsets& offsets, const Grads& pooled_grads,
+                         const Extra& extra) {
+  using bag = bag_policies<Policies...>;
+  using chosen = typename bag::chosen;
+  require_sharded_bags<Exec, Table, Indices, Offsets, Grads, chosen, true>();
+  static_assert(
+      !chosen::template names<duplicates_category>,
+      "ferry: step_bags adds the gradients of all positions of a row, as the backward pass of bags does, so it takes no duplicates policy.");
+  const auto grads = read_only(make_ref(pooled_grads));
+  using value = std::remove_const_t<typename decltype(grads)::value_type>;
+  static_assert(NumberElement<value>, "ferry: step needs gradients that are numbers.");
+  const auto& named = sharded_rows_named_by(indices);
+  const auto bags = bags_named_by(offsets);
+  auto note =
+      note_of<chosen, typename bag::pooling, value, Rule, typename Extra::value_type>("step_bags", table);
+  sharded_bag_step<bag, Exec, Rule, Table, State, std::remove_cvref_t<decltype(named)>,
+                   std::remove_const_t<decltype(bags)>, std::remove_const_t<decltype(grads)>, Extra>
+      verb(exec, rule, table, state, named, bags, grads, extra,
+           add_plan(add_state(add_options(note, rule), state), indices));
+  return verb.call.run(verb);
+}
+
+}  // namespace detail
+
+/// The backward pass of gather_bags and one optimizer step on the rows that the bags of all ranks name, as if
+/// their batches were one, by rank. Arguments, policies and bits are those of step_bags on an ordinary table,
+/// but for the gradients of weights, which it does not have; indices may also be a sharded_plan, or a
+/// row_plan for tables of as many rows. Each owner gets the gradient of a bag once, however many of its rows
+/// it has.
+///
+/// Collective, see sharded_table; a rank without bags passes empty arrays, of the same element types, and
+/// counts the step. Blocks until all ranks have written. ticket::wait() throws out_of_range on all ranks
+/// where one has a bad index or bad offsets, naming the rank, and invalid_argument on all under
+/// nonfinite::reject; nothing is then written anywhere, and the step does not count. Throws invalid_argument
+/// for shapes or options that do not fit, and peer_error where that happened to another rank.
+template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+          class StateSpace, class Indices, class Offsets, class Grads, class... Policies>
+  requires(!detail::AnArray<Policies> && ...)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
+    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
+    sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
+    const Grads& pooled_grads, Policies...) {
+  detail::require_step_rule<Rule, StateRule>();
+  return detail::step_sharded_bags<Policies...>(exec, rule, table, state, indices, offsets, pooled_grads,
+                                                detail::no_array{});
+}
+
+/// As above, with the weights of the positions, or under pooling::max the positions of the maxima, as
+/// gather_bags wrote them.
+template <class Exec, class Rule, class T, class Space, class Spread, class StateRule, class StateType,
+          class StateSpace, class Indices, class Offsets, class Grads, class Extra, class... Policies>
+  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket step_bags(
+    const Exec& exec, const Rule& rule, sharded_table<T, Space, Spread>& table,
+    sharded_state<StateRule, StateType, StateSpace>& state, const Indices& indices, const Offsets& offsets,
+    const Grads& pooled_grads, const Extra& extra, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_step_rule<Rule, StateRule>();
+  detail::require_step_extra<Exec, typename bag::pooling, Extra>();
+  return detail::step_sharded_bags<Policies...>(exec, rule, table, state, indices, offsets, pooled_grads,
+                                                detail::read_only(make_ref(extra)));
+}
+
+}  // namespace ferry

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/detail/collective.hpp>
+
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <utility>
+
+namespace ferry::detail {
+
+collective::collective(const communicator& comm, const call_note& note)
+    : group_(comm.group()), rank_(comm.acting_rank()), note_(note) {}
+
+void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs) {
+  phase([&](const call_note& note) { group_->all_gather(rank_, note, mine, theirs); });
+}
+
+void collective::agree() {
+  phase([&](const call_note& note) {
+    if (std::exchange(reads_, false))
+      group_->end_reads(rank_, note, nullptr);
+    else
+      group_->all_gather(rank_, note, {}, nullptr);
+  });
+}
+
+void collective::exchange(std::span<const outgoing_part> outgoing, std::span<const incoming_part> incoming) {
+  phase([&](const call_note& note) { group_->exchange(rank_, note, outgoing, incoming); });
+}
+
+void collective::exchange_device_memory(std::span<const outgoing_part> outgoing,
+                                        std::span<const incoming_part> incoming) {
+  phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, outgoing, incoming); });
+}
+
+void collective::exchange_devices(std::span<const outgoing_part> outgoing,
+                                  std::span<const incoming_part> incoming, device_lane& lane) {
+  phase([&](const call_note& note) { group_->exchange_devices(rank_, note, outgoing, incoming, lane); });
+}
+
+int collective::pass_descriptor(int owner, int descriptor) {
+  int mine = -1;
+  phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, owner, descriptor); });
+  return mine;
+}
+
+void collective::phase(function_ref<void(const call_note&)> act) {
+  const call_note note = call_note(note_).add_number(phases_++);
+  open_ = false;
+  act(note);
+  open_ = true;
+}
+
+void collective::tell() noexcept {
+  if (!open_ || is_whole()) return;
+  open_ = false;
+  try {
+    with_message_of(std::current_exception(), [this](const char* message) {
+      const call_note note = call_note(note_).add_number(phases_);
+      if (std::exchange(reads_, false))
+        group_->end_reads(rank_, note, message);
+      else
+        group_->fail(rank_, note, message);
+    });
+  } catch (...) {  // the group is broken, so the others know
+  }
+}
+
+}  // namespace ferry::detail
