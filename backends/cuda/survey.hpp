@@ -65,9 +65,9 @@ struct survey_functions {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   }
 
-  static int value_of(cudaDeviceAttr which, int device) {
+  static int value_of(cudaDeviceAttr name, int device) {
     int value = 0;
-    if (cudaDeviceGetAttribute(&value, which, device) == cudaSuccess) return value;
+    if (cudaDeviceGetAttribute(&value, name, device) == cudaSuccess) return value;
     cudaGetLastError();
     return 0;
   }

@@ -25,10 +25,10 @@ page_ranges::entry page_ranges::add_adopted(const std::string& label, const void
   return insert(label, data, bytes);
 }
 
-void page_ranges::remove(entry which) noexcept {
+void page_ranges::remove(entry range) noexcept {
   const std::lock_guard lock(guard_);
-  auto place = ranges_.lower_bound(which->begin);
-  while (&place->second != which) ++place;
+  auto place = ranges_.lower_bound(range->begin);
+  while (&place->second != range) ++place;
   ranges_.erase(place);
 }
 

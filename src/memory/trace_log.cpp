@@ -66,7 +66,7 @@ void trace_log::close(bool wait) {
   write_ended(wait);
   pending_.clear();
   reserve();
-  print(any_ ? "\n]\n" : "[]\n");
+  print(has_events_ ? "\n]\n" : "[]\n");
   flush();
   closed_ = true;
   if (file_ >= 0) ::close(std::exchange(file_, -1));
@@ -130,10 +130,10 @@ void trace_log::write(const trace_name& name, const char* category, std::int64_t
   reserve();
   print(
       R"(%s{"ph":"X","pid":%lld,"tid":%lld,"name":"%s","cat":"%s","ts":%lld.%03d,"dur":%lld.%03d,"args":{%s}})",
-      any_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(start / 1000),
+      has_events_ ? ",\n" : "[\n", process_, row, name.data, category, static_cast<long long>(start / 1000),
       static_cast<int>(start % 1000), static_cast<long long>(length / 1000), static_cast<int>(length % 1000),
       arguments.data);
-  any_ = true;
+  has_events_ = true;
 }
 
 void trace_log::write_row_name(long long row, const char* name) {
@@ -141,8 +141,8 @@ void trace_log::write_row_name(long long row, const char* name) {
   text.append_escaped(name);
   reserve();
   print(R"(%s{"ph":"M","pid":%lld,"tid":%lld,"name":"thread_name","args":{"name":"%s"}})",
-        any_ ? ",\n" : "[\n", process_, row, text.data);
-  any_ = true;
+        has_events_ ? ",\n" : "[\n", process_, row, text.data);
+  has_events_ = true;
 }
 
 void trace_log::print(const char* format, ...) {

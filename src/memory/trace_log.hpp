@@ -87,7 +87,7 @@ class trace_log {
   std::int64_t begin_;
   std::mutex guard_;
   int file_ = -1;
-  bool any_ = false;
+  bool has_events_ = false;
   bool closed_ = false;
   bool listens_ = false;
   std::list<stream_track> tracks_;

@@ -43,9 +43,9 @@ std::size_t worker_pool::size() const {
 
 worker_thread* worker_pool::make() {
   try {
-    if (threads_.empty() && where_ == processor_set()) where_ = processor_set::of_process();
+    if (threads_.empty() && processors_ == processor_set()) processors_ = processor_set::of_process();
     threads_.reserve(threads_.size() + 1);
-    threads_.push_back(std::make_unique<worker_thread>(where_));
+    threads_.push_back(std::make_unique<worker_thread>(processors_));
     return threads_.back().get();
   } catch (const std::system_error&) {
   } catch (const std::bad_alloc&) {

@@ -30,7 +30,7 @@ class worker_pool {
 
   worker_pool() = default;
   /// With threads that run on these processors, instead of those of the process.
-  explicit worker_pool(const processor_set& processors) : where_(processors) {}
+  explicit worker_pool(const processor_set& processors) : processors_(processors) {}
   worker_pool(const worker_pool&) = delete;
   worker_pool& operator=(const worker_pool&) = delete;
   /// A child leaves the threads alone, and the locks that they may have held.
@@ -54,7 +54,7 @@ class worker_pool {
 
   mutable std::mutex guard_;
   worker_thread* idle_ = nullptr;  ///< the last to work comes first: it may be awake
-  processor_set where_;
+  processor_set processors_;
   std::vector<std::unique_ptr<worker_thread>> threads_;
   process_mark process_;
 };

@@ -31,7 +31,7 @@ void worker_team::start(work task) {
   task_ = task;
   int worker = 0;
   for (worker_thread* helper = first_; helper != nullptr; helper = helper->next)
-    helper->begin([](void* self, int which) noexcept { static_cast<worker_team*>(self)->attempt(which); },
+    helper->begin([](void* self, int number) noexcept { static_cast<worker_team*>(self)->attempt(number); },
                   this, ++worker);
   started_ = true;
 }

@@ -17,9 +17,9 @@
 #if FERRY_HOST_LANES
 namespace ferry::host {
 
-/// What compilers must be told the register for: they would fill it number by number, and call the C library
-/// for roots. Without <immintrin.h>, which takes a compiler most of a second. By pointers: how vectors are
-/// passed depends on the processor that the caller is compiled for.
+/// Operations that compilers must be told the register for: they would fill it number by number, and call the
+/// C library for roots. Without <immintrin.h>, which takes a compiler most of a second. By pointers: how
+/// vectors are passed depends on the processor that the caller is compiled for.
 template <class T, int Bytes>
 struct in_register;
 template <>

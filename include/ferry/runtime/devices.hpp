@@ -20,8 +20,8 @@ struct device_info {
   std::string name;              ///< as the driver, on a host backend the processor, tells it
   std::size_t memory_total = 0;  ///< memory of the device; on a host backend that of the machine
   std::size_t memory_free = 0;   ///< what programs can still get; all programs of the machine share it
-  /// What ferry holds in the memory of the device, pools included: device_space, on a host backend all
-  /// spaces.
+  /// The bytes that ferry holds in the memory of the device, pools included: device_space, on a host backend
+  /// all spaces.
   std::size_t memory_used = 0;
 };
 

@@ -16,7 +16,7 @@ namespace ferry::detail {
 
 class changed_rows;
 
-/// What verbs on a tensor itself may do while a cached_table has some of its rows in device memory.
+/// The verbs that a tensor itself allows while a cached_table has some of its rows in device memory.
 enum class row_hold : unsigned char {
   none,      ///< everything: no cached_table, or one of its own verbs is being enqueued
   readable,  ///< read it: no row is newer in device memory

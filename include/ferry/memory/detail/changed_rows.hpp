@@ -51,8 +51,8 @@ struct listed_numbers {
   }
 };
 
-/// Where rows of one array lie in another: row r shares memory with rows r + first to r + last, none where
-/// first > last.
+/// The offset of one array's rows in another: row r shares memory with rows r + first to r + last, with none
+/// if first > last.
 struct row_shift {
   std::int64_t first = 0;
   std::int64_t last = -1;

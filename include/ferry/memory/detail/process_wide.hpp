@@ -7,9 +7,9 @@
 
 namespace ferry::detail {
 
-/// What this version of ferry has once in a process, the same for all libraries: also for those that are
-/// compiled with -fvisibility=hidden, and those that were opened with RTLD_LOCAL. Objects have the names of
-/// their types. The first user makes one; its library must stay in the process, because others use it.
+/// The objects of this version of ferry that a process has once, for all its libraries: also for those that
+/// are compiled with -fvisibility=hidden, and those that were opened with RTLD_LOCAL. Objects have the names
+/// of their types. The first user makes one; its library must stay in the process, because others use it.
 /// Thread-safe.
 class process_runtime {
  public:

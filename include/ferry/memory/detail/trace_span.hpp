@@ -8,8 +8,8 @@
 
 namespace ferry::detail {
 
-/// What the calling thread does while it lives, as an event of the trace and a range of a profiler. Without
-/// listeners it holds a null pointer, so verbs and kernels can have one each.
+/// Work of the calling thread during its lifetime, as an event of the trace and a range of a profiler.
+/// Without listeners it holds a null pointer, so verbs and kernels can have one each.
 class trace_span {
  public:
   /// Named by two parts, which are joined for a listener only. Without `enabled` there is no event.

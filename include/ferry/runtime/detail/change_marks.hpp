@@ -37,7 +37,7 @@ class change_marks {
   explicit change_marks(bool captures = false) : captures_(captures) {}
   change_marks(const change_marks&) = delete;
   change_marks& operator=(const change_marks&) = delete;
-  /// Where no marks were made, after an exception: the work that was enqueued has ended, or belongs to a
+  /// If no marks were set, after an exception: the work that was enqueued has ended, or belongs to a
   /// graph. It may have written any row.
   ~change_marks() { give_up(); }
 

@@ -173,7 +173,7 @@ class engine : public ticket_state_keeper {
   std::vector<std::weak_ptr<kept_instance>> instances_;
 };
 
-/// What kernels of an execution space wrote into a report; valid once they have ended. Without errors it
+/// The findings of kernels of an execution space in a report; valid once they have ended. Without errors it
 /// needs no access to the device. The library defines both for each execution space.
 /// @{
 template <ExecutionSpace Exec>

@@ -53,7 +53,7 @@ class verb_call {
   }
 
   /// For verbs that need host code. Throws invalid_argument if the instance is being captured.
-  void refuse_capture(std::string_view what) const;
+  void refuse_capture(std::string_view reason) const;
 
   /// Uninitialised memory that kernels of this execution space reach, kept until the verb ends.
   template <class T>

@@ -11,7 +11,7 @@
 
 namespace ferry::detail {
 
-/// Where the values of a plan's positions lie if several positions share them, as those of a bag do. In the
+/// The places of the values of a plan whose positions share them, as those of a bag do. In the
 /// memory of the plan's arrays.
 struct shared_values {
   std::int64_t* rows = nullptr;  ///< [positions] row of the values for each place of `order`; null: `order`

@@ -44,7 +44,7 @@ struct report_writer {
     *static_cast<volatile unsigned int*>(raised) = 1u;
     lower(findings->first_position, findings->first_index, position, index_bits);
   }
-  /// The same with the bag of the position, which says in which of several tables the row should be.
+  /// Overload with the bag of the position, which says in which of several tables the row should be.
   KOKKOS_FUNCTION void out_of_range(std::int64_t position, std::uint64_t index_bits, std::int64_t bag) const {
     Kokkos::atomic_inc(&findings->out_of_range);
     *static_cast<volatile unsigned int*>(raised) = 1u;
@@ -71,10 +71,12 @@ struct report_writer {
   /// Reports an element that is a NaN, or an infinity of this sign.
   KOKKOS_FUNCTION void nonfinite(std::int64_t place, bool not_a_number, bool negative) const {
     using kind = nonfinite_value;
-    const auto what = not_a_number ? kind::not_a_number : negative ? kind::negative_infinity : kind::infinity;
+    const auto value_kind = not_a_number ? kind::not_a_number
+                            : negative   ? kind::negative_infinity
+                                         : kind::infinity;
     Kokkos::atomic_inc(&findings->nonfinite);
     // Place and kind are in one word, so they stay a pair.
-    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + what);
+    Kokkos::atomic_min(&findings->first_value, static_cast<std::uint64_t>(place) * kind::kinds + value_kind);
     *static_cast<volatile unsigned int*>(raised) = 1u;
   }
 

@@ -103,7 +103,7 @@ struct ticket_state {
   finding_sources sources;
   host_findings by_host;
   rollback ends;
-  /// Where set, detach() calls it and does nothing else.
+  /// If set, detach() calls it and does nothing else.
   void (*give_up)(ticket_state& state) noexcept = nullptr;
   std::weak_ptr<ticket_state_keeper> keeper;
   instance_id who = 0;

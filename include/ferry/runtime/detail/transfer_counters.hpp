@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-/// What moved between two spaces by one path. On a cache line of its own.
+/// The transfers between two spaces by one path. On a cache line of its own.
 struct alignas(64) transfer_counter {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> bytes{0};
