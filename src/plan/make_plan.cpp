@@ -191,10 +191,10 @@ row_plan sort_indices(const Exec& exec, const plan_request<Exec>& request, const
   }
 
   ticket ended = call.finish();
-  plan->made = call.done();
+  plan->completion = call.completion();
   plan->made_by = call.id();
   plan->unique_count_of = [](const plan_storage& storage) {
-    if (storage.made != nullptr) storage.made->wait();
+    if (storage.completion != nullptr) storage.completion->wait();
     std::int64_t count = 0;
     backend::read(&count, storage.unique_count, sizeof count);
     return count;
