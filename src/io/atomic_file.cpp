@@ -16,15 +16,15 @@
 namespace ferry::detail {
 
 std::string behind_links(const std::string& verb, const std::string& path) {
-  std::string at = path;
+  std::string current = path;
   for (int links = 0; links < 40; ++links) {
-    struct stat found {};
-    if (::lstat(at.c_str(), &found) != 0 || !S_ISLNK(found.st_mode)) return at;
+    struct stat status {};
+    if (::lstat(current.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return current;
     std::string target(4096, '\0');
-    const ssize_t length = ::readlink(at.c_str(), target.data(), target.size());
-    if (length < 0) throw_errno(verb, at, "readlink");
+    const ssize_t length = ::readlink(current.c_str(), target.data(), target.size());
+    if (length < 0) throw_errno(verb, current, "readlink");
     target.resize(static_cast<std::size_t>(length));
-    at = !target.empty() && target.front() == '/' ? target : path_in(folder_of(at), target);
+    current = !target.empty() && target.front() == '/' ? target : path_in(folder_of(current), target);
   }
   errno = ELOOP;
   throw_errno(verb, path, "readlink");

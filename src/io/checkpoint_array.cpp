@@ -26,7 +26,9 @@ std::byte* checkpoint_array::in_place(std::uint64_t offset) const {
 
 std::pair<std::uint64_t, std::size_t> checkpoint_array::span_of(std::uint64_t offset,
                                                                 std::size_t bytes) const {
-  const auto place = [this](std::uint64_t at) { return at / row_bytes * row_stride + at % row_bytes; };
+  const auto place = [this](std::uint64_t position) {
+    return position / row_bytes * row_stride + position % row_bytes;
+  };
   const std::uint64_t first = place(offset);
   return {first, static_cast<std::size_t>(place(offset + bytes - 1) + 1 - first)};
 }
@@ -36,43 +38,45 @@ std::size_t checkpoint_array::most_scratch_bytes(std::size_t bytes) const {
   return static_cast<std::size_t>((bytes / row_bytes + 2) * row_stride);
 }
 
-void checkpoint_array::read(std::uint64_t offset, std::size_t bytes, std::byte* to,
+void checkpoint_array::read(std::uint64_t offset, std::size_t bytes, std::byte* target,
                             std::vector<std::byte>& scratch) const {
   if (bytes == 0) return;
   if (apart != nullptr) {
-    apart->read(offset, bytes, to);
+    apart->read(offset, bytes, target);
   } else if (read_device == nullptr) {
-    for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
-      std::memcpy(to + place, data + at, count);
+    for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t place, std::size_t count) {
+      std::memcpy(target + place, data + position, count);
     });
   } else if (is_dense()) {
-    read_device(to, data + offset, bytes);
+    read_device(target, data + offset, bytes);
   } else {
     const auto [first, length] = span_of(offset, bytes);
     scratch.resize(length);
     read_device(scratch.data(), data + first, length);
-    for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
-      std::memcpy(to + place, scratch.data() + (at - begin), count);
-    });
+    for_each_run(offset, bytes,
+                 [&, begin = first](std::uint64_t position, std::size_t place, std::size_t count) {
+                   std::memcpy(target + place, scratch.data() + (position - begin), count);
+                 });
   }
 }
 
-void checkpoint_array::write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+void checkpoint_array::write(std::uint64_t offset, std::size_t bytes, const std::byte* source,
                              std::vector<std::byte>& scratch) const {
   if (bytes == 0) return;
   if (write_device == nullptr) {
-    for_each_run(offset, bytes, [&](std::uint64_t at, std::size_t place, std::size_t count) {
-      std::memcpy(data + at, from + place, count);
+    for_each_run(offset, bytes, [&](std::uint64_t position, std::size_t place, std::size_t count) {
+      std::memcpy(data + position, source + place, count);
     });
   } else if (is_dense()) {
-    write_device(data + offset, from, bytes);
+    write_device(data + offset, source, bytes);
   } else {
     const auto [first, length] = span_of(offset, bytes);
     scratch.resize(length);
     read_device(scratch.data(), data + first, length);
-    for_each_run(offset, bytes, [&, begin = first](std::uint64_t at, std::size_t place, std::size_t count) {
-      std::memcpy(scratch.data() + (at - begin), from + place, count);
-    });
+    for_each_run(offset, bytes,
+                 [&, begin = first](std::uint64_t position, std::size_t place, std::size_t count) {
+                   std::memcpy(scratch.data() + (position - begin), source + place, count);
+                 });
     write_device(data + first, scratch.data(), length);
   }
 }
@@ -92,29 +96,29 @@ void refuse_array(const array_note& array, const std::string& owner) {
 
 checkpoint_array describe_array(std::string name, const array_note& array, std::string_view dtype,
                                 std::size_t element_bytes) {
-  checkpoint_array made;
-  made.schema.name = std::move(name);
-  made.schema.dtype = dtype;
-  made.schema.element_bytes = static_cast<std::uint32_t>(element_bytes);
-  made.row_bytes = element_bytes;
+  checkpoint_array description;
+  description.schema.name = std::move(name);
+  description.schema.dtype = dtype;
+  description.schema.element_bytes = static_cast<std::uint32_t>(element_bytes);
+  description.row_bytes = element_bytes;
   for (std::size_t i = 0; i < array.rank; ++i) {
-    made.schema.extents.push_back(static_cast<std::uint64_t>(array.extents[i]));
-    if (i != 0) made.row_bytes *= static_cast<std::uint64_t>(array.extents[i]);
+    description.schema.extents.push_back(static_cast<std::uint64_t>(array.extents[i]));
+    if (i != 0) description.row_bytes *= static_cast<std::uint64_t>(array.extents[i]);
   }
-  made.row_stride = made.row_bytes;
-  made.label = std::string(array.label);
-  choose_chunks(made.schema, made.row_bytes);
-  return made;
+  description.row_stride = description.row_bytes;
+  description.label = std::string(array.label);
+  choose_chunks(description.schema, description.row_bytes);
+  return description;
 }
 
-void choose_chunks(manifest_array& of, std::uint64_t row_bytes) {
+void choose_chunks(manifest_array& array, std::uint64_t row_bytes) {
   constexpr std::uint64_t usual_chunk = std::uint64_t{1} << 22, longest_row = std::uint64_t{1} << 16,
                           usual_unit = std::uint64_t{1} << 12;
   std::uint64_t unit = row_bytes;
   if (unit == 0 || unit > longest_row)
-    unit = std::max<std::uint64_t>(1, usual_unit / of.element_bytes) * of.element_bytes;
-  of.unit_bytes = static_cast<std::uint32_t>(unit);
-  of.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
+    unit = std::max<std::uint64_t>(1, usual_unit / array.element_bytes) * array.element_bytes;
+  array.unit_bytes = static_cast<std::uint32_t>(unit);
+  array.chunk_bytes = std::max<std::uint64_t>(1, usual_chunk / unit) * unit;
 }
 
 }  // namespace ferry::detail

@@ -55,8 +55,8 @@ void checkpoint_core::require_name(const std::string& name) const {
   if (name.empty() || name.size() > 1000)
     throw invalid_argument("ferry::io::checkpoint: a name has 1 to 1000 bytes, and '" + name.substr(0, 40) +
                            "' has " + std::to_string(name.size()));
-  for (const auto& each : entries_)
-    if (each->name() == name)
+  for (const auto& entry : entries_)
+    if (entry->name() == name)
       throw invalid_argument("ferry::io::checkpoint: two objects are added as '" + name + "'");
 }
 
@@ -68,14 +68,14 @@ void checkpoint_core::add(std::unique_ptr<checkpoint_entry> entry) {
 
 void checkpoint_core::drop(const std::string& name) noexcept {
   const std::lock_guard lock(guard_);
-  std::erase_if(entries_, [&](const auto& each) { return each->name() == name; });
+  std::erase_if(entries_, [&](const auto& entry) { return entry->name() == name; });
 }
 
 void checkpoint_core::track(const std::string& name) {
   const auto lock = lock_unless_forked();
   std::vector<checkpoint_array> arrays;
   describe(name, arrays);
-  if (std::none_of(arrays.begin(), arrays.end(), [](const auto& each) { return each.accesses != nullptr; }))
+  if (std::none_of(arrays.begin(), arrays.end(), [](const auto& array) { return array.accesses != nullptr; }))
     throw invalid_argument("ferry::io::checkpoint::track: '" + name +
                            "' has no tensor, so verbs can't keep its changed rows; a save of changes "
                            "compares it");
@@ -100,10 +100,10 @@ void checkpoint_core::save(const io::save_options& options) {
     return together.by->save({path_, together.entries, this}, options);
   const auto lock = lock_unless_forked();
   throw_lost_save();
-  const auto made = begin(options);
-  made->write(0, made->chunks(), chunk_threads());
-  made->finish();
-  tracked_.is_in(std::move(made->made()));
+  const auto save = begin(options);
+  save->write(0, save->chunks(), chunk_threads());
+  save->finish();
+  tracked_.is_in(std::move(save->made()));
 }
 
 ticket checkpoint_core::save_async(const io::save_options& options,
@@ -114,19 +114,19 @@ ticket checkpoint_core::save_async(const io::save_options& options,
         "save(), or save_async by a thread that acts for the group as a whole");
   const auto lock = lock_unless_forked();
   throw_lost_save();
-  auto made = begin(options);
-  std::size_t first = made->chunks();
+  auto save = begin(options);
+  std::size_t first = save->chunks();
   std::size_t bytes = 0;
-  while (first > 0 && made->bytes_of(first - 1) <= options.snapshot_bytes - bytes)
-    bytes += made->bytes_of(--first);
+  while (first > 0 && save->bytes_of(first - 1) <= options.snapshot_bytes - bytes)
+    bytes += save->bytes_of(--first);
   std::shared_ptr<tensor<std::byte, pageable_space>> memory;
   if (bytes != 0) memory = std::make_shared<tensor<std::byte, pageable_space>>("checkpoint::snapshot", bytes);
   const int threads = chunk_threads();
-  made->write(0, first, threads);
-  made->snapshot(first, made->chunks(), memory == nullptr ? nullptr : memory->data(), threads);
+  save->write(0, first, threads);
+  save->snapshot(first, save->chunks(), memory == nullptr ? nullptr : memory->data(), threads);
   // Few threads write: the others are left to training.
   background_ = std::shared_ptr<background_save>(
-      new background_save(std::move(made), first, std::max(1, threads / 8), std::move(memory)),
+      new background_save(std::move(save), first, std::max(1, threads / 8), std::move(memory)),
       delete_in_own_process());
   return ticket_of(background_, std::move(keeper));
 }
@@ -147,24 +147,25 @@ void checkpoint_core::load(const io::load_options& options) {
 
 checkpoint_core::of_ranks checkpoint_core::ranks() {
   const auto lock = lock_unless_forked();
-  of_ranks made;
-  const checkpoint_ranks* other = nullptr;
-  for (const auto& each : entries_) {
-    made.entries.push_back(each.get());
-    const checkpoint_ranks* const by = each->ranks();
-    if (by == nullptr) continue;
-    if (by->acts_for_one()) made.by = by;
-    if (other != nullptr && other->group() != by->group() && (by->acts_for_one() || other->acts_for_one()))
+  of_ranks group;
+  const checkpoint_ranks* previous = nullptr;
+  for (const auto& entry : entries_) {
+    group.entries.push_back(entry.get());
+    const checkpoint_ranks* const ranks = entry->ranks();
+    if (ranks == nullptr) continue;
+    if (ranks->acts_for_one()) group.by = ranks;
+    if (previous != nullptr && previous->group() != ranks->group() &&
+        (ranks->acts_for_one() || previous->acts_for_one()))
       throw invalid_argument(
           "ferry::io::checkpoint: objects of two groups of ranks were added; a thread that acts for one rank "
           "saves and loads objects of one group");
-    other = by;
+    previous = ranks;
   }
-  if (made.by != nullptr) {
+  if (group.by != nullptr) {
     print_lost_save();
     tracked_.forget();
   }
-  return made;
+  return group;
 }
 
 std::exception_ptr checkpoint_core::end_background() {
@@ -186,39 +187,40 @@ void checkpoint_core::print_lost_save() {
 
 void checkpoint_core::describe(const std::string& name, std::vector<checkpoint_array>& arrays) const {
   manifest_entry facts;
-  for (const auto& each : entries_)
-    if (each->name() == name) return each->describe(facts, arrays);
+  for (const auto& entry : entries_)
+    if (entry->name() == name) return entry->describe(facts, arrays);
   throw invalid_argument("ferry::io::checkpoint::track: nothing was added as '" + name + "'");
 }
 
 void checkpoint_core::track_loaded(manifest&& loaded) {
   tracked_.begin();
-  for (const auto& each : entries_) {
-    if (!tracked_.tracks(each->name())) continue;
+  for (const auto& entry : entries_) {
+    if (!tracked_.tracks(entry->name())) continue;
     std::vector<checkpoint_array> arrays;
-    describe(each->name(), arrays);
-    tracked_.attach(each->name(), arrays.data(), arrays.data() + arrays.size());
-    for (auto& array : arrays) tracked_.take(each->name(), array);
+    describe(entry->name(), arrays);
+    tracked_.attach(entry->name(), arrays.data(), arrays.data() + arrays.size());
+    for (auto& array : arrays) tracked_.take(entry->name(), array);
   }
   tracked_.is_in(std::move(loaded));
 }
 
-void checkpoint_core::require_tracked(const std::string& what, const std::string& name) const {
+void checkpoint_core::require_tracked(const std::string& action, const std::string& name) const {
   if (!tracked_.tracks(name))
-    throw invalid_argument("ferry::io::checkpoint::" + what + ": '" + name + "' is not tracked");
+    throw invalid_argument("ferry::io::checkpoint::" + action + ": '" + name + "' is not tracked");
 }
 
 std::unique_ptr<checkpoint_save> checkpoint_core::begin(const io::save_options& options) {
   checkpoint_content content;
-  for (const auto& each : entries_) {
-    manifest_entry& to = content.entries.emplace_back();
-    to.name = each->name();
+  for (const auto& entry : entries_) {
+    manifest_entry& description = content.entries.emplace_back();
+    description.name = entry->name();
     const std::size_t first = content.arrays.size();
-    each->describe(to, content.arrays);
-    tracked_.attach(to.name, content.arrays.data() + first, content.arrays.data() + content.arrays.size());
+    entry->describe(description, content.arrays);
+    tracked_.attach(description.name, content.arrays.data() + first,
+                    content.arrays.data() + content.arrays.size());
   }
-  for (const auto& each : content.arrays)
-    if (each.accesses != nullptr) each.accesses->wait_for_writes();
+  for (const auto& array : content.arrays)
+    if (array.accesses != nullptr) array.accesses->wait_for_writes();
   // Marks come after their writes: rows that are read after the marks have these writes.
   tracked_.begin();
   std::size_t array = 0;

@@ -13,31 +13,33 @@
 
 namespace ferry::detail {
 
-void load_source::fail(const std::string& entry, const std::string& what) const {
-  throw_io_error("checkpoint", path, "entry '" + entry + "': " + what);
+void load_source::fail(const std::string& entry, const std::string& problem) const {
+  throw_io_error("checkpoint", path, "entry '" + entry + "': " + problem);
 }
 
-void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
-               const checkpoint_array& to, std::vector<load_step>& steps) {
-  const std::string part = to.schema.name.empty() ? "" : "'" + to.schema.name + "' ";
-  if (stored == nullptr) from.fail(entry, "the file has no array " + part + "for it");
-  if (to.read_only) from.fail(entry, part + "'" + to.label + "' is const, so nothing can be loaded into it");
-  const bool same = stored->dtype == to.schema.dtype && stored->element_bytes == to.schema.element_bytes;
-  const bool converts = to.convert != nullptr && stored->element_bytes != 0 &&
+void load_into(const load_source& source, const std::string& entry, const manifest_array* stored,
+               const checkpoint_array& array, std::vector<load_step>& steps) {
+  const std::string part = array.schema.name.empty() ? "" : "'" + array.schema.name + "' ";
+  if (stored == nullptr) source.fail(entry, "the file has no array " + part + "for it");
+  if (array.read_only)
+    source.fail(entry, part + "'" + array.label + "' is const, so nothing can be loaded into it");
+  const bool same =
+      stored->dtype == array.schema.dtype && stored->element_bytes == array.schema.element_bytes;
+  const bool converts = array.convert != nullptr && stored->element_bytes != 0 &&
                         floating_dtype_bytes(stored->dtype) == stored->element_bytes;
-  if (stored->extents != to.schema.extents || !(same || (from.convert && converts)))
-    from.fail(entry, part + "is " + stored->describe() + " in the file, and '" + to.label + "' is " +
-                         to.schema.describe() +
-                         (!same && converts && stored->extents == to.schema.extents
-                              ? "; load_options::convert would convert it"
-                              : ""));
-  steps.push_back({stored, to, "entry '" + entry + "'" + (part.empty() ? "" : ", array " + part)});
+  if (stored->extents != array.schema.extents || !(same || (source.convert && converts)))
+    source.fail(entry, part + "is " + stored->describe() + " in the file, and '" + array.label + "' is " +
+                           array.schema.describe() +
+                           (!same && converts && stored->extents == array.schema.extents
+                                ? "; load_options::convert would convert it"
+                                : ""));
+  steps.push_back({stored, array, "entry '" + entry + "'" + (part.empty() ? "" : ", array " + part)});
 }
 
-void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind) {
+void require_kind(const load_source& source, const manifest_entry& stored, const std::string& kind) {
   if (stored.kind != kind)
-    from.fail(stored.name,
-              "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
+    source.fail(stored.name,
+                "it is of kind '" + stored.kind + "' in the file, and of kind '" + kind + "' here");
 }
 
 kept_array::kept_array(checkpoint_array array)
@@ -61,23 +63,24 @@ array_entry::array_entry(std::string name, std::string kind, std::vector<manifes
       facts_(std::move(facts)),
       array_(std::move(array)) {}
 
-void array_entry::describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const {
+void array_entry::describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const {
   checkpoint_array now = current();
-  to.kind = kind_;
-  to.facts = facts_;
-  to.arrays.push_back(now.schema);
+  description.kind = kind_;
+  description.facts = facts_;
+  description.arrays.push_back(now.schema);
   arrays.push_back(std::move(now));
 }
 
-void array_entry::prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) {
-  require_kind(from, stored, kind_);
-  for (const auto& each : facts_) {
-    const manifest_fact* const there = stored.fact(each.name);
-    if (there == nullptr || *there != each)
-      from.fail(name(), each.name + " is " + (there == nullptr ? "missing" : there->describe()) +
-                            " in the file, and " + each.describe() + " here");
+void array_entry::prepare(const load_source& source, const manifest_entry& stored,
+                          std::vector<load_step>& steps) {
+  require_kind(source, stored, kind_);
+  for (const auto& fact : facts_) {
+    const manifest_fact* const loaded = stored.fact(fact.name);
+    if (loaded == nullptr || *loaded != fact)
+      source.fail(name(), fact.name + " is " + (loaded == nullptr ? "missing" : loaded->describe()) +
+                              " in the file, and " + fact.describe() + " here");
   }
-  load_into(from, name(), stored.array(array_.schema().name), current(), to);
+  load_into(source, name(), stored.array(array_.schema().name), current(), steps);
 }
 
 checkpoint_array array_entry::current() const {

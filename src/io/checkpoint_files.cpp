@@ -21,81 +21,81 @@
 
 namespace ferry::detail {
 
-checkpoint_files::checkpoint_files(const std::string& folder, const manifest& of, bool* gone) {
+checkpoint_files::checkpoint_files(const std::string& folder, const manifest& content, bool* gone) {
   // Files that are open can be read whoever removes them; the others must stay.
-  if (of.files.size() > most_data_files) keeps_all_.emplace(folder, folder_use::reads);
-  files_.reserve(of.files.size());
+  if (content.files.size() > most_data_files) keeps_all_.emplace(folder, folder_use::reads);
+  files_.reserve(content.files.size());
   std::vector<std::byte> header(data_header_bytes);
-  for (const auto& each : of.files) {
-    files_.emplace_back(data_path(folder, each.number));
-    const file& found = files_.back().content;
+  for (const auto& entry : content.files) {
+    files_.emplace_back(data_path(folder, entry.number));
+    const file& data = files_.back().content;
     if (!open(files_.back())) {
       if (errno == ENOENT && gone != nullptr) {
         *gone = true;
         return;
       }
-      fail_to_open(found);
+      fail_to_open(data);
     }
-    if (!S_ISREG(found.status().st_mode)) found.fail("it is no regular file");
-    if (const std::uint64_t size = found.size(); size != each.bytes)
-      found.fail("it has " + std::to_string(size) + " bytes, and the manifest says " +
-                 std::to_string(each.bytes));
-    found.read_at(header.data(), header.size(), 0);
-    if (header != data_header(each.number))
-      found.fail("its header is not that of data file " + std::to_string(each.number));
+    if (!S_ISREG(data.status().st_mode)) data.fail("it is no regular file");
+    if (const std::uint64_t size = data.size(); size != entry.bytes)
+      data.fail("it has " + std::to_string(size) + " bytes, and the manifest says " +
+                std::to_string(entry.bytes));
+    data.read_at(header.data(), header.size(), 0);
+    if (header != data_header(entry.number))
+      data.fail("its header is not that of data file " + std::to_string(entry.number));
   }
 }
 
-void checkpoint_files::read_chunk(const manifest_array& array, std::size_t place, std::byte* to,
-                                  std::vector<std::byte>& scratch, const std::string& what) const {
+void checkpoint_files::read_chunk(const manifest_array& array, std::size_t place, std::byte* target,
+                                  std::vector<std::byte>& scratch, const std::string& subject) const {
   const manifest_chunk& chunk = array.chunks[place];
   const auto bytes = static_cast<std::size_t>(array.bytes_of_chunk(place));
-  read_piece(chunk.piece, bytes, to, what);
+  read_piece(chunk.piece, bytes, target, subject);
   for (const auto& patch : chunk.patches) {
     const std::size_t unit = array.unit_bytes;
     const std::size_t positions = patch.units * sizeof(std::uint32_t);
     scratch.resize(positions + patch.units * unit);
-    read_piece(patch.piece, scratch.size(), scratch.data(), what);
+    read_piece(patch.piece, scratch.size(), scratch.data(), subject);
     for (std::size_t i = 0; i < patch.units; ++i) {
       std::uint32_t position = 0;
       std::memcpy(&position, scratch.data() + i * sizeof position, sizeof position);
       const std::size_t begin = position * unit;
       if (begin >= bytes)
-        files_[patch.piece.file].content.fail("a patch of " + what + " names unit " +
+        files_[patch.piece.file].content.fail("a patch of " + subject + " names unit " +
                                               std::to_string(position) + ", which lies beyond its chunk");
-      std::memcpy(to + begin, scratch.data() + positions + i * unit, std::min(unit, bytes - begin));
+      std::memcpy(target + begin, scratch.data() + positions + i * unit, std::min(unit, bytes - begin));
     }
   }
 }
 
-void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* to,
-                                  const std::string& what) const {
-  const user held(*this, piece.file);
-  const file& from = files_[piece.file].content;
-  from.read_at(to, bytes, piece.offset);
-  if (const auto found = crc32c(to, bytes); found != piece.checksum)
-    from.fail(what + " is damaged: the checksum of " + std::to_string(bytes) + " bytes at byte " +
-              std::to_string(piece.offset) + " is " + std::to_string(found) + ", and the manifest says " +
+void checkpoint_files::read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
+                                  const std::string& subject) const {
+  const user use(*this, piece.file);
+  const file& data = files_[piece.file].content;
+  data.read_at(target, bytes, piece.offset);
+  if (const auto checksum = crc32c(target, bytes); checksum != piece.checksum)
+    data.fail(subject + " is damaged: the checksum of " + std::to_string(bytes) + " bytes at byte " +
+              std::to_string(piece.offset) + " is " + std::to_string(checksum) + ", and the manifest says " +
               std::to_string(piece.checksum));
 }
 
 checkpoint_files::user::user(const checkpoint_files& home, std::size_t place)
-    : home_(home), of_(home.files_[place]) {
+    : home_(home), data_(home.files_[place]) {
   const std::lock_guard lock(home_.guard_);
-  if (!home_.open(of_)) fail_to_open(of_.content);
-  ++of_.users;
+  if (!home_.open(data_)) fail_to_open(data_.content);
+  ++data_.users;
 }
 
 checkpoint_files::user::~user() {
   const std::lock_guard lock(home_.guard_);
-  --of_.users;
+  --data_.users;
 }
 
-bool checkpoint_files::open(data_file& wanted) const noexcept {
-  wanted.last_use = ++uses_;
-  if (wanted.content.is_open()) return true;
+bool checkpoint_files::open(data_file& data) const noexcept {
+  data.last_use = ++uses_;
+  if (data.content.is_open()) return true;
   if (open_ >= most_data_files) close_oldest();
-  while (!wanted.content.open(wanted.content.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
+  while (!data.content.open(data.content.path().c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK)) {
     const int reason = errno;
     // The process has no descriptor left, or another thread has taken the one that became free.
     if ((reason == EMFILE || reason == ENFILE) && close_oldest()) continue;
@@ -106,16 +106,16 @@ bool checkpoint_files::open(data_file& wanted) const noexcept {
   return true;
 }
 
-void checkpoint_files::fail_to_open(const file& of) {
-  if (errno == ELOOP) of.fail("it is a symbolic link");
-  of.fail_by_errno("open");
+void checkpoint_files::fail_to_open(const file& data) {
+  if (errno == ELOOP) data.fail("it is a symbolic link");
+  data.fail_by_errno("open");
 }
 
 bool checkpoint_files::close_oldest() const noexcept {
   data_file* oldest = nullptr;
-  for (auto& each : files_)
-    if (each.content.is_open() && each.users == 0 && (oldest == nullptr || each.last_use < oldest->last_use))
-      oldest = &each;
+  for (auto& data : files_)
+    if (data.content.is_open() && data.users == 0 && (oldest == nullptr || data.last_use < oldest->last_use))
+      oldest = &data;
   if (oldest == nullptr) return false;
   oldest->content.drop();
   --open_;

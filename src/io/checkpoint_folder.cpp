@@ -43,11 +43,11 @@ std::uint64_t data_number(const std::string& name) {
 
 /// Whether a file begins as ferry's data files do, or is empty: one of the user's may have such a name, too.
 bool is_data_file(const std::string& path) {
-  file from("checkpoint", path);
-  if (!from.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(from.status().st_mode))
+  file source("checkpoint", path);
+  if (!source.open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK) || !S_ISREG(source.status().st_mode))
     return false;
   char start[8] = {};
-  const ssize_t got = ::pread(from.descriptor(), start, sizeof start, 0);
+  const ssize_t got = ::pread(source.descriptor(), start, sizeof start, 0);
   return got == 0 || (got == 8 && std::string_view(start, sizeof start) == data_magic);
 }
 
@@ -66,16 +66,16 @@ std::vector<std::string> names_in(const std::string& folder) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, closer> open(opendir(folder.c_str()));
   if (open == nullptr) return names;
-  while (const dirent* each = readdir(open.get())) names.emplace_back(each->d_name);
+  while (const dirent* entry = readdir(open.get())) names.emplace_back(entry->d_name);
   return names;
 }
 
 void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0777) == 0) return sync_folder(open_folder("checkpoint", folder_of(path)));
   const int reason = errno;
-  struct stat found {};
-  if (reason == EEXIST && ::stat(path.c_str(), &found) == 0) {
-    if (S_ISDIR(found.st_mode)) return;
+  struct stat status {};
+  if (reason == EEXIST && ::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return;
     throw_io_error("checkpoint", path, "it is a file, and a checkpoint is a folder");
   }
   errno = reason;
@@ -115,20 +115,20 @@ folder_guard::~folder_guard() {
 std::string manifest_bytes(const std::string& folder, bool* missing) {
   const std::string path = manifest_path(folder);
   if (missing != nullptr) {
-    struct stat found {};
-    *missing = ::stat(path.c_str(), &found) != 0 && errno == ENOENT;
+    struct stat status {};
+    *missing = ::stat(path.c_str(), &status) != 0 && errno == ENOENT;
     if (*missing) return {};
   } else {
-    struct stat found {};
-    if (::stat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) && ::stat(path.c_str(), &found) != 0 &&
-        errno == ENOENT)
+    struct stat status {};
+    if (::stat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+        ::stat(path.c_str(), &status) != 0 && errno == ENOENT)
       throw_io_error("checkpoint", folder, "it holds no complete checkpoint: there is no manifest");
   }
-  const file from = file::open_to_read("checkpoint", path);
-  const std::uint64_t size = from.size();
-  if (size > std::uint64_t{1} << 32) from.fail("it is too long for a manifest");
+  const file source = file::open_to_read("checkpoint", path);
+  const std::uint64_t size = source.size();
+  if (size > std::uint64_t{1} << 32) source.fail("it is too long for a manifest");
   std::string bytes(static_cast<std::size_t>(size), '\0');
-  from.read_at(bytes.data(), bytes.size(), 0);
+  source.read_at(bytes.data(), bytes.size(), 0);
   return bytes;
 }
 
@@ -138,11 +138,11 @@ manifest read_manifest(const std::string& folder, bool* missing) {
   return manifest_reader(bytes, manifest_path(folder)).read();
 }
 
-void write_manifest(const std::string& folder, const manifest& of) {
-  const std::string bytes = encode(of);
-  atomic_file to("checkpoint", manifest_path(folder));
-  to.content().write_at(bytes.data(), bytes.size(), 0);
-  to.commit();
+void write_manifest(const std::string& folder, const manifest& content) {
+  const std::string bytes = encode(content);
+  atomic_file target("checkpoint", manifest_path(folder));
+  target.content().write_at(bytes.data(), bytes.size(), 0);
+  target.commit();
 }
 
 void remove_leftovers(const std::string& folder, const manifest& current) noexcept {
@@ -153,7 +153,7 @@ void remove_leftovers(const std::string& folder, const manifest& current) noexce
       bool needed = true;
       if (const std::uint64_t number = data_number(name); number != 0)
         needed = std::any_of(current.files.begin(), current.files.end(),
-                             [&](const manifest_file& each) { return each.number == number; }) ||
+                             [&](const manifest_file& data) { return data.number == number; }) ||
                  !is_data_file(path_in(folder, name));
       else if (name.rfind("manifest.", 0) == 0 && name.size() > 5 && name.substr(name.size() - 5) == ".part")
         needed = false;

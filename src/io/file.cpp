@@ -21,8 +21,8 @@
 
 namespace ferry::detail {
 
-void throw_io_error(const std::string& verb, const std::string& path, std::string_view what) {
-  throw io_error("ferry::io::" + verb + ": " + path + ": " + std::string(what));
+void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem) {
+  throw io_error("ferry::io::" + verb + ": " + path + ": " + std::string(problem));
 }
 
 void throw_errno(const std::string& verb, const std::string& path, std::string_view operation) {
@@ -34,17 +34,17 @@ file::file(std::string verb, std::string path) : verb_(std::move(verb)), path_(s
   require_whole_path("ferry::io::" + verb_, path_);
 }
 
-file::file(file&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      verb_(std::move(other.verb_)),
-      path_(std::move(other.path_)) {}
+file::file(file&& source) noexcept
+    : descriptor_(std::exchange(source.descriptor_, -1)),
+      verb_(std::move(source.verb_)),
+      path_(std::move(source.path_)) {}
 
-file& file::operator=(file&& other) noexcept {
-  if (this != &other) {
+file& file::operator=(file&& source) noexcept {
+  if (this != &source) {
     drop();
-    descriptor_ = std::exchange(other.descriptor_, -1);
-    verb_ = std::move(other.verb_);
-    path_ = std::move(other.path_);
+    descriptor_ = std::exchange(source.descriptor_, -1);
+    verb_ = std::move(source.verb_);
+    path_ = std::move(source.path_);
   }
   return *this;
 }
@@ -52,14 +52,14 @@ file& file::operator=(file&& other) noexcept {
 file::~file() { drop(); }
 
 file file::open_to_read(const std::string& verb, const std::string& path) {
-  file made(verb, path);
+  file opened(verb, path);
   // Without O_NONBLOCK, opening a pipe would wait for a writer.
-  if (!made.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
-  const struct stat found = made.status();
-  if (!S_ISREG(found.st_mode))
+  if (!opened.open(path.c_str(), O_RDONLY | O_NONBLOCK)) throw_errno(verb, path, "open");
+  const struct stat status = opened.status();
+  if (!S_ISREG(status.st_mode))
     throw_io_error(verb, path,
-                   S_ISDIR(found.st_mode) ? "it is a folder, not a file" : "it is no regular file");
-  return made;
+                   S_ISDIR(status.st_mode) ? "it is a folder, not a file" : "it is no regular file");
+  return opened;
 }
 
 bool file::open(const char* path, int flags, unsigned mode) noexcept {
@@ -71,17 +71,17 @@ bool file::open(const char* path, int flags, unsigned mode) noexcept {
 }
 
 struct stat file::status() const {
-  struct stat found {};
-  if (::fstat(descriptor_, &found) != 0) fail_by_errno("fstat");
-  return found;
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) fail_by_errno("fstat");
+  return status;
 }
 
 std::uint64_t file::size() const { return static_cast<std::uint64_t>(status().st_size); }
 
-void file::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
-  auto* at = static_cast<std::byte*>(to);
+void file::read_at(void* target, std::size_t bytes, std::uint64_t offset) const {
+  auto* position = static_cast<std::byte*>(target);
   while (bytes != 0) {
-    const ssize_t got = ::pread(descriptor_, at, std::min(bytes, most_at_once), place(offset));
+    const ssize_t got = ::pread(descriptor_, position, std::min(bytes, most_at_once), place(offset));
     if (got < 0) {
       if (errno == EINTR) continue;
       fail_by_errno("read at byte " + std::to_string(offset));
@@ -89,22 +89,22 @@ void file::read_at(void* to, std::size_t bytes, std::uint64_t offset) const {
     if (got == 0)
       fail("the file ends at byte " + std::to_string(offset) + ", and " + std::to_string(bytes) +
            " more bytes were expected");
-    at += got;
+    position += got;
     bytes -= static_cast<std::size_t>(got);
     offset += static_cast<std::uint64_t>(got);
   }
 }
 
-void file::write_at(const void* from, std::size_t bytes, std::uint64_t offset) const {
-  const auto* at = static_cast<const std::byte*>(from);
+void file::write_at(const void* source, std::size_t bytes, std::uint64_t offset) const {
+  const auto* position = static_cast<const std::byte*>(source);
   while (bytes != 0) {
-    const ssize_t put = ::pwrite(descriptor_, at, std::min(bytes, most_at_once), place(offset));
+    const ssize_t put = ::pwrite(descriptor_, position, std::min(bytes, most_at_once), place(offset));
     if (put < 0) {
       if (errno == EINTR) continue;
       fail_by_errno("write at byte " + std::to_string(offset));
     }
     if (put == 0) fail("write at byte " + std::to_string(offset) + ": the system took no byte");
-    at += put;
+    position += put;
     bytes -= static_cast<std::size_t>(put);
     offset += static_cast<std::uint64_t>(put);
   }
@@ -146,7 +146,7 @@ void file::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_by_errno("close");
 }
 
-void file::fail(std::string_view what) const { throw_io_error(verb_, path_, what); }
+void file::fail(std::string_view problem) const { throw_io_error(verb_, path_, problem); }
 
 void file::fail_by_errno(std::string_view operation) const { throw_errno(verb_, path_, operation); }
 

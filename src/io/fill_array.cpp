@@ -8,7 +8,7 @@
 
 namespace ferry::detail {
 
-void require_same_extents(const file& from, const stored_array& stored, const array_note& into) {
+void require_same_extents(const file& source, const stored_array& stored, const array_note& into) {
   bool same = stored.rank == into.rank;
   for (std::size_t i = 0; same && i < stored.rank; ++i)
     same = stored.extents[i] == static_cast<std::size_t>(into.extents[i]);
@@ -16,7 +16,7 @@ void require_same_extents(const file& from, const stored_array& stored, const ar
   std::string shape = "[";
   for (const std::size_t extent : stored.sizes())
     shape += (shape.size() == 1 ? "" : " x ") + std::to_string(extent);
-  throw invalid_argument("ferry::io::" + from.verb() + ": " + from.path() + ": " +
+  throw invalid_argument("ferry::io::" + source.verb() + ": " + source.path() + ": " +
                          (stored.name.empty() ? "its array is " : stored.name + " is ") + shape + "], and " +
                          into.describe() + " has other extents");
 }

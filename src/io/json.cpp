@@ -58,8 +58,8 @@ class json_builder final : public nlohmann::json_sax<nlohmann::json> {
  private:
   static constexpr std::size_t most_members = 16;
 
-  bool fail(std::string what) {
-    why_ = std::move(what);
+  bool fail(std::string problem) {
+    why_ = std::move(problem);
     return false;
   }
   json_value& place() { return open_.empty() ? root_ : open_.back()->content->items.emplace_back(); }

@@ -13,9 +13,9 @@
 namespace ferry::detail {
 
 std::uint64_t manifest_array::bytes() const {
-  std::uint64_t all = element_bytes;
-  for (const auto extent : extents) all *= extent;
-  return all;
+  std::uint64_t product = element_bytes;
+  for (const auto extent : extents) product *= extent;
+  return product;
 }
 
 std::uint64_t manifest_array::bytes_of_chunk(std::size_t chunk) const {
@@ -26,38 +26,36 @@ std::uint64_t manifest_array::bytes_of_chunk(std::size_t chunk) const {
 std::uint64_t manifest_array::chunk_count() const { return (bytes() + chunk_bytes - 1) / chunk_bytes; }
 
 std::string manifest_array::describe() const {
-  std::string made = dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
-  for (std::size_t i = 0; i < extents.size(); ++i) made += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
-  return made + "]";
+  std::string text = dtype + (dtype == "struct" ? " of " + std::to_string(element_bytes) + " bytes [" : " [");
+  for (std::size_t i = 0; i < extents.size(); ++i) text += (i == 0 ? "" : " x ") + std::to_string(extents[i]);
+  return text + "]";
 }
 
-const manifest_fact* manifest_entry::fact(std::string_view wanted) const { return find_named(facts, wanted); }
+const manifest_fact* manifest_entry::fact(std::string_view key) const { return find_named(facts, key); }
 
-const manifest_array* manifest_entry::array(std::string_view wanted) const {
-  return find_named(arrays, wanted);
-}
+const manifest_array* manifest_entry::array(std::string_view key) const { return find_named(arrays, key); }
 
-const manifest_entry* manifest::entry(std::string_view wanted) const { return find_named(entries, wanted); }
+const manifest_entry* manifest::entry(std::string_view key) const { return find_named(entries, key); }
 
 std::string manifest_fact::describe() const {
   if (kind == text) return "'" + words + "'";
-  std::string made;
+  std::string list;
   for (const auto bits : numbers) {
     std::array<char, 32> digits{};
-    std::string one;
+    std::string number;
     if (kind == real) {
       // The shortest of these that gives the number back.
       for (int precision = 6; precision <= 17; ++precision) {
         std::snprintf(digits.data(), digits.size(), "%.*g", precision, std::bit_cast<double>(bits));
         if (std::bit_cast<std::uint64_t>(std::strtod(digits.data(), nullptr)) == bits) break;
       }
-      one = digits.data();
+      number = digits.data();
     } else {
-      one = kind == whole ? std::to_string(static_cast<std::int64_t>(bits)) : std::to_string(bits);
+      number = kind == whole ? std::to_string(static_cast<std::int64_t>(bits)) : std::to_string(bits);
     }
-    made += (made.empty() ? "" : ", ") + one;
+    list += (list.empty() ? "" : ", ") + number;
   }
-  return numbers.size() == 1 ? made : "(" + made + ")";
+  return numbers.size() == 1 ? list : "(" + list + ")";
 }
 
 }  // namespace ferry::detail

@@ -27,18 +27,19 @@ class body_reader {
  public:
   explicit body_reader(const std::string& path) : path_(path) {}
 
-  void read(std::string_view text, manifest& to) const {
+  void read(std::string_view text, manifest& content) const {
     std::string why;
     const json_value body = parse_json(text, most_depth, why);
     if (!why.empty()) fail("its body: " + why);
     require_members(body, "the body", {"files", "entries"});
     for (const auto& file : list(body, "files")) {
       require_members(file, "a data file", {"number", "bytes"});
-      to.files.push_back({natural<std::uint64_t>(file, "number"), natural<std::uint64_t>(file, "bytes")});
+      content.files.push_back(
+          {natural<std::uint64_t>(file, "number"), natural<std::uint64_t>(file, "bytes")});
     }
     for (const auto& entry : list(body, "entries")) {
       require_members(entry, "an entry", {"name", "kind", "facts", "arrays"});
-      manifest_entry& next = to.entries.emplace_back();
+      manifest_entry& next = content.entries.emplace_back();
       next.name = words(*member(entry, "name"));
       next.kind = words(*member(entry, "kind"));
       for (const auto& fact : list(entry, "facts")) next.facts.push_back(fact_in(fact));
@@ -47,24 +48,25 @@ class body_reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + what);
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + problem);
   }
 
   /// Null where the value has no such member.
   static const json_value* member(const json_value& value, std::string_view name) {
     if (value.kind != type::object) return nullptr;
     const auto& names = value.content->names;
-    const auto found = std::find(names.begin(), names.end(), name);
-    return found == names.end() ? nullptr
-                                : &value.content->items[static_cast<std::size_t>(found - names.begin())];
+    const auto name_position = std::find(names.begin(), names.end(), name);
+    return name_position == names.end()
+               ? nullptr
+               : &value.content->items[static_cast<std::size_t>(name_position - names.begin())];
   }
-  void require_members(const json_value& value, const std::string& what,
+  void require_members(const json_value& value, const std::string& subject,
                        std::initializer_list<const char*> names) const {
     if (value.kind != type::object || value.content->names.size() != names.size() ||
         !std::all_of(names.begin(), names.end(),
                      [&](const char* name) { return member(value, name) != nullptr; }))
-      fail(what + " has other members than the format's: " + text_of(value));
+      fail(subject + " has other members than the format's: " + text_of(value));
   }
   [[nodiscard]] static std::string text_of(const json_value& value) { return value.words().substr(0, 80); }
   [[nodiscard]] const std::vector<json_value>& list(const json_value& object, const char* name) const {
@@ -96,11 +98,11 @@ class body_reader {
   [[nodiscard]] manifest_fact fact_in(const json_value& value) const {
     manifest_fact fact;
     for (const char* const kind : {"text", "f64", "i64", "u64"})
-      if (const json_value* const found = member(value, kind)) {
+      if (const json_value* const content = member(value, kind)) {
         require_members(value, "a fact", {"name", kind});
         fact.name = words(*member(value, "name"));
         if (kind == std::string_view("text")) {
-          fact.words = words(*found);
+          fact.words = words(*content);
           return fact;
         }
         fact.kind = *kind == 'f'   ? manifest_fact::real
@@ -167,8 +169,8 @@ class body_reader {
 
 }  // namespace
 
-void read_manifest_body_v2(std::string_view text, const std::string& path, manifest& to) {
-  body_reader(path).read(text, to);
+void read_manifest_body_v2(std::string_view text, const std::string& path, manifest& content) {
+  body_reader(path).read(text, content);
 }
 
 }  // namespace ferry::detail

@@ -41,17 +41,17 @@ class manifest_check {
  private:
   static constexpr std::uint64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + what);
+  [[noreturn]] void fail(const std::string& problem) const {
+    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + problem);
   }
   template <class Named>
-  void require_unique(const std::vector<Named>& list, const char* what) const {
+  void require_unique(const std::vector<Named>& list, const char* kind) const {
     std::vector<std::string_view> names;
     names.reserve(list.size());
-    for (const auto& each : list) names.push_back(each.name);
+    for (const auto& item : list) names.push_back(item.name);
     std::sort(names.begin(), names.end());
     if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-      fail("two of its " + std::string(what) + " are named '" + std::string(*twice) + "'");
+      fail("two of its " + std::string(kind) + " are named '" + std::string(*twice) + "'");
   }
 
   void check_files() const {
@@ -123,8 +123,8 @@ Number number_at(std::string_view bytes, std::size_t place) {
 }  // namespace
 
 manifest manifest_reader::read() const {
-  const auto fail = [&](const std::string& what) {
-    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + what);
+  const auto fail = [&](const std::string& problem) {
+    throw_io_error("checkpoint", path_, "not a manifest that can be read: " + problem);
   };
   if (!bytes_.starts_with(manifest_magic))
     fail("it does not begin with '" + std::string(manifest_magic) + "'");
@@ -144,18 +144,18 @@ manifest manifest_reader::read() const {
          std::to_string(bytes_.size()) + " bytes, " + std::to_string(frame) + " of them around the body");
   const std::size_t end = bytes_.size() - sizeof(std::uint32_t);
   const auto stored = number_at<std::uint32_t>(bytes_, end);
-  if (const auto found = crc32c(bytes_.data(), end); found != stored)
+  if (const auto checksum = crc32c(bytes_.data(), end); checksum != stored)
     fail("it is damaged: its checksum is " + std::to_string(stored) + ", that of its bytes " +
-         std::to_string(found));
-  manifest made;
-  made.number = number_at<std::uint64_t>(bytes_, 16);
+         std::to_string(checksum));
+  manifest content;
+  content.number = number_at<std::uint64_t>(bytes_, 16);
   const std::string_view text = bytes_.substr(manifest_header_bytes, end - manifest_header_bytes);
   if (version == 1)
-    manifest_body_v1(text, path_).read(made);
+    manifest_body_v1(text, path_).read(content);
   else
-    read_manifest_body_v2(text, path_, made);
-  manifest_check(made, path_).run();
-  return made;
+    read_manifest_body_v2(text, path_, content);
+  manifest_check(content, path_).run();
+  return content;
 }
 
 }  // namespace ferry::detail

@@ -21,109 +21,109 @@ void append_number(std::string& bytes, Number number) {
 
 /// Appends visit(item) of each item as a list of JSON.
 template <class Items, class Visit>
-void append_list(std::string& to, const Items& items, const Visit& visit) {
-  to += '[';
+void append_list(std::string& text, const Items& items, const Visit& visit) {
+  text += '[';
   bool is_first = true;
   for (const auto& item : items) {
-    if (!std::exchange(is_first, false)) to += ',';
+    if (!std::exchange(is_first, false)) text += ',';
     visit(item);
   }
-  to += ']';
+  text += ']';
 }
 
 /// Names may have any bytes: those that are no UTF-8 are a list of numbers.
-void append_text(std::string& to, std::string_view text) {
+void append_text(std::string& bytes, std::string_view text) {
   if (valid_utf8(text) == text.size()) {
-    to += json_quoted(text);
+    bytes += json_quoted(text);
     return;
   }
-  append_list(to, text, [&](char byte) { to += std::to_string(static_cast<unsigned char>(byte)); });
+  append_list(bytes, text, [&](char byte) { bytes += std::to_string(static_cast<unsigned char>(byte)); });
 }
 
-void append_real(std::string& to, std::uint64_t bits) {
+void append_real(std::string& text, std::uint64_t bits) {
   const auto value = std::bit_cast<double>(bits);
   // JSON has no infinities and no NaNs: these are their bits.
-  to += std::isfinite(value) ? json_number(value) : "\"bits " + std::to_string(bits) + "\"";
+  text += std::isfinite(value) ? json_number(value) : "\"bits " + std::to_string(bits) + "\"";
 }
 
-void append_fact(std::string& to, const manifest_fact& fact) {
-  to += R"({"name":)";
-  append_text(to, fact.name);
+void append_fact(std::string& text, const manifest_fact& fact) {
+  text += R"({"name":)";
+  append_text(text, fact.name);
   if (fact.kind == manifest_fact::text) {
-    to += R"(,"text":)";
-    append_text(to, fact.words);
+    text += R"(,"text":)";
+    append_text(text, fact.words);
   } else if (fact.kind == manifest_fact::real) {
-    to += R"(,"f64":)";
-    append_list(to, fact.numbers, [&](std::uint64_t bits) { append_real(to, bits); });
+    text += R"(,"f64":)";
+    append_list(text, fact.numbers, [&](std::uint64_t bits) { append_real(text, bits); });
   } else if (fact.kind == manifest_fact::whole) {
-    to += R"(,"i64":)";
-    append_list(to, fact.numbers,
-                [&](std::uint64_t bits) { to += std::to_string(static_cast<std::int64_t>(bits)); });
+    text += R"(,"i64":)";
+    append_list(text, fact.numbers,
+                [&](std::uint64_t bits) { text += std::to_string(static_cast<std::int64_t>(bits)); });
   } else {
-    to += R"(,"u64":)";
-    append_list(to, fact.numbers, [&](std::uint64_t bits) { to += std::to_string(bits); });
+    text += R"(,"u64":)";
+    append_list(text, fact.numbers, [&](std::uint64_t bits) { text += std::to_string(bits); });
   }
-  to += '}';
+  text += '}';
 }
 
 /// A piece without the end of its list.
-void append_piece(std::string& to, const manifest_piece& piece) {
-  to += '[' + std::to_string(piece.file) + ',' + std::to_string(piece.offset) + ',' +
-        std::to_string(piece.checksum);
+void append_piece(std::string& text, const manifest_piece& piece) {
+  text += '[' + std::to_string(piece.file) + ',' + std::to_string(piece.offset) + ',' +
+          std::to_string(piece.checksum);
 }
 
-void append_chunk(std::string& to, const manifest_chunk& chunk) {
-  append_piece(to, chunk.piece);
+void append_chunk(std::string& text, const manifest_chunk& chunk) {
+  append_piece(text, chunk.piece);
   for (const auto& patch : chunk.patches) {
-    to += ',';
-    append_piece(to, patch.piece);
-    to += ',' + std::to_string(patch.units) + ']';
+    text += ',';
+    append_piece(text, patch.piece);
+    text += ',' + std::to_string(patch.units) + ']';
   }
-  to += ']';
+  text += ']';
 }
 
-void append_array(std::string& to, const manifest_array& array) {
-  to += R"({"name":)";
-  append_text(to, array.name);
-  to += R"(,"type":)";
-  append_text(to, array.dtype);
-  to += R"(,"element_bytes":)" + std::to_string(array.element_bytes) + R"(,"extents":)";
-  append_list(to, array.extents, [&](std::uint64_t extent) { to += std::to_string(extent); });
-  to += R"(,"chunk_bytes":)" + std::to_string(array.chunk_bytes) + R"(,"unit_bytes":)" +
-        std::to_string(array.unit_bytes) + R"(,"chunks":)";
-  append_list(to, array.chunks, [&](const manifest_chunk& chunk) { append_chunk(to, chunk); });
-  to += '}';
+void append_array(std::string& text, const manifest_array& array) {
+  text += R"({"name":)";
+  append_text(text, array.name);
+  text += R"(,"type":)";
+  append_text(text, array.dtype);
+  text += R"(,"element_bytes":)" + std::to_string(array.element_bytes) + R"(,"extents":)";
+  append_list(text, array.extents, [&](std::uint64_t extent) { text += std::to_string(extent); });
+  text += R"(,"chunk_bytes":)" + std::to_string(array.chunk_bytes) + R"(,"unit_bytes":)" +
+          std::to_string(array.unit_bytes) + R"(,"chunks":)";
+  append_list(text, array.chunks, [&](const manifest_chunk& chunk) { append_chunk(text, chunk); });
+  text += '}';
 }
 
-void append_body(std::string& to, const manifest& whole) {
-  to += R"({"files":)";
-  append_list(to, whole.files, [&](const manifest_file& file) {
-    to += R"({"number":)" + std::to_string(file.number) + R"(,"bytes":)" + std::to_string(file.bytes) + '}';
+void append_body(std::string& text, const manifest& whole) {
+  text += R"({"files":)";
+  append_list(text, whole.files, [&](const manifest_file& file) {
+    text += R"({"number":)" + std::to_string(file.number) + R"(,"bytes":)" + std::to_string(file.bytes) + '}';
   });
-  to += R"(,"entries":)";
-  append_list(to, whole.entries, [&](const manifest_entry& entry) {
-    to += R"({"name":)";
-    append_text(to, entry.name);
-    to += R"(,"kind":)";
-    append_text(to, entry.kind);
-    to += R"(,"facts":)";
-    append_list(to, entry.facts, [&](const manifest_fact& fact) { append_fact(to, fact); });
-    to += R"(,"arrays":)";
-    append_list(to, entry.arrays, [&](const manifest_array& array) { append_array(to, array); });
-    to += '}';
+  text += R"(,"entries":)";
+  append_list(text, whole.entries, [&](const manifest_entry& entry) {
+    text += R"({"name":)";
+    append_text(text, entry.name);
+    text += R"(,"kind":)";
+    append_text(text, entry.kind);
+    text += R"(,"facts":)";
+    append_list(text, entry.facts, [&](const manifest_fact& fact) { append_fact(text, fact); });
+    text += R"(,"arrays":)";
+    append_list(text, entry.arrays, [&](const manifest_array& array) { append_array(text, array); });
+    text += '}';
   });
-  to += '}';
+  text += '}';
 }
 
 }  // namespace
 
-std::string encode(const manifest& of) {
+std::string encode(const manifest& content) {
   std::string body;
-  append_body(body, of);
+  append_body(body, content);
   std::string bytes(manifest_magic);
   append_number(bytes, manifest::version);
   append_number(bytes, std::uint32_t{0});
-  append_number(bytes, of.number);
+  append_number(bytes, content.number);
   append_number(bytes, static_cast<std::uint64_t>(body.size()));
   bytes += body;
   append_number(bytes, crc32c(bytes.data(), bytes.size()));

@@ -11,12 +11,12 @@
 
 namespace ferry::detail {
 
-mapping::mapping(const file& of) : bytes_(static_cast<std::size_t>(of.size())) {
+mapping::mapping(const file& source) : bytes_(static_cast<std::size_t>(source.size())) {
   if (bytes_ == 0) return;
-  data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, of.descriptor(), 0);
+  data_ = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, source.descriptor(), 0);
   if (data_ == MAP_FAILED) {
     data_ = nullptr;
-    of.fail_by_errno("map " + std::to_string(bytes_) + " bytes");
+    source.fail_by_errno("map " + std::to_string(bytes_) + " bytes");
   }
 }
 

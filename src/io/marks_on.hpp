@@ -46,11 +46,11 @@ struct mark_row_range {
 /// row that was not found marked is not reset.
 struct take_marks {
   unsigned char* marks;
-  unsigned char* taken;
+  unsigned char* result;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
-    const unsigned char found = marks[i];
-    taken[i] = found;
-    if (found != 0) marks[i] = 0;
+    const unsigned char mark = marks[i];
+    result[i] = mark;
+    if (mark != 0) marks[i] = 0;
   }
 };
 
@@ -68,7 +68,7 @@ class marks_on final : public device_marks {
   explicit marks_on(std::int64_t rows)
       : device_(backend::device_of(Exec{})),
         marks_("checkpoint::changed_rows", static_cast<std::size_t>(rows)),
-        taken_("checkpoint::taken_rows", static_cast<std::size_t>(rows)) {
+        result_("checkpoint::taken_rows", static_cast<std::size_t>(rows)) {
     const std::vector<unsigned char> none(marks_.size());
     if (!none.empty()) memory::write(marks_.data(), none.data(), none.size());
   }
@@ -87,16 +87,16 @@ class marks_on final : public device_marks {
            kernels::mark_row_range{marks_.data() + begin});
     return true;
   }
-  void take(std::vector<unsigned char>& to) override {
-    to.resize(marks_.size());
-    if (to.empty()) return;
+  void take(std::vector<unsigned char>& result) override {
+    result.resize(marks_.size());
+    if (result.empty()) return;
     static const std::string label = "ferry::checkpoint::take_marks";
     const Exec home;
     const typename backend::device_guard on(home);  // Kokkos leaves its own device current
     const auto side = engine::get(home)->side_streams().take(home);
-    launch(*side, label, rows(), kernels::take_marks{marks_.data(), taken_.data()});
+    launch(*side, label, rows(), kernels::take_marks{marks_.data(), result_.data()});
     backend::fence(*side, label);
-    memory::read(to.data(), taken_.data(), to.size());
+    memory::read(result.data(), result_.data(), result.size());
   }
 
  private:
@@ -104,7 +104,7 @@ class marks_on final : public device_marks {
 
   int device_;
   tensor<unsigned char, device_space> marks_;
-  tensor<unsigned char, device_space> taken_;
+  tensor<unsigned char, device_space> result_;
 };
 
 /// Marks that kernels of Kokkos' default execution space set; null where that runs on the host.

@@ -16,11 +16,11 @@
 
 namespace ferry::detail {
 
-std::vector<bool> files_to_empty(const manifest& of) {
-  std::vector<bool> chosen(of.files.size(), false);
-  if (of.files.size() < most_data_files) return chosen;
-  std::vector<std::uint64_t> needed(of.files.size(), 0);
-  for (const auto& entry : of.entries)
+std::vector<bool> files_to_empty(const manifest& content) {
+  std::vector<bool> chosen(content.files.size(), false);
+  if (content.files.size() < most_data_files) return chosen;
+  std::vector<std::uint64_t> needed(content.files.size(), 0);
+  for (const auto& entry : content.entries)
     for (const auto& array : entry.arrays)
       for (std::size_t place = 0; place < array.chunks.size(); ++place) {
         const auto& chunk = array.chunks[place];
@@ -32,7 +32,7 @@ std::vector<bool> files_to_empty(const manifest& of) {
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return needed[a] < needed[b]; });
   order.resize(order.size() - most_data_files / 2);
-  for (const std::size_t each : order) chosen[each] = true;
+  for (const std::size_t file : order) chosen[file] = true;
   return chosen;
 }
 
@@ -53,11 +53,11 @@ bool merged_pieces::leaves(const manifest_piece& piece) const { return empties_[
 bool merged_pieces::rewrite(const manifest_array& array, std::size_t place, manifest_chunk& chunk) const {
   std::vector<std::byte> bytes(static_cast<std::size_t>(array.bytes_of_chunk(place))), scratch;
   try {
-    from_.read_chunk(array, place, bytes.data(), scratch, "an array");
+    source_.read_chunk(array, place, bytes.data(), scratch, "an array");
   } catch (const io_error&) {
     return false;
   }
-  chunk = {to_.append(bytes.data(), bytes.size()), {}};
+  chunk = {target_.append(bytes.data(), bytes.size()), {}};
   return true;
 }
 
@@ -67,7 +67,7 @@ bool merged_pieces::join(const manifest_array& array, std::size_t place, std::ve
   const std::uint64_t most = (array.bytes_of_chunk(place) + unit - 1) / unit;
   struct moved {
     std::uint32_t position;
-    std::size_t at;  ///< its first byte: the newest unit of a position is the last one
+    std::size_t begin_byte;  ///< its first byte: the newest unit of a position is the last one
   };
   std::vector<moved> units;
   std::vector<std::byte> bytes;
@@ -75,7 +75,7 @@ bool merged_pieces::join(const manifest_array& array, std::size_t place, std::ve
     for (std::size_t i = first; i < end; ++i) {
       const std::size_t begin = bytes.size(), count = patches[i].units;
       bytes.resize(begin + patch_bytes(array, count));
-      from_.read_piece(patches[i].piece, bytes.size() - begin, bytes.data() + begin, "an array");
+      source_.read_piece(patches[i].piece, bytes.size() - begin, bytes.data() + begin, "an array");
       for (std::size_t k = 0; k < count; ++k) {
         std::uint32_t position = 0;
         std::memcpy(&position, bytes.data() + begin + k * sizeof position, sizeof position);
@@ -87,18 +87,18 @@ bool merged_pieces::join(const manifest_array& array, std::size_t place, std::ve
     return false;
   }
   std::sort(units.begin(), units.end(), [](const moved& a, const moved& b) {
-    return std::tie(a.position, b.at) < std::tie(b.position, a.at);
+    return std::tie(a.position, b.begin_byte) < std::tie(b.position, a.begin_byte);
   });
   const auto last = std::unique(units.begin(), units.end(),
                                 [](const moved& a, const moved& b) { return a.position == b.position; });
   units.erase(last, units.end());
-  std::vector<std::byte> made(patch_bytes(array, units.size()));
-  std::byte* to = made.data() + units.size() * sizeof(std::uint32_t);
-  for (std::size_t i = 0; i < units.size(); ++i, to += unit) {
-    std::memcpy(made.data() + i * sizeof(std::uint32_t), &units[i].position, sizeof(std::uint32_t));
-    std::memcpy(to, bytes.data() + units[i].at, unit);
+  std::vector<std::byte> patch(patch_bytes(array, units.size()));
+  std::byte* target = patch.data() + units.size() * sizeof(std::uint32_t);
+  for (std::size_t i = 0; i < units.size(); ++i, target += unit) {
+    std::memcpy(patch.data() + i * sizeof(std::uint32_t), &units[i].position, sizeof(std::uint32_t));
+    std::memcpy(target, bytes.data() + units[i].begin_byte, unit);
   }
-  patches[first] = {to_.append(made.data(), made.size()), static_cast<std::uint32_t>(units.size())};
+  patches[first] = {target_.append(patch.data(), patch.size()), static_cast<std::uint32_t>(units.size())};
   return true;
 }
 

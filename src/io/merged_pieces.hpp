@@ -16,14 +16,14 @@ namespace ferry::detail {
 /// needs the fewest bytes, until half of most_data_files are left. A file of many saves has many bytes, so a
 /// byte is moved once each time that files of its size have come together, and not with each save. None while
 /// there is room for one file more.
-std::vector<bool> files_to_empty(const manifest& of);
+std::vector<bool> files_to_empty(const manifest& content);
 
 /// Moves what a chunk has in files that a save empties into the save's own file. Thread-safe.
 class merged_pieces {
  public:
   /// `empties`: see files_to_empty.
-  merged_pieces(std::vector<bool>&& empties, const checkpoint_files& from, piece_file& to)
-      : empties_(std::move(empties)), from_(from), to_(to) {}
+  merged_pieces(std::vector<bool>&& empties, const checkpoint_files& source, piece_file& target)
+      : empties_(std::move(empties)), source_(source), target_(target) {}
 
   /// `chunk`: that of the current checkpoint. Patches that follow each other become one. What is damaged
   /// stays where it is, for load() to name it: a save does not look at old bytes otherwise. Throws where the
@@ -41,8 +41,8 @@ class merged_pieces {
             std::size_t first, std::size_t end) const;
 
   std::vector<bool> empties_;
-  const checkpoint_files& from_;
-  piece_file& to_;
+  const checkpoint_files& source_;
+  piece_file& target_;
 };
 
 }  // namespace ferry::detail

@@ -35,27 +35,27 @@ std::string npy_descr(const dtype& type) {
   return "|V" + bytes;
 }
 
-bool python_string(text_cursor& at, std::string& into) {
-  at.skip_space();
-  const char quote = at.peek();
-  if (quote != '\'' && quote != '"') return at.fail("a string is missing");
-  at.advance();
+bool python_string(text_cursor& cursor, std::string& into) {
+  cursor.skip_space();
+  const char quote = cursor.peek();
+  if (quote != '\'' && quote != '"') return cursor.fail("a string is missing");
+  cursor.advance();
   into.clear();
-  while (!at.at_end() && at.peek() != quote) {
-    if (at.peek() == '\n') return at.fail("a string ends at a line's end");
-    if (at.peek() == '\\') {
+  while (!cursor.at_end() && cursor.peek() != quote) {
+    if (cursor.peek() == '\n') return cursor.fail("a string ends at a line's end");
+    if (cursor.peek() == '\\') {
       into.push_back('\\');
-      at.advance();
-      if (at.at_end()) break;
+      cursor.advance();
+      if (cursor.at_end()) break;
     }
-    into.push_back(at.peek());
-    at.advance();
+    into.push_back(cursor.peek());
+    cursor.advance();
   }
-  return at.expect(quote);
+  return cursor.expect(quote);
 }
 
-bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
-  const auto refuse = [&](const char* why) { return at.fail("the element type '" + text + "' " + why); };
+bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into) {
+  const auto refuse = [&](const char* why) { return cursor.fail("the element type '" + text + "' " + why); };
   if (text.size() < 2) return refuse("is unknown");
   char order = text[0];
   const char kind = text[1];
@@ -110,42 +110,43 @@ bool npy_scalar(text_cursor& at, const std::string& text, dtype& into) {
   return order == '<' || count == 1 || refuse("does not say its byte order");
 }
 
-bool npy_type(text_cursor& at, dtype& into, int depth) {
-  at.skip_space();
-  if (at.peek() != '[') {
+bool npy_type(text_cursor& cursor, dtype& into, int depth) {
+  cursor.skip_space();
+  if (cursor.peek() != '[') {
     std::string text;
-    return python_string(at, text) && npy_scalar(at, text, into);
+    return python_string(cursor, text) && npy_scalar(cursor, text, into);
   }
-  if (depth == 16) return at.fail("element types are nested too deeply");
-  at.advance();
-  std::uint64_t all = 0;
-  while (!at.take(']')) {
+  if (depth == 16) return cursor.fail("element types are nested too deeply");
+  cursor.advance();
+  std::uint64_t record_bytes = 0;
+  while (!cursor.take(']')) {
     std::string name;
-    if (!at.expect('(')) return false;
-    if (at.take('(')) {  // a title and a name
-      if (!python_string(at, name) || !at.expect(',') || !python_string(at, name) || !at.expect(')'))
+    if (!cursor.expect('(')) return false;
+    if (cursor.take('(')) {  // a title and a name
+      if (!python_string(cursor, name) || !cursor.expect(',') || !python_string(cursor, name) ||
+          !cursor.expect(')'))
         return false;
-    } else if (!python_string(at, name)) {
+    } else if (!python_string(cursor, name)) {
       return false;
     }
     dtype field;
-    if (!at.expect(',') || !npy_type(at, field, depth + 1)) return false;
+    if (!cursor.expect(',') || !npy_type(cursor, field, depth + 1)) return false;
     std::uint64_t bytes = field.bytes;
     bool fits = true;
-    if (at.take(',')) {
+    if (cursor.take(',')) {
       const auto multiply = [&](std::uint64_t extent) {
         fits = fits && grow_bytes(bytes, extent);
         if (extent == 0) bytes = 0;
         return true;
       };
-      if (!python_tuple(at, multiply)) return false;
+      if (!python_tuple(cursor, multiply)) return false;
     }
-    all += bytes;
-    if (!fits || all > (std::uint64_t{1} << 31)) return at.fail("an element type is too large");
-    if (!at.expect(')')) return false;
-    if (!at.take(',') && at.peek() != ']') return at.expect(']');
+    record_bytes += bytes;
+    if (!fits || record_bytes > (std::uint64_t{1} << 31)) return cursor.fail("an element type is too large");
+    if (!cursor.expect(')')) return false;
+    if (!cursor.take(',') && cursor.peek() != ']') return cursor.expect(']');
   }
-  into = {dtype_kind::record, static_cast<std::size_t>(all)};
+  into = {dtype_kind::record, static_cast<std::size_t>(record_bytes)};
   return true;
 }
 

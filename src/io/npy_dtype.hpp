@@ -16,28 +16,29 @@ namespace ferry::detail {
 std::string npy_descr(const dtype& type);
 
 /// A string of a Python literal, without the meaning of its escapes.
-bool python_string(text_cursor& at, std::string& into);
+bool python_string(text_cursor& cursor, std::string& into);
 
 /// A tuple of numbers: "()", "(3,)", "(3, 4)". Calls each(number). Python 2 wrote "3L".
 template <class Each>
-bool python_tuple(text_cursor& at, const Each& each) {
-  if (!at.expect('(')) return false;
+bool python_tuple(text_cursor& cursor, const Each& visit) {
+  if (!cursor.expect('(')) return false;
   for (std::size_t count = 0;; ++count) {
-    if (at.take(')')) return count != 1 || at.fail("a tuple of one lacks its comma");
+    if (cursor.take(')')) return count != 1 || cursor.fail("a tuple of one lacks its comma");
     std::uint64_t value = 0;
-    if (!at.number(value)) return false;
-    if (at.peek() == 'L') at.advance();
-    if (!each(value)) return false;
-    if (!at.take(',')) return at.expect(')') && (count != 0 || at.fail("a tuple of one lacks its comma"));
-    if (count == 0 && at.take(')')) return true;
+    if (!cursor.number(value)) return false;
+    if (cursor.peek() == 'L') cursor.advance();
+    if (!visit(value)) return false;
+    if (!cursor.take(','))
+      return cursor.expect(')') && (count != 0 || cursor.fail("a tuple of one lacks its comma"));
+    if (count == 0 && cursor.take(')')) return true;
   }
 }
 
 /// The type of one string, "<f4" say.
-bool npy_scalar(text_cursor& at, const std::string& text, dtype& into);
+bool npy_scalar(text_cursor& cursor, const std::string& text, dtype& into);
 
 /// An element type: a string, or a list of fields ('name', type) or ('name', type, (extents)), whose bytes
 /// are those of a record.
-bool npy_type(text_cursor& at, dtype& into, int depth = 0);
+bool npy_type(text_cursor& cursor, dtype& into, int depth = 0);
 
 }  // namespace ferry::detail

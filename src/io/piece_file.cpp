@@ -15,19 +15,19 @@
 
 namespace ferry::detail {
 
-manifest_piece piece_file::append(const std::byte* from, std::size_t bytes) {
-  manifest_piece made;
-  made.file = fresh;
-  made.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
+manifest_piece piece_file::append(const std::byte* source, std::size_t bytes) {
+  manifest_piece piece;
+  piece.file = fresh;
+  piece.offset = end_.fetch_add((bytes + alignment - 1) / alignment * alignment);
   // Small parts are still in the cache when they are written.
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t count = std::min(part_bytes, bytes - done);
-    made.checksum = crc32c(from + done, count, made.checksum);
-    data_.content().write_at(from + done, count, made.offset + done);
-    done += count;
+  for (std::size_t position = 0; position < bytes;) {
+    const std::size_t count = std::min(part_bytes, bytes - position);
+    piece.checksum = crc32c(source + position, count, piece.checksum);
+    data_.content().write_at(source + position, count, piece.offset + position);
+    position += count;
   }
-  data_.content().start_write_back(made.offset, bytes);
-  return made;
+  data_.content().start_write_back(piece.offset, bytes);
+  return piece;
 }
 
 std::uint64_t piece_file::size() const { return data_.content().size(); }
@@ -42,7 +42,7 @@ void piece_file::keep() { data_.keep(); }
 
 void piece_file::abandon() noexcept {
   if (!data_.content().is_open()) return;
-  [[maybe_unused]] const int done = ::ftruncate(data_.content().descriptor(), 0);
+  [[maybe_unused]] const int result = ::ftruncate(data_.content().descriptor(), 0);
 }
 
 bool may_be_current(const std::string& folder, std::uint64_t number) noexcept {

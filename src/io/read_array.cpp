@@ -13,18 +13,18 @@
 
 namespace ferry::detail {
 
-bool is_stored_as(const dtype& stored, const dtype& wanted) {
+bool is_stored_as(const dtype& stored, const dtype& expected) {
   const auto may_be_either = [](const dtype& type) {
     return type.bytes == 2 && (type.kind == dtype_kind::brain || type.kind == dtype_kind::record);
   };
-  return stored == wanted || (may_be_either(stored) && may_be_either(wanted));
+  return stored == expected || (may_be_either(stored) && may_be_either(expected));
 }
 
-void refuse_elements(const file& from, const stored_array& stored, const dtype& wanted, bool converts) {
+void refuse_elements(const file& source, const stored_array& stored, const dtype& expected, bool converts) {
   throw invalid_argument(
-      "ferry::io::" + from.verb() + ": " + from.path() + ": " +
+      "ferry::io::" + source.verb() + ": " + source.path() + ": " +
       (stored.name.empty() ? "its elements are " : "the elements of " + stored.name + " are ") +
-      stored.elements.name() + " (" + stored.type_text + "), not " + wanted.name() +
+      stored.elements.name() + " (" + stored.type_text + "), not " + expected.name() +
       (converts ? ", and there is no conversion between these"
                 : "; ferry::io::convert_dtype{} as the last argument of a load converts numbers"));
 }
@@ -55,10 +55,10 @@ void read_converted(const stored_reader& reader, std::uint64_t offset, std::byte
   std::array<std::byte, (std::size_t{1} << 15)> buffer;
   const std::size_t stored_bytes = reader.stored.elements.bytes;
   const std::size_t at_once = buffer.size() / stored_bytes;
-  for (std::size_t done = 0; done < count; done += at_once) {
-    const std::size_t some = std::min(at_once, count - done);
-    reader.from.read_at(buffer.data(), some * stored_bytes, offset + done * stored_bytes);
-    reader.converter(buffer.data(), elements + done * reader.element_bytes, some);
+  for (std::size_t converted = 0; converted < count; converted += at_once) {
+    const std::size_t some = std::min(at_once, count - converted);
+    reader.source.read_at(buffer.data(), some * stored_bytes, offset + converted * stored_bytes);
+    reader.converter(buffer.data(), elements + converted * reader.element_bytes, some);
   }
 }
 
@@ -68,7 +68,7 @@ void stored_reader::operator()(void* elements, std::int64_t first, std::int64_t 
   const std::uint64_t place = stored.offset + static_cast<std::uint64_t>(first) * stored.elements.bytes;
   const auto size = static_cast<std::size_t>(count);
   if (converter != nullptr) return read_converted(*this, place, static_cast<std::byte*>(elements), size);
-  from.read_at(elements, size * element_bytes, place);
+  source.read_at(elements, size * element_bytes, place);
   if (booleans) make_booleans(elements, size);
 }
 

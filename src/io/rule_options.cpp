@@ -8,9 +8,9 @@
 namespace ferry::detail {
 
 std::string option_name(std::string_view names, std::size_t place, std::size_t count) {
-  std::size_t found = names.empty() ? 0 : 1;
-  for (const char each : names) found += each == ' ' ? 1 : 0;
-  if (found != count) return "option " + std::to_string(place);
+  std::size_t listed = names.empty() ? 0 : 1;
+  for (const char letter : names) listed += letter == ' ' ? 1 : 0;
+  if (listed != count) return "option " + std::to_string(place);
   for (; place != 0; --place) names.remove_prefix(names.find(' ') + 1);
   return std::string(names.substr(0, names.find(' ')));
 }

@@ -19,13 +19,13 @@
 namespace ferry::io {
 
 safetensors_file::safetensors_file(const std::string& path)
-    : from_(ferry::detail::file::open_to_read("open_safetensors", path)),
-      header_(ferry::detail::read_safetensors_header(from_)) {}
+    : source_(ferry::detail::file::open_to_read("open_safetensors", path)),
+      header_(ferry::detail::read_safetensors_header(source_)) {}
 
 std::vector<std::string> safetensors_file::names() const {
-  std::vector<std::string> all;
-  for (const auto& each : header_.entries) all.push_back(each.name);
-  return all;
+  std::vector<std::string> names;
+  for (const auto& entry : header_.entries) names.push_back(entry.name);
+  return names;
 }
 
 bool safetensors_file::contains(std::string_view name) const { return find(name) != nullptr; }
@@ -37,14 +37,14 @@ const std::vector<std::size_t>& safetensors_file::shape(std::string_view name) c
 std::string_view safetensors_file::dtype(std::string_view name) const { return entry_of(name).type_name(); }
 
 const ferry::detail::safetensors_entry* safetensors_file::find(std::string_view name) const {
-  const auto& all = header_.entries;
-  const auto found =
-      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
-  return found == all.end() ? nullptr : &*found;
+  const auto& entries = header_.entries;
+  const auto entry = std::find_if(entries.begin(), entries.end(),
+                                  [&](const auto& candidate) { return candidate.name == name; });
+  return entry == entries.end() ? nullptr : &*entry;
 }
 
 const ferry::detail::safetensors_entry& safetensors_file::entry_of(std::string_view name) const {
-  if (const auto* found = find(name)) return *found;
+  if (const auto* entry = find(name)) return *entry;
   throw out_of_range("ferry::io::safetensors_file: " + path() + ": there is no tensor " +
                      ferry::detail::json_quoted(name));
 }
@@ -61,15 +61,15 @@ ferry::detail::stored_array safetensors_file::stored(const ferry::detail::safete
                            ferry::detail::json_quoted(entry.unknown_type.substr(0, 40)) +
                            ", which is unknown");
   const auto& type = ferry::detail::safetensors_dtypes[entry.type];
-  ferry::detail::stored_array made;
-  made.name = ferry::detail::json_quoted(entry.name);
-  made.elements = {type.kind, type.bits / 8};
-  made.type_text = type.name;
-  made.rank = std::max<std::size_t>(1, entry.shape.size());
-  made.extents[0] = 1;
-  std::copy(entry.shape.begin(), entry.shape.end(), made.extents.begin());
-  made.offset = header_.bytes + entry.begin;
-  return made;
+  ferry::detail::stored_array array;
+  array.name = ferry::detail::json_quoted(entry.name);
+  array.elements = {type.kind, type.bits / 8};
+  array.type_text = type.name;
+  array.rank = std::max<std::size_t>(1, entry.shape.size());
+  array.extents[0] = 1;
+  std::copy(entry.shape.begin(), entry.shape.end(), array.extents.begin());
+  array.offset = header_.bytes + entry.begin;
+  return array;
 }
 
 ferry::detail::stored_array safetensors_file::part_of(ferry::detail::stored_array whole, std::size_t begin,

@@ -48,24 +48,24 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
 
   bool key(string_t& name) override {
     key_ = name;
-    if (at_ == place::tensor)
+    if (place_ == place::tensor)
       return name == "dtype"          ? once(has_type_)
              : name == "shape"        ? once(has_shape_)
              : name == "data_offsets" ? once(has_offsets_)
                                       : fail("the key " + json_quoted(name.substr(0, 40)) + " is unknown");
-    if (at_ == place::metadata) header_.metadata.emplace_back(name, std::string());
-    if (at_ != place::top) return true;
+    if (place_ == place::metadata) header_.metadata.emplace_back(name, std::string());
+    if (place_ != place::top) return true;
     if (name == metadata_key) return once(has_metadata_);
     header_.entries.emplace_back().name = name;
     has_type_ = has_shape_ = has_offsets_ = false;
     return true;
   }
   bool string(string_t& value) override {
-    if (at_ == place::metadata) {
+    if (place_ == place::metadata) {
       header_.metadata.back().second = value;
       return true;
     }
-    if (at_ != place::tensor || key_ != "dtype") return refuse();
+    if (place_ != place::tensor || key_ != "dtype") return refuse();
     auto& entry = header_.entries.back();
     while (entry.has_known_type() && safetensors_dtypes[entry.type].name != value) ++entry.type;
     if (!entry.has_known_type()) entry.unknown_type = value;
@@ -74,42 +74,42 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       return fail("a number exceeds 63 bits");
-    if (at_ == place::shape) {
+    if (place_ == place::shape) {
       header_.entries.back().shape.push_back(static_cast<std::size_t>(value));
       return true;
     }
-    if (at_ != place::offsets) return refuse();
+    if (place_ != place::offsets) return refuse();
     auto& entry = header_.entries.back();
     (offsets_ == 0 ? entry.begin : entry.end) = value;
     return ++offsets_ <= 2 || fail("data_offsets are not two");
   }
   bool start_object(std::size_t) override {
-    if (at_ == place::start)
-      at_ = place::top;
-    else if (at_ == place::top)
-      at_ = key_ == metadata_key ? place::metadata : place::tensor;
+    if (place_ == place::start)
+      place_ = place::top;
+    else if (place_ == place::top)
+      place_ = key_ == metadata_key ? place::metadata : place::tensor;
     else
       return refuse();
     return true;
   }
   bool end_object() override {
-    if (at_ == place::tensor && !(has_type_ && has_shape_ && has_offsets_))
+    if (place_ == place::tensor && !(has_type_ && has_shape_ && has_offsets_))
       return fail("a tensor lacks one of dtype, shape and data_offsets");
-    at_ = place::top;
+    place_ = place::top;
     return true;
   }
   bool start_array(std::size_t) override {
-    if (at_ != place::tensor || key_ == "dtype") return refuse();
-    at_ = key_ == "shape" ? place::shape : place::offsets;
+    if (place_ != place::tensor || key_ == "dtype") return refuse();
+    place_ = key_ == "shape" ? place::shape : place::offsets;
     offsets_ = 0;
     return true;
   }
   bool end_array() override {
-    if (at_ == place::offsets && offsets_ != 2) return fail("data_offsets are not two");
-    at_ = place::tensor;
+    if (place_ == place::offsets && offsets_ != 2) return fail("data_offsets are not two");
+    place_ = place::tensor;
     return true;
   }
-  bool null() override { return (at_ == place::top && key_ == metadata_key) || refuse(); }
+  bool null() override { return (place_ == place::top && key_ == metadata_key) || refuse(); }
   bool boolean(bool) override { return refuse(); }
   bool number_integer(number_integer_t) override { return fail("a number has a sign"); }
   bool number_float(number_float_t, const string_t& text) override {
@@ -126,8 +126,8 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
 
   static constexpr std::string_view metadata_key = "__metadata__";
 
-  bool fail(std::string_view what) {
-    why_ = what;
+  bool fail(std::string_view problem) {
+    why_ = problem;
     return false;
   }
   bool refuse() { return fail("the value of " + json_quoted(key_.substr(0, 40)) + " is of another type"); }
@@ -136,7 +136,7 @@ class header_events final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   safetensors_header& header_;
-  place at_ = place::start;
+  place place_ = place::start;
   std::string key_;
   bool has_metadata_ = false, has_type_ = false, has_shape_ = false, has_offsets_ = false;
   int offsets_ = 0;
@@ -157,26 +157,28 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
 
   const auto repeated = [](auto& names) {
     std::sort(names.begin(), names.end());
-    const auto found = std::adjacent_find(names.begin(), names.end());
-    return found == names.end() ? std::string() : json_quoted(found->substr(0, 200)) + " comes twice";
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    return twice == names.end() ? std::string() : json_quoted(twice->substr(0, 200)) + " comes twice";
   };
   std::vector<std::string_view> names;
   for (const auto& [key, value] : into.metadata) names.push_back(key);
   if (auto why = repeated(names); !why.empty()) return "the metadata " + why;
   names.clear();
-  for (const auto& each : into.entries) names.push_back(each.name);
+  for (const auto& entry : into.entries) names.push_back(entry.name);
   if (auto why = repeated(names); !why.empty()) return "the tensor " + why;
 
   std::sort(into.entries.begin(), into.entries.end(), [](const auto& a, const auto& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   std::uint64_t end = 0;
-  for (const auto& each : into.entries) {
-    const auto say = [&](const char* what) { return "the tensor " + json_quoted(each.name) + " " + what; };
-    if (each.begin != end) return say(each.begin < end ? "overlaps another one" : "comes after a hole");
-    if (each.end < each.begin) return say("ends before it begins");
-    if (!has_bytes(each)) return say("has another number of bytes than its shape");
-    end = each.end;
+  for (const auto& entry : into.entries) {
+    const auto say = [&](const char* problem) {
+      return "the tensor " + json_quoted(entry.name) + " " + problem;
+    };
+    if (entry.begin != end) return say(entry.begin < end ? "overlaps another one" : "comes after a hole");
+    if (entry.end < entry.begin) return say("ends before it begins");
+    if (!has_bytes(entry)) return say("has another number of bytes than its shape");
+    end = entry.end;
   }
   if (end != bytes)
     return "the header claims " + std::to_string(end) + " bytes of tensors, and the file has " +
@@ -184,24 +186,24 @@ std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safete
   return {};
 }
 
-safetensors_header read_safetensors_header(const file& from) {
-  const std::uint64_t size = from.size();
-  if (size < 8) from.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
+safetensors_header read_safetensors_header(const file& source) {
+  const std::uint64_t size = source.size();
+  if (size < 8) source.fail("it is no safetensors file: it has only " + std::to_string(size) + " bytes");
   unsigned char start[8] = {};
-  from.read_at(start, sizeof start, 0);
+  source.read_at(start, sizeof start, 0);
   std::uint64_t length = 0;
   for (int i = 7; i >= 0; --i) length = length << 8 | start[i];
   if (length > longest_safetensors_header)
-    from.fail("it is no safetensors file: its header claims " + std::to_string(length) +
-              " bytes; the most are " + std::to_string(longest_safetensors_header));
-  if (length > size - 8) from.fail("the file ends within its header");
+    source.fail("it is no safetensors file: its header claims " + std::to_string(length) +
+                " bytes; the most are " + std::to_string(longest_safetensors_header));
+  if (length > size - 8) source.fail("the file ends within its header");
   std::string text(static_cast<std::size_t>(length), '\0');
-  from.read_at(text.data(), text.size(), 8);
-  safetensors_header found;
-  found.bytes = 8 + length;
-  const std::string why = parse_safetensors(text, size - found.bytes, found);
-  if (!why.empty()) from.fail("it is malformed: " + why);
-  return found;
+  source.read_at(text.data(), text.size(), 8);
+  safetensors_header header;
+  header.bytes = 8 + length;
+  const std::string why = parse_safetensors(text, size - header.bytes, header);
+  if (!why.empty()) source.fail("it is malformed: " + why);
+  return header;
 }
 
 std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,
@@ -216,13 +218,13 @@ std::string make_safetensors_header(const std::vector<safetensors_entry>& entrie
       text += (i == 0 ? "" : ",") + json_quoted(metadata[i].first) + ":" + json_quoted(metadata[i].second);
     text += "}";
   }
-  for (const auto& each : entries) {
-    text += (text.size() > 1 ? "," : "") + json_quoted(each.name) + R"(:{"dtype":)" +
-            json_quoted(each.type_name());
+  for (const auto& entry : entries) {
+    text += (text.size() > 1 ? "," : "") + json_quoted(entry.name) + R"(:{"dtype":)" +
+            json_quoted(entry.type_name());
     text += R"(,"shape":[)";
-    numbers(each.shape);
+    numbers(entry.shape);
     text += R"(],"data_offsets":[)";
-    numbers(std::array{each.begin, each.end});
+    numbers(std::array{entry.begin, entry.end});
     text += "]}";
   }
   text += "}";

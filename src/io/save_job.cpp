@@ -21,14 +21,15 @@ std::byte* bounce_buffer::room(std::size_t bytes) {
   return memory_.data();
 }
 
-std::size_t patch_bytes(const manifest_array& of, std::size_t units) {
-  return units * (sizeof(std::uint32_t) + of.unit_bytes);
+std::size_t patch_bytes(const manifest_array& array, std::size_t units) {
+  return units * (sizeof(std::uint32_t) + array.unit_bytes);
 }
 
-bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk, std::size_t units) {
-  std::size_t all = patch_bytes(of, units);
-  for (const auto& each : chunk.patches) all += patch_bytes(of, each.units);
-  return 2 * all > of.bytes_of_chunk(place);
+bool outgrows(const manifest_array& array, std::size_t place, const manifest_chunk& chunk,
+              std::size_t units) {
+  std::size_t bytes = patch_bytes(array, units);
+  for (const auto& patch : chunk.patches) bytes += patch_bytes(array, patch.units);
+  return 2 * bytes > array.bytes_of_chunk(place);
 }
 
 std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(to->bytes_of_chunk(place)); }
@@ -36,26 +37,27 @@ std::size_t save_job::chunk_bytes() const { return static_cast<std::size_t>(to->
 std::size_t save_job::bytes() const { return units ? units->size() * to->unit_bytes : chunk_bytes(); }
 
 void save_job::use(const std::vector<unsigned char>& changed) {
-  std::vector<std::uint32_t> found;
+  std::vector<std::uint32_t> changed_units;
   const std::uint64_t row_bytes = from->row_bytes, begin = offset(), end = begin + chunk_bytes();
   const std::uint64_t unit = to->unit_bytes;
   for (std::uint64_t row = begin / row_bytes; row * row_bytes < end; ++row) {
     if (changed[static_cast<std::size_t>(row)] == 0) continue;
     const std::uint64_t first = (std::max(row * row_bytes, begin) - begin) / unit;
     const std::uint64_t last = (std::min((row + 1) * row_bytes, end) - begin - 1) / unit;
-    for (std::uint64_t each = first; each <= last; ++each)
-      if (found.empty() || found.back() != each) found.push_back(static_cast<std::uint32_t>(each));
+    for (std::uint64_t index = first; index <= last; ++index)
+      if (changed_units.empty() || changed_units.back() != index)
+        changed_units.push_back(static_cast<std::uint32_t>(index));
   }
-  if (!found.empty() && outgrows(*to, place, before->chunks[place], found.size()))
+  if (!changed_units.empty() && outgrows(*to, place, before->chunks[place], changed_units.size()))
     before = nullptr;
   else
-    units = std::move(found);
+    units = std::move(changed_units);
 }
 
 void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<std::byte>& scratch) const {
   if (units->empty()) return;
-  const std::size_t unit = to->unit_bytes, all = chunk_bytes();
-  const auto end_of = [&](std::uint32_t which) { return std::min((which + std::size_t{1}) * unit, all); };
+  const std::size_t unit = to->unit_bytes, length = chunk_bytes();
+  const auto end_of = [&](std::uint32_t index) { return std::min((index + std::size_t{1}) * unit, length); };
   const std::byte* at_device = nullptr;
   const std::size_t first = units->front() * unit;
   if (from->read_device != nullptr) {
@@ -64,8 +66,8 @@ void save_job::read_units(std::byte* into, bounce_buffer& bounce, std::vector<st
     from->read(offset() + first, bytes, room, scratch);
     at_device = room;
   }
-  for (const std::uint32_t which : *units) {
-    const std::size_t begin = which * unit, bytes = end_of(which) - begin;
+  for (const std::uint32_t index : *units) {
+    const std::size_t begin = index * unit, bytes = end_of(index) - begin;
     if (at_device != nullptr)
       std::memcpy(into, at_device + (begin - first), bytes);
     else

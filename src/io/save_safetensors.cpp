@@ -25,19 +25,19 @@ namespace {
 
 /// Throws invalid_argument for names that a header can't hold.
 void require_safetensors_names(const std::string& path, std::vector<std::string_view> names,
-                               const char* what) {
+                               const char* kind) {
   const auto refuse = [&](std::string_view name, const char* why) {
-    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + what + " " +
+    throw invalid_argument("ferry::io::save_safetensors: " + path + ": the " + kind + " " +
                            json_quoted(name) + " " + why);
   };
-  for (const auto& each : names) {
-    if (valid_utf8(each) != each.size())
-      refuse(each.substr(0, valid_utf8(each)), "is not UTF-8 after these bytes");
-    if (each == "__metadata__") refuse(each, "has a name that the format keeps for itself");
+  for (const auto& name : names) {
+    if (valid_utf8(name) != name.size())
+      refuse(name.substr(0, valid_utf8(name)), "is not UTF-8 after these bytes");
+    if (name == "__metadata__") refuse(name, "has a name that the format keeps for itself");
   }
   std::sort(names.begin(), names.end());
-  const auto found = std::adjacent_find(names.begin(), names.end());
-  if (found != names.end()) refuse(*found, "comes twice");
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice != names.end()) refuse(*twice, "comes twice");
 }
 
 }  // namespace
@@ -64,10 +64,10 @@ void write_safetensors(const std::string& path, const io::named_array* arrays, s
   });
   std::vector<safetensors_entry> entries;
   std::uint64_t bytes = 0;
-  for (const auto* each : order) {
-    auto& entry = entries.emplace_back(each->entry());
+  for (const auto* array : order) {
+    auto& entry = entries.emplace_back(array->entry());
     entry.begin = bytes;
-    entry.end = bytes += each->entry().end;
+    entry.end = bytes += array->entry().end;
   }
   const std::string header = make_safetensors_header(entries, metadata);
   if (header.size() - 8 > longest_safetensors_header)

@@ -16,7 +16,7 @@ std::span<const std::size_t> stored_array::sizes() const {
 
 std::size_t stored_array::size() const {
   std::size_t product = 1;
-  for (const std::size_t each : sizes()) product *= each;
+  for (const std::size_t size : sizes()) product *= size;
   return product;
 }
 

@@ -13,30 +13,30 @@ class text_cursor {
  public:
   explicit text_cursor(std::string_view text) : text_(text) {}
 
-  [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
+  [[nodiscard]] bool at_end() const { return position_ == text_.size(); }
   [[nodiscard]] char peek() const;
-  [[nodiscard]] std::size_t place() const { return at_; }
+  [[nodiscard]] std::size_t place() const { return position_; }
   [[nodiscard]] std::string_view rest() const;
   void advance(std::size_t characters = 1);
   void skip_space();
 
-  /// Whether the next character after white space is `wanted`, which is then taken.
-  bool take(char wanted);
-  bool expect(char wanted);
+  /// Whether the next character after white space is `expected`, which is then taken.
+  bool take(char expected);
+  bool expect(char expected);
   /// Takes a word, "True" say.
   bool take(std::string_view word);
 
   /// A number without a sign, of at most 63 bits.
   bool number(std::uint64_t& value);
 
-  bool fail(std::string_view what);
+  bool fail(std::string_view problem);
   [[nodiscard]] bool failed() const { return !why_.empty(); }
   /// The first failure; empty where there was none.
   [[nodiscard]] const std::string& why() const { return why_; }
 
  private:
   std::string_view text_;
-  std::size_t at_ = 0;
+  std::size_t position_ = 0;
   std::string why_;
 };
 

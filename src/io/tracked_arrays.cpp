@@ -31,19 +31,19 @@ bool tracked_arrays::tracks(const std::string& entry) const {
 void tracked_arrays::attach(const std::string& entry, const checkpoint_array* first,
                             const checkpoint_array* last, bool needed) {
   if (!tracks(entry)) return;
-  for (const checkpoint_array* each = first; each != last; ++each) {
-    if (each->accesses == nullptr || find(entry, *each) != nullptr) continue;
+  for (const checkpoint_array* array = first; array != last; ++array) {
+    if (array->accesses == nullptr || find(entry, *array) != nullptr) continue;
     std::erase_if(arrays_,
-                  [&](const kept& old) { return old.entry == entry && old.array == each->schema.name; });
+                  [&](const kept& old) { return old.entry == entry && old.array == array->schema.name; });
     try {
-      const auto rows = memory_of_rows(*each);
-      kept made{
-          entry, each->schema.name, each->accesses,
+      const auto rows = memory_of_rows(*array);
+      kept tracked{
+          entry, array->schema.name, array->accesses,
           std::make_shared<changed_rows>(rows, device_marks_for<Kokkos::DefaultExecutionSpace>(rows.rows))};
-      each->accesses->keep_changes_in(made.marks);  // first: an array in the list is one that verbs mark
+      array->accesses->keep_changes_in(tracked.marks);  // first: an array in the list is one that verbs mark
       // Graphs from before do not mark.
-      if (each->accesses->has_captured_writes()) made.marks->distrust();
-      arrays_.push_back(std::move(made));
+      if (array->accesses->has_captured_writes()) tracked.marks->distrust();
+      arrays_.push_back(std::move(tracked));
     } catch (const std::bad_alloc&) {
       if (needed) throw;
       continue;
@@ -55,24 +55,24 @@ void tracked_arrays::attach(const std::string& entry, const checkpoint_array* fi
 }
 
 void tracked_arrays::take(const std::string& entry, checkpoint_array& array) {
-  kept* const found = tracks(entry) ? find(entry, array) : nullptr;
-  if (found == nullptr) return;
-  const auto& taken = found->marks->take();
-  found->in_save = true;
-  if (found->known && found->marks->is_trusted()) array.changed = &taken;
+  kept* const tracked = tracks(entry) ? find(entry, array) : nullptr;
+  if (tracked == nullptr) return;
+  const auto& changed = tracked->marks->take();
+  tracked->in_save = true;
+  if (tracked->known && tracked->marks->is_trusted()) array.changed = &changed;
 }
 
 const manifest* tracked_arrays::base() const { return base_ ? &*base_ : nullptr; }
 
 void tracked_arrays::begin() {
-  for (auto& each : arrays_) each.in_save = false;
+  for (auto& array : arrays_) array.in_save = false;
 }
 
 void tracked_arrays::is_in(manifest&& now) {
   if (entries_.empty()) return;
-  for (auto& each : arrays_) {
-    each.known = each.in_save;
-    if (each.in_save) each.marks->drop();
+  for (auto& array : arrays_) {
+    array.known = array.in_save;
+    if (array.in_save) array.marks->drop();
   }
   base_ = std::move(now);
 }
@@ -80,31 +80,31 @@ void tracked_arrays::is_in(manifest&& now) {
 void tracked_arrays::forget() { base_.reset(); }
 
 void tracked_arrays::mark(const std::string& entry, const std::vector<std::int64_t>& rows) {
-  for (const auto& each : arrays_)
-    if (each.entry == entry)
+  for (const auto& array : arrays_)
+    if (array.entry == entry)
       for (const std::int64_t row : rows)
-        if (row < 0 || row >= each.marks->array().rows)
+        if (row < 0 || row >= array.marks->array().rows)
           throw out_of_range("ferry::io::checkpoint::mark_changed: '" + entry + "' has " +
-                             std::to_string(each.marks->array().rows) + " rows, and no row " +
+                             std::to_string(array.marks->array().rows) + " rows, and no row " +
                              std::to_string(row));
-  for (const auto& each : arrays_)
-    if (each.entry == entry)
-      for (const std::int64_t row : rows) each.marks->mark(row, row + 1);
+  for (const auto& array : arrays_)
+    if (array.entry == entry)
+      for (const std::int64_t row : rows) array.marks->mark(row, row + 1);
 }
 
 void tracked_arrays::mark_all(const std::string& entry) {
-  for (const auto& each : arrays_)
-    if (each.entry == entry) each.marks->mark(0, each.marks->array().rows);
+  for (const auto& array : arrays_)
+    if (array.entry == entry) array.marks->mark(0, array.marks->array().rows);
 }
 
 tracked_arrays::kept* tracked_arrays::find(const std::string& entry, const checkpoint_array& array) {
   const auto rows = memory_of_rows(array);
-  for (auto& each : arrays_) {
-    const auto& has = each.marks->array();
-    if (each.entry == entry && each.array == array.schema.name && each.accesses.lock() == array.accesses &&
-        has.data == rows.data && has.rows == rows.rows && has.row_bytes == rows.row_bytes &&
-        has.stride == rows.stride)
-      return &each;
+  for (auto& candidate : arrays_) {
+    const auto& has = candidate.marks->array();
+    if (candidate.entry == entry && candidate.array == array.schema.name &&
+        candidate.accesses.lock() == array.accesses && has.data == rows.data && has.rows == rows.rows &&
+        has.row_bytes == rows.row_bytes && has.stride == rows.stride)
+      return &candidate;
   }
   return nullptr;
 }

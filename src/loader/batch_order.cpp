@@ -43,17 +43,17 @@ std::int64_t batch_order::all_batches() const {
   return options_.epochs == 0 || options_.epochs > endless / batches_ ? endless : options_.epochs * batches_;
 }
 
-void batch_order::list(std::int64_t batch, std::vector<std::int64_t>& to) const {
+void batch_order::list(std::int64_t batch, std::vector<std::int64_t>& samples) const {
   const std::int64_t first = batch % batches_ * step_;
-  const std::int64_t there = std::min(step_, samples_ - first);
-  const std::int64_t begin = first + share(there, options_.rank);
-  const std::int64_t count = first + share(there, options_.rank + 1) - begin;
-  to.resize(static_cast<std::size_t>(count));
+  const std::int64_t batch_samples = std::min(step_, samples_ - first);
+  const std::int64_t begin = first + share(batch_samples, options_.rank);
+  const std::int64_t count = first + share(batch_samples, options_.rank + 1) - begin;
+  samples.resize(static_cast<std::size_t>(count));
   if (options_.shuffle) {
     const permutation order(samples_, *options_.shuffle, static_cast<std::uint64_t>(epoch_of(batch)));
-    for (std::int64_t i = 0; i < count; ++i) to[static_cast<std::size_t>(i)] = order(begin + i);
+    for (std::int64_t i = 0; i < count; ++i) samples[static_cast<std::size_t>(i)] = order(begin + i);
   } else {
-    for (std::int64_t i = 0; i < count; ++i) to[static_cast<std::size_t>(i)] = begin + i;
+    for (std::int64_t i = 0; i < count; ++i) samples[static_cast<std::size_t>(i)] = begin + i;
   }
 }
 

@@ -4,10 +4,10 @@
 namespace ferry::detail {
 
 closing_owner::closing_owner(std::shared_ptr<closable> owned) : owned_(std::move(owned)) {}
-closing_owner::closing_owner(closing_owner&& other) noexcept = default;
+closing_owner::closing_owner(closing_owner&& source) noexcept = default;
 
-closing_owner& closing_owner::operator=(closing_owner&& other) noexcept {
-  std::swap(owned_, other.owned_);
+closing_owner& closing_owner::operator=(closing_owner&& source) noexcept {
+  std::swap(owned_, source.owned_);
   return *this;
 }
 

@@ -16,7 +16,7 @@ namespace ferry::detail {
 
 class job_thread::queue {
  public:
-  queue() : where_(processor_set::of_process()), thread_(where_) {
+  queue() : processors_(processor_set::of_process()), thread_(processors_) {
     thread_.begin([](void* self, int) noexcept { static_cast<queue*>(self)->run(); }, this, 0);
   }
   queue(const queue&) = delete;
@@ -69,7 +69,7 @@ class job_thread::queue {
   std::vector<std::function<void()>> jobs_;
   std::int64_t put_ = 0, done_ = 0;
   bool ends_ = false;
-  processor_set where_;
+  processor_set processors_;
   worker_thread thread_;
 };
 

@@ -58,13 +58,13 @@ class batch_mover {
   bool send_made(std::unique_lock<std::mutex>& lock) {
     bool any = false;
     for (; !ring_.stops() && ring_.next_is_made(); any = true) {
-      slot& of = ring_.of(ring_.ready);
-      if (of.failure == nullptr) {
+      slot& batch_slot = ring_.of(ring_.ready);
+      if (batch_slot.failure == nullptr) {
         lock.unlock();
-        of.sent = slot::clock::now();
-        const std::int64_t bytes = send(of);
+        batch_slot.sent = slot::clock::now();
+        const std::int64_t bytes = send(batch_slot);
         lock.lock();
-        ring_.clock_of(of.number).times.bytes += bytes;
+        ring_.clock_of(batch_slot.number).times.bytes += bytes;
       }
       ++ring_.ready;
       ring_.is_ready.notify_all();
@@ -72,11 +72,11 @@ class batch_mover {
     return any;
   }
   /// An error of the transfer is the batch's.
-  std::int64_t send(slot& of) {
+  std::int64_t send(slot& batch_slot) {
     try {
-      return lane_.send(of, layout_, static_cast<std::int64_t>(of.samples.size()));
+      return lane_.send(batch_slot, layout_, static_cast<std::int64_t>(batch_slot.samples.size()));
     } catch (...) {
-      of.failure = std::current_exception();
+      batch_slot.failure = std::current_exception();
       return 0;
     }
   }
@@ -84,24 +84,24 @@ class batch_mover {
   bool look_for_ends(std::unique_lock<std::mutex>& lock) {
     bool any = false;
     for (; landed_ < ring_.ready; ++landed_, any = true) {
-      slot& of = ring_.of(landed_);
-      const event_handle end = of.arrived;
+      slot& batch_slot = ring_.of(landed_);
+      const event_handle end = batch_slot.arrived;
       lock.unlock();
       const bool ended = end == nullptr || end->ready();
-      const auto begin = std::max(of.sent, last_landed_), now = slot::clock::now();
+      const auto begin = std::max(batch_slot.sent, last_landed_), now = slot::clock::now();
       if (ended && end != nullptr && (trace_listeners() & trace_file) != 0)
-        trace_transfer(this, ring_.order.epoch_of(of.number), of.number % ring_.order.batches(), of, begin,
-                       now);
+        trace_transfer(this, ring_.order.epoch_of(batch_slot.number),
+                       batch_slot.number % ring_.order.batches(), batch_slot, begin, now);
       lock.lock();
       if (!ended) break;
-      if (end != nullptr) ring_.clock_of(of.number).times.transfer += slot_ring::seconds(now - begin);
+      if (end != nullptr) ring_.clock_of(batch_slot.number).times.transfer += slot_ring::seconds(now - begin);
       last_landed_ = now;
     }
     for (; ring_.retired < std::min(ring_.released, landed_); any = true) {
-      slot& of = ring_.of(ring_.retired);
+      slot& batch_slot = ring_.of(ring_.retired);
       lock.unlock();
-      const bool ended = (of.released == nullptr || of.released->ready()) && is_idle(*of.host_accesses) &&
-                         is_idle(*of.device_accesses);
+      const bool ended = (batch_slot.released == nullptr || batch_slot.released->ready()) &&
+                         is_idle(*batch_slot.host_accesses) && is_idle(*batch_slot.device_accesses);
       lock.lock();
       if (!ended) break;
       ring_.retire();
@@ -111,8 +111,8 @@ class batch_mover {
   /// Whether the verbs of all instances that use a slot have ended.
   static bool is_idle(access_tracker& accesses) {
     constexpr auto nobody = ~instance_id{0};
-    for (const event_handle& each : accesses.before_write(nobody))
-      if (each != nullptr && !each->ready()) return false;
+    for (const event_handle& event : accesses.before_write(nobody))
+      if (event != nullptr && !event->ready()) return false;
     accesses.wait_for_all();  // they have ended: this drops them
     return true;
   }

@@ -47,19 +47,20 @@ void wait_for_work_on(access_tracker& accesses) noexcept {
 class pipeline::inside {
  public:
   inside(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
-         const batch_order& order, const prefetch_options& options, std::size_t depth, std::int64_t held)
+         const batch_order& order, const prefetch_options& options, std::size_t depth,
+         std::int64_t batches_held)
       : layout_(std::move(layout)),
         options_(options),
-        held_(held),
+        batches_held_(batches_held),
         maker_(std::move(maker)),
         lane_(std::move(way)),
         ring_(order, options.first_epoch, depth),
         mover_(ring_, *lane_, layout_),
         bar_(options.progress),
-        where_(processor_set::of_process()) {
+        processors_(processor_set::of_process()) {
     for (std::size_t i = 0; i < depth; ++i) lane_->place(ring_.slots[i], i);
     const int threads = options.workers + (lane_->travels() ? 1 : 0);
-    for (int i = 0; i < threads; ++i) threads_.push_back(std::make_unique<worker_thread>(where_));
+    for (int i = 0; i < threads; ++i) threads_.push_back(std::make_unique<worker_thread>(processors_));
     // Nothing throws from here on.
     for (int i = 0; i < options.workers; ++i)
       threads_[static_cast<std::size_t>(i)]->begin(
@@ -82,12 +83,12 @@ class pipeline::inside {
   }
   void throw_finding() {
     lane_->require_usable();
-    if (const auto found = lane_->take_finding()) std::rethrow_exception(found);
+    if (const auto error = lane_->take_finding()) std::rethrow_exception(error);
   }
   void order_after(const slot& batch) {
     if (batch.arrived != nullptr) lane_->order(*batch.arrived);
   }
-  [[nodiscard]] bool has_ended() const { return ring_.served == ring_.all; }
+  [[nodiscard]] bool has_ended() const { return ring_.served == ring_.batches; }
 
   void close() noexcept {
     {
@@ -132,11 +133,11 @@ class pipeline::inside {
     if (ring_.closed)
       throw invalid_argument(order().message(
           "Kokkos was finalized, which stops its prefetchers; end the loop before Kokkos::finalize"));
-    if (ring_.served - ring_.released < held_) return;
-    slot& of = ring_.of(ring_.released);
+    if (ring_.served - ring_.released < batches_held_) return;
+    slot& batch_slot = ring_.of(ring_.released);
     lock.unlock();
-    of.released = lane_->mark();
-    if (!lane_->travels()) of.host_accesses->wait_for_all();
+    batch_slot.released = lane_->mark();
+    if (!lane_->travels()) batch_slot.host_accesses->wait_for_all();
     lock.lock();
     ++ring_.released;
     if (lane_->travels())
@@ -145,18 +146,18 @@ class pipeline::inside {
       ring_.retire();
   }
 
-  pulled take(bool may_block, slot*& to) {
+  pulled take(bool may_block, slot*& batch_slot) {
     std::optional<trace_span> waiting;  // ends after the lock
     std::unique_lock lock(ring_.guard);
     const auto begin = clock::now();
     const std::int64_t number = ring_.served;
-    const bool ends = number > 0 && number % order().batches() == 0 && told_ != number;
-    if (ends || number == ring_.all) {
+    const bool ends = number > 0 && number % order().batches() == 0 && epochs_told_ != number;
+    if (ends || number == ring_.batches) {
       if (ends) {
         auto& last = ring_.clock_of(number - 1);
         last.times.wall = slot_ring::seconds(begin - last.begin);
       }
-      told_ = number;
+      epochs_told_ = number;
       bar_.end();
       return pulled::end;
     }
@@ -183,7 +184,7 @@ class pipeline::inside {
     now.times.wall = slot_ring::seconds(got.served - now.begin);
     bar_.show(now.times, order().batches());
     note_batch(*waiting, order().epoch_of(number), number % order().batches(), got);
-    to = &got;
+    batch_slot = &got;
     return pulled::batch;
   }
 
@@ -194,27 +195,28 @@ class pipeline::inside {
     while (true) {
       ring_.is_free.wait(lock, [this] { return ring_.stops() || ring_.may_claim(); });
       if (ring_.stops()) return;
-      slot& of = ring_.of(ring_.claimed);
-      of.number = ring_.claimed++;
-      of.made = false;
-      of.failure = nullptr;
+      slot& batch_slot = ring_.of(ring_.claimed);
+      batch_slot.number = ring_.claimed++;
+      batch_slot.is_made = false;
+      batch_slot.failure = nullptr;
       lock.unlock();
       const auto begin = clock::now();
       try {
         trace_span making("ferry::loader::", "make", loader_category);
-        order().list(of.number, of.samples);
-        note_batch(making, order().epoch_of(of.number), of.number % order().batches(), of);
-        for (std::size_t i = 0; i < data.size(); ++i) data[i] = of.host + layout_.fields[i].offset;
-        maker_->make(
-            {order().epoch_of(of.number), of.number % order().batches(), of.samples, worker, &ring_.stop},
-            data.data());
+        order().list(batch_slot.number, batch_slot.samples);
+        note_batch(making, order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
+                   batch_slot);
+        for (std::size_t i = 0; i < data.size(); ++i) data[i] = batch_slot.host + layout_.fields[i].offset;
+        maker_->make({order().epoch_of(batch_slot.number), batch_slot.number % order().batches(),
+                      batch_slot.samples, worker, &ring_.stop},
+                     data.data());
       } catch (...) {
-        of.failure = std::current_exception();
+        batch_slot.failure = std::current_exception();
       }
       lock.lock();
-      ring_.clock_of(of.number).times.load += slot_ring::seconds(clock::now() - begin);
-      of.made = true;
-      if (of.failure != nullptr) ring_.failed = true;
+      ring_.clock_of(batch_slot.number).times.load += slot_ring::seconds(clock::now() - begin);
+      batch_slot.is_made = true;
+      if (batch_slot.failure != nullptr) ring_.failed = true;
       if (lane_->travels()) {
         ring_.changed.notify_one();
       } else {
@@ -226,23 +228,23 @@ class pipeline::inside {
 
   slot_layout layout_;
   prefetch_options options_;
-  std::int64_t held_;
+  std::int64_t batches_held_;
   std::unique_ptr<batch_maker> maker_;
   std::unique_ptr<lane> lane_;
   slot_ring ring_;
   batch_mover mover_;
   progress_bar bar_;
-  std::int64_t told_ = 0;  ///< number of the batch before which next() has told that an epoch ended
+  std::int64_t epochs_told_ = 0;  ///< number of the batch before which next() has told that an epoch ended
   std::atomic<bool> in_next_{false};
-  processor_set where_;
+  processor_set processors_;
   std::vector<std::unique_ptr<worker_thread>> threads_;  ///< the workers, then the mover
 };
 
 pipeline::pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
                    const batch_order& order, const prefetch_options& options, std::size_t depth,
-                   std::int64_t held)
+                   std::int64_t batches_held)
     : inside_(std::make_unique<inside>(std::move(way), std::move(maker), std::move(layout), order, options,
-                                       depth, held)) {}
+                                       depth, batches_held)) {}
 pipeline::~pipeline() { close(); }
 
 pulled pipeline::pull(bool may_block, slot*& got) {

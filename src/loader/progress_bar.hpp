@@ -32,10 +32,10 @@ inline std::string progress_line(const epoch_times& times, std::int64_t batches)
 /// Draws progress_line on stderr, ten times a second at most, where that is a terminal.
 class progress_bar {
  public:
-  explicit progress_bar(bool wanted) : wanted_(wanted && ::isatty(STDERR_FILENO) != 0) {}
+  explicit progress_bar(bool shown) : shown_(shown && ::isatty(STDERR_FILENO) != 0) {}
 
   void show(const epoch_times& times, std::int64_t batches) {
-    if (!wanted_) return;
+    if (!shown_) return;
     const auto now = std::chrono::steady_clock::now();
     if (times.batches < batches && now < due_) return;
     due_ = now + std::chrono::milliseconds(100);
@@ -49,7 +49,7 @@ class progress_bar {
   }
 
  private:
-  bool wanted_;
+  bool shown_;
   bool open_ = false;
   std::chrono::steady_clock::time_point due_{};
 };

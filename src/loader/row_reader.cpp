@@ -78,13 +78,13 @@ class row_reader_of : public row_reader {
       : exec_(exec), request_(request) {
     const std::array<std::size_t, 2> sizes{positions, static_cast<std::size_t>(request.table.width())};
     extents_ = shape<dynamic_rank>::make(sizes, "row_prefetcher::rows", request.element_bytes);
-    const device where = memory_home(exec);
+    const device home = memory_home(exec);
     for (std::size_t i = 0; i < rooms; ++i) {
       row_room<space>& added = rooms_.emplace_back();
       added.rows =
-          tensor<std::byte, space>("row_prefetcher::rows", where, extents_.size() * request.element_bytes);
-      added.early = tensor<std::int64_t, space>("row_prefetcher::early", where, positions);
-      added.late = tensor<std::int64_t, space>("row_prefetcher::late", where, positions);
+          tensor<std::byte, space>("row_prefetcher::rows", home, extents_.size() * request.element_bytes);
+      added.early = tensor<std::int64_t, space>("row_prefetcher::early", home, positions);
+      added.late = tensor<std::int64_t, space>("row_prefetcher::late", home, positions);
     }
   }
 
@@ -226,8 +226,8 @@ class host_row_reader final : public row_reader_of<Exec> {
     const array_shape& table = this->request_.table;
     const auto element_bytes = static_cast<std::int64_t>(this->request_.element_bytes);
     batch.job = thread_->put(early_copy{static_cast<const std::byte*>(this->request_.data),
-                                     static_cast<std::size_t>(table.width() * element_bytes),
-                                     table.row_stride() * element_bytes, &batch, plan, window});
+                                        static_cast<std::size_t>(table.width() * element_bytes),
+                                        table.row_stride() * element_bytes, &batch, plan, window});
   }
   void end(std::size_t room, std::int64_t positions) override {
     auto& batch = this->rooms_[room];

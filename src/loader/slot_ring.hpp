@@ -36,16 +36,16 @@ struct slot_ring {
     clock::time_point begin;
   };
 
-  slot_ring(const batch_order& of, std::int64_t first, std::size_t depth)
-      : order(of), first_epoch(first), all(of.all_batches()), slots(depth) {}
+  slot_ring(const batch_order& epoch_order, std::int64_t first, std::size_t depth)
+      : order(epoch_order), first_epoch(first), batches(epoch_order.all_batches()), slots(depth) {}
 
   [[nodiscard]] slot& of(std::int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
   [[nodiscard]] bool stops() const { return stop.load(std::memory_order_relaxed); }
   /// Whether the next batch in order was made.
-  [[nodiscard]] bool next_is_made() { return ready < claimed && of(ready).made; }
+  [[nodiscard]] bool next_is_made() { return ready < claimed && of(ready).is_made; }
   /// Whether a worker may begin a batch.
   [[nodiscard]] bool may_claim() const {
-    return !failed && claimed < all && claimed < retired + static_cast<std::int64_t>(slots.size());
+    return !failed && claimed < batches && claimed < retired + static_cast<std::int64_t>(slots.size());
   }
 
   [[nodiscard]] epoch_clock& clock_of(std::int64_t batch) {
@@ -72,7 +72,7 @@ struct slot_ring {
 
   const batch_order order;
   const std::int64_t first_epoch;
-  const std::int64_t all;  ///< batches of all epochs
+  const std::int64_t batches;  ///< batches of all epochs
   std::vector<slot> slots;
 
   mutable std::mutex guard;

@@ -15,24 +15,25 @@ namespace ferry::detail {
 
 inline constexpr const char* loader_category = "loader";
 
-/// What the event of a stage says about its batch.
-inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& of) {
+/// Describes the batch in the event of a stage.
+inline void note_batch(trace_span& event, std::int64_t epoch, std::int64_t batch, const slot& batch_slot) {
   if (!event.is_heard()) return;
   event.note("epoch", epoch);
   event.note("batch", batch);
-  event.note("samples", static_cast<std::int64_t>(of.samples.size()));
+  event.note("samples", static_cast<std::int64_t>(batch_slot.samples.size()));
 }
 
 /// The transfer of a batch, in a row of its own: the thread that sees its end does other things meanwhile.
-inline void trace_transfer(const void* prefetcher, std::int64_t epoch, std::int64_t batch, const slot& of,
-                           slot::clock::time_point begin, slot::clock::time_point end) {
+inline void trace_transfer(const void* prefetcher, std::int64_t epoch, std::int64_t batch,
+                           const slot& batch_slot, slot::clock::time_point begin,
+                           slot::clock::time_point end) {
   using std::chrono::duration_cast, std::chrono::nanoseconds;
   trace_name name;
   name.append_escaped("ferry::loader::transfer");
   trace_arguments arguments;
   arguments.append_member("epoch", epoch);
   arguments.append_member("batch", batch);
-  arguments.append_member("samples", static_cast<std::int64_t>(of.samples.size()));
+  arguments.append_member("samples", static_cast<std::int64_t>(batch_slot.samples.size()));
   trace_home::get().log.load()->add(name, loader_category,
                                     duration_cast<nanoseconds>(begin.time_since_epoch()).count(),
                                     duration_cast<nanoseconds>(end.time_since_epoch()).count(), arguments,

@@ -34,10 +34,10 @@ bool coefficient_table::is_viewed() const {
   return false;
 }
 
-void coefficient_table::grow(std::size_t used, std::size_t entry) {
-  const std::size_t capacity = std::max(used + used / 2, 16 * entry);
+void coefficient_table::grow(std::size_t bytes, std::size_t entry) {
+  const std::size_t capacity = std::max(bytes + bytes / 2, 16 * entry);
   std::shared_ptr<std::byte[]> longer(new std::byte[capacity]);
-  if (used != 0) std::memcpy(longer.get(), entries_.get(), used);
+  if (bytes != 0) std::memcpy(longer.get(), entries_.get(), bytes);
   entries_ = std::move(longer);
   capacity_ = capacity;
   cut_ = false;

@@ -4,7 +4,9 @@
 #include <ferry/error.hpp>
 #include <ferry/tensor/detail/finite.hpp>
 
+#include <array>
 #include <charconv>
+#include <limits>
 #include <string>
 
 namespace ferry::optim {
@@ -17,12 +19,43 @@ void require_option(std::string_view rule, const char* option, double value, boo
                          std::string(static_cast<const char*>(text), end) + ", must be " + range);
 }
 
+void require_options(std::string_view rule, std::span<const option_range> options) {
+  for (const auto& option : options)
+    require_option(rule, option.name, option.value, option.holds, option.range);
+}
+
 void require_not_negative(std::string_view rule, const char* option, double value) {
-  require_option(rule, option, value, value >= 0.0, ">= 0");
+  require_options(rule, std::array{not_negative(option, value)});
 }
 
 void require_rate(std::string_view rule, const char* option, double value) {
-  require_option(rule, option, value, value >= 0.0 && value < 1.0, "in [0, 1)");
+  require_options(rule, std::array{decay_rate(option, value)});
+}
+
+const char* float_overflow(double value) {
+  constexpr double most = std::numeric_limits<float>::max();
+  return ferry::detail::is_finite(value) && (value > most || value < -most) ? "infinite" : nullptr;
+}
+
+const char* float_underflow(double value) {
+  constexpr double least = std::numeric_limits<float>::denorm_min();
+  return value != 0.0 && value < least && value > -least ? "0" : nullptr;
+}
+
+void require_float(std::string_view rule, const char* option, double value, const char* effect) {
+  if (effect == nullptr) return;
+  const std::string range =
+      std::string("another number: it is ") + effect + " in float, in which the step is computed";
+  require_option(rule, option, value, false, range.c_str());
+}
+
+void require_options_in_float(std::string_view rule, std::span<const option_range> options) {
+  for (const auto& option : options) {
+    if (option.in_float == float_range::any) continue;
+    require_float(rule, option.name, option.value, float_overflow(option.value));
+    if (option.in_float == float_range::exact)
+      require_float(rule, option.name, option.value, float_underflow(option.value));
+  }
 }
 
 }  // namespace ferry::optim

@@ -76,8 +76,8 @@ double linear_lr(double lr, std::int64_t step, double start_factor, double end_f
                  "in (0, 1]");
   require_option("linear_lr", "end_factor", end_factor, end_factor >= 0.0 && end_factor <= 1.0, "in [0, 1]");
   require_positive("linear_lr", "total_iters", static_cast<double>(total_iters));
-  const auto done = static_cast<double>(std::min(step, total_iters));
-  return lr * (start_factor + (end_factor - start_factor) * done / static_cast<double>(total_iters));
+  const auto iterations = static_cast<double>(std::min(step, total_iters));
+  return lr * (start_factor + (end_factor - start_factor) * iterations / static_cast<double>(total_iters));
 }
 
 double constant_lr(double lr, std::int64_t step, double factor, std::int64_t total_iters) {
@@ -89,8 +89,8 @@ double constant_lr(double lr, std::int64_t step, double factor, std::int64_t tot
 double polynomial_lr(double lr, std::int64_t step, std::int64_t total_iters, double power) {
   require_schedule_steps("polynomial_lr", static_cast<double>(step));
   require_positive("polynomial_lr", "total_iters", static_cast<double>(total_iters));
-  const auto done = static_cast<double>(std::min(step, total_iters));
-  return lr * std::pow(1.0 - done / static_cast<double>(total_iters), power);
+  const auto iterations = static_cast<double>(std::min(step, total_iters));
+  return lr * std::pow(1.0 - iterations / static_cast<double>(total_iters), power);
 }
 
 }  // namespace ferry::optim

@@ -21,10 +21,10 @@ state_arrays<T, Space>::state_arrays(int row_fields) : row_fields_(static_cast<s
 template <class T, MemorySpace Space>
 state_arrays<T, Space>::state_arrays(state_arrays&&) noexcept = default;
 template <class T, MemorySpace Space>
-state_arrays<T, Space>& state_arrays<T, Space>::operator=(state_arrays&& other) noexcept {
-  state_arrays taken(std::move(other));  // a vector that is moved to itself loses its elements
-  fields_.swap(taken.fields_);
-  row_fields_.swap(taken.row_fields_);
+state_arrays<T, Space>& state_arrays<T, Space>::operator=(state_arrays&& source) noexcept {
+  state_arrays temporary(std::move(source));  // a vector that is moved to itself loses its elements
+  fields_.swap(temporary.fields_);
+  row_fields_.swap(temporary.row_fields_);
   return *this;
 }
 template <class T, MemorySpace Space>
@@ -63,7 +63,7 @@ tensor<T, Space>& state_arrays<T, Space>::named(std::string_view rule, std::stri
 
 template <class T, MemorySpace Space>
 void state_arrays<T, Space>::make_fields(std::string_view rule, std::span<const field_facts> fields,
-                                         const ferry::detail::array_label& table, device where,
+                                         const ferry::detail::array_label& table, device home,
                                          std::int64_t rows, std::int64_t width) {
   std::size_t row_field = 0;
   for (const field_facts& fact : fields) {
@@ -71,7 +71,7 @@ void state_arrays<T, Space>::make_fields(std::string_view rule, std::span<const 
     if (!fact.active) continue;
     const std::array<std::size_t, 2> extents{static_cast<std::size_t>(rows),
                                              static_cast<std::size_t>(fact.per_row ? 1 : width)};
-    named_tensor member{fact.name, filled<T, Space>(table + "::" + fact.name, where, extents, value)};
+    named_tensor member{fact.name, filled<T, Space>(table + "::" + fact.name, home, extents, value)};
     if (fact.per_row)
       row_fields_.at(row_field++) = std::move(member);
     else

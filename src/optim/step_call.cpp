@@ -7,9 +7,9 @@
 
 namespace ferry::optim::detail {
 
-void refuse_fields(std::string_view rule, int used, int least) {
-  throw invalid_argument("ferry::optim::" + std::string(rule) + ": its options use " + std::to_string(used) +
-                         " fields, but its min_fields is " + std::to_string(least));
+void refuse_fields(std::string_view rule, int active, int least) {
+  throw invalid_argument("ferry::optim::" + std::string(rule) + ": its options use " +
+                         std::to_string(active) + " fields, but its min_fields is " + std::to_string(least));
 }
 
 }  // namespace ferry::optim::detail

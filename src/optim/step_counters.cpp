@@ -40,9 +40,9 @@ ferry::detail::rollback rollback_of(std::shared_ptr<step_counts> counts, bool sk
                                [](void* owner) { --static_cast<step_counts*>(owner)->steps; }, nullptr};
   if (skips)
     ends.skip = [](void* owner, bool counted) {
-      auto& taken = *static_cast<step_counts*>(owner);
-      if (counted) --taken.steps;
-      ++taken.skipped;
+      auto& counts = *static_cast<step_counts*>(owner);
+      if (counted) --counts.steps;
+      ++counts.skipped;
     };
   return ends;
 }

@@ -13,43 +13,43 @@
 namespace ferry::detail {
 
 template <ExecutionSpace Exec>
-std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& of,
+std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& call,
                                                                const optim::detail::table_view& table) {
-  auto& there = *table.on_device;
-  const device here{of.device()};
+  auto& copy = *table.on_device;
+  const device device_of_call{call.device()};
   // Memory is taken and released without the lock: a user's allocation callback may need it.
   std::byte* packed = nullptr;
   std::size_t room = 0;
   for (std::shared_ptr<tensor<std::byte, device_space>> longer;;) {
-    std::unique_lock lock(there.guard);
-    if (longer != nullptr && (there.memory == nullptr || there.memory->size() < longer->size() ||
-                              there.memory->device() != here)) {
-      std::swap(there.memory, longer);  // verbs in flight keep the old one
-      there.sent = 0;
+    std::unique_lock lock(copy.guard);
+    if (longer != nullptr && (copy.memory == nullptr || copy.memory->size() < longer->size() ||
+                              copy.memory->device() != device_of_call)) {
+      std::swap(copy.memory, longer);  // verbs in flight keep the old one
+      copy.sent = 0;
     }
-    const bool fits =
-        there.memory != nullptr && there.memory->size() >= table.bytes && there.memory->device() == here;
-    if (fits && there.sent >= table.bytes) return there.memory;
-    const std::size_t lacking = table.bytes - (fits ? there.sent : 0);
+    const bool fits = copy.memory != nullptr && copy.memory->size() >= table.bytes &&
+                      copy.memory->device() == device_of_call;
+    if (fits && copy.sent >= table.bytes) return copy.memory;
+    const std::size_t lacking = table.bytes - (fits ? copy.sent : 0);
     if (fits && lacking <= room) {
-      const std::byte* from = table.entries.get() + there.sent;
-      std::memcpy(packed, from, lacking);
+      const std::byte* entries = table.entries.get() + copy.sent;
+      std::memcpy(packed, entries, lacking);
       using backend = execution_backend<Exec>;
-      auto& accesses = *there.memory->accesses();
-      for (const auto& each : accesses.before_write(of.id())) backend::wait_for(of.exec(), *each);
-      transfer(of.exec(), "ferry::step::updates", there.memory->data() + there.sent, device_space::name,
+      auto& accesses = *copy.memory->accesses();
+      for (const auto& event : accesses.before_write(call.id())) backend::wait_for(call.exec(), *event);
+      transfer(call.exec(), "ferry::step::updates", copy.memory->data() + copy.sent, device_space::name,
                packed, pinned_space::name, static_cast<std::int64_t>(lacking));
-      const auto order = engine::get(of.exec())->lock_order();
-      accesses.add_write(of.mark(), of.id());
-      there.sent = table.bytes;
-      return there.memory;
+      const auto order = engine::get(call.exec())->lock_order();
+      accesses.add_write(call.mark(), call.id());
+      copy.sent = table.bytes;
+      return copy.memory;
     }
     lock.unlock();
     if (!fits)
       longer = std::make_shared<tensor<std::byte, device_space>>(
-          "updates", here, std::max<std::size_t>(2 * table.bytes, 4096));
+          "updates", device_of_call, std::max<std::size_t>(2 * table.bytes, 4096));
     if (lacking > room) {
-      packed = of.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
+      packed = call.template pinned<std::byte>(static_cast<std::int64_t>(lacking));
       room = lacking;
     }
   }

@@ -4,19 +4,15 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/pool_bags.hpp>
 #include <ferry/concepts/element.hpp>
-#include <ferry/error.hpp>
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/detail/index_access.hpp>
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
 #include <ferry/runtime/ticket.hpp>
 
-#include <cstdint>
-#include <limits>
-#include <string>
 #include <type_traits>
-#include <utility>
 
 namespace ferry {
 
@@ -31,47 +27,27 @@ consteval void require_bag_verb() {
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
 }
 
-/// Checks and runs; `extra` is no_array, the weights of the positions, or the positions of the maxima.
+/// Checks and pools. `extra` is no_array, the weights of the positions, or the positions of the maxima.
 template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
 ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
                     Pooled& pooled, const Extra& extra) {
-  const char* verb = "gather_bags";
   using pooling = typename Bag::pooling;
-  using chosen_policies = typename Bag::chosen;
-  using path_policy = typename chosen_policies::template get<path_category, path::automatic>;
-  using bounds_policy = typename chosen_policies::template get<bounds_category, bounds::check>;
-  const auto from = rows_to_pool(table);
-  const auto to = make_ref(pooled);
-  using element = std::remove_const_t<typename decltype(from)::value_type>;
-  using out_element = typename decltype(to)::value_type;
-  static_assert((is_codes<Table> || NumberElement<element>)&&NumberElement<out_element>,
-                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  using path_policy = typename Bag::chosen::template get<path_category, path::automatic>;
+  using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  const auto rows = rows_to_pool(table);
+  const auto out = make_ref(pooled);
+  static_assert(
+      (is_codes<Table> ||
+       NumberElement<std::remove_const_t<
+           typename decltype(rows)::value_type>>)&&NumberElement<typename decltype(out)::value_type>,
+      "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
   const auto& named = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
-  const std::int64_t positions = positions_of(named);
-  if constexpr (is_plan<Indices>) {
-    require_plan<Exec, chosen_policies>(verb, named, from);
-  } else {
-    require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, from, positions);
-  }
-  require_bags(verb, bags, positions, to);
-  require_shapes(verb, from, to.rows(), to);
-  if constexpr (std::is_same_v<Extra, no_array>) {
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{},
-                                                               no_array{}, to);
-  } else if constexpr (pooling::selects) {
-    require_chosen(verb, extra, to);
-    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
-      throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
-                             std::to_string(positions) + " indices; its elements must be int64");
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{}, extra,
-                                                               to);
-  } else {
-    require_weights(verb, extra, positions);
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, extra, no_array{},
-                                                               to);
-  }
+  require_bag_batch<Bag, Exec>(rows, named, bags, extra, out);
+  if constexpr (pooling::selects)
+    return pool_bags<path_policy, pooling, bounds_policy>(exec, rows, named, bags, no_array{}, extra, out);
+  else
+    return pool_bags<path_policy, pooling, bounds_policy>(exec, rows, named, bags, extra, no_array{}, out);
 }
 
 }  // namespace detail

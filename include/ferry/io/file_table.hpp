@@ -88,8 +88,8 @@ class file_table {
   template <std::integral Begin, std::integral End>
   void prefetch(Begin begin, End end) const {
     const auto part = rows_between(begin, end);
-    const std::size_t at = offset_ + static_cast<std::size_t>(part.data() - data_) * sizeof(T);
-    pages_->read_ahead(at, at + part.size() * sizeof(T));
+    const std::size_t offset = offset_ + static_cast<std::size_t>(part.data() - data_) * sizeof(T);
+    pages_->read_ahead(offset, offset + part.size() * sizeof(T));
   }
 
   /// The first element.
@@ -135,19 +135,19 @@ inline constexpr bool owns_elements<io::file_table<T>> = true;
 
 /// The table over an array of a file. Throws invalid_argument where kernels can't read the file's bytes.
 template <class T>
-io::file_table<T> map_stored(const file& from, const std::string& label, const stored_array& stored) {
-  require_loadable<T, false>(from, stored);
+io::file_table<T> map_stored(const file& source, const std::string& label, const stored_array& stored) {
+  require_loadable<T, false>(source, stored);
   const auto refuse = [&](const std::string& why) {
-    throw invalid_argument("ferry::io::" + from.verb() + ": " + from.path() + ": " + stored.name +
+    throw invalid_argument("ferry::io::" + source.verb() + ": " + source.path() + ": " + stored.name +
                            (stored.name.empty() ? "" : ": ") + why + "; load it instead");
   };
   std::size_t long_extents = 0;
-  for (const std::size_t each : stored.sizes()) long_extents += each == 1 ? 0 : 1;
+  for (const std::size_t extent : stored.sizes()) long_extents += extent == 1 ? 0 : 1;
   if (stored.column_major && long_extents > 1) refuse("the array is column-major");
   if (stored.offset % alignof(T) != 0)
     refuse("the elements begin at byte " + std::to_string(stored.offset) + ", and need an address of " +
            std::to_string(alignof(T)));
-  return io::file_table<T>(label, stored, std::make_shared<const mapping>(from));
+  return io::file_table<T>(label, stored, std::make_shared<const mapping>(source));
 }
 
 }  // namespace detail
@@ -161,10 +161,10 @@ struct array_traits<io::file_table<T>> {
   using memory_space = pageable_space;
   static constexpr std::size_t static_width = dyn;
   static detail::array_ref<const T, pageable_space> ref(const io::file_table<T>& array) {
-    auto made = detail::dense_ref<const T, pageable_space>(array.data(), array);
-    made.label = array.shared_label();
-    made.accesses = array.accesses();
-    return made;
+    auto reference = detail::dense_ref<const T, pageable_space>(array.data(), array);
+    reference.label = array.shared_label();
+    reference.accesses = array.accesses();
+    return reference;
   }
   /// @}
 };

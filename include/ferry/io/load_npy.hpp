@@ -45,13 +45,13 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
   static_assert((std::is_same_v<Convert, convert_dtype> && ...) && sizeof...(Convert) <= 1,
                 "ferry: after the label, a load takes nothing but ferry::io::convert_dtype{}.");
   constexpr bool converts = sizeof...(Convert) == 1;
-  const auto from = ferry::detail::file::open_to_read("load_npy", path);
-  const auto stored = ferry::detail::read_npy_header(from);
-  ferry::detail::require_loadable<T, converts>(from, stored);
-  auto made =
+  const auto source = ferry::detail::file::open_to_read("load_npy", path);
+  const auto stored = ferry::detail::read_npy_header(source);
+  ferry::detail::require_loadable<T, converts>(source, stored);
+  auto array =
       ferry::detail::tensor_of<T, Space, Extents>(label, ferry::detail::memory_home(exec), stored.sizes());
-  ferry::detail::read_array<converts, true>(exec, from, stored, make_ref(made));
-  return made;
+  ferry::detail::read_array<converts, true>(exec, source, stored, make_ref(array));
+  return array;
 }
 template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic_rank, class... Convert>
 [[nodiscard]] tensor<T, Space, Extents> load_npy(const std::string& path, const std::string& label,
@@ -86,8 +86,8 @@ template <Element T, MemorySpace Space = pageable_space, class Extents = dynamic
 template <ExecutionSpace Exec, class Array, class... Convert>
   requires ArrayLike<std::remove_reference_t<Array>>
 void load_npy(const Exec& exec, const std::string& path, Array&& array, Convert...) {
-  const auto from = ferry::detail::file::open_to_read("load_npy", path);
-  ferry::detail::fill_array<true, Convert...>(exec, from, ferry::detail::read_npy_header(from), array);
+  const auto source = ferry::detail::file::open_to_read("load_npy", path);
+  ferry::detail::fill_array<true, Convert...>(exec, source, ferry::detail::read_npy_header(source), array);
 }
 template <class Array, class... Convert>
   requires ArrayLike<std::remove_reference_t<Array>>

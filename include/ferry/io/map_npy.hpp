@@ -29,8 +29,8 @@ namespace ferry::io {
 /// @{
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path, const std::string& label) {
-  const auto from = ferry::detail::file::open_to_read("map_npy", path);
-  return ferry::detail::map_stored<T>(from, label, ferry::detail::read_npy_header(from));
+  const auto source = ferry::detail::file::open_to_read("map_npy", path);
+  return ferry::detail::map_stored<T>(source, label, ferry::detail::read_npy_header(source));
 }
 template <Element T>
 [[nodiscard]] file_table<T> map_npy(const std::string& path) {

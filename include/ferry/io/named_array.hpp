@@ -34,25 +34,27 @@ class named_array {
           "ferry: safetensors has types for bool, integers, half_t, bhalf_t, float, double and complex floats only; save structs as .npy.");
       const plain* source = &array;
       if constexpr (ferry::detail::owns_elements_briefly<Array>) {
-        auto kept = std::make_shared<const plain>(std::forward<Array>(array));
-        source = kept.get();
-        owner_ = std::move(kept);
+        auto owner = std::make_shared<const plain>(std::forward<Array>(array));
+        source = owner.get();
+        owner_ = std::move(owner);
       }
-      const auto from = ferry::detail::read_only(make_ref(*source));
-      ferry::detail::require_extents("save_safetensors", from.note());
+      const auto reference = ferry::detail::read_only(make_ref(*source));
+      ferry::detail::require_extents("save_safetensors", reference.note());
       entry_.name = std::move(name);
       entry_.type = ferry::detail::safetensors_place(ferry::detail::dtype_of<element>());
-      for (std::size_t i = 0; i < from.rank; ++i)
-        entry_.shape.push_back(static_cast<std::size_t>(from.extents[i]));
-      entry_.end = static_cast<std::uint64_t>(from.size()) * sizeof(element);
-      using erased = content<decltype(from), ferry::detail::may_have_strides<plain>>;
-      content_ = std::make_shared<const erased>(from);
+      for (std::size_t i = 0; i < reference.rank; ++i)
+        entry_.shape.push_back(static_cast<std::size_t>(reference.extents[i]));
+      entry_.end = static_cast<std::uint64_t>(reference.size()) * sizeof(element);
+      using erased = content<decltype(reference), ferry::detail::may_have_strides<plain>>;
+      content_ = std::make_shared<const erased>(reference);
     }
 
   /// The description for a file's header; its place begins at 0.
   [[nodiscard]] const ferry::detail::safetensors_entry& entry() const noexcept { return entry_; }
   /// Writes the elements in row-major order.
-  void write(const ferry::detail::file& to, std::uint64_t offset) const { content_->write(to, offset); }
+  void write(const ferry::detail::file& target, std::uint64_t offset) const {
+    content_->write(target, offset);
+  }
 
  private:
   struct any_content {
@@ -60,15 +62,15 @@ class named_array {
     any_content(const any_content&) = delete;
     any_content& operator=(const any_content&) = delete;
     virtual ~any_content() = default;
-    virtual void write(const ferry::detail::file& to, std::uint64_t offset) const = 0;
+    virtual void write(const ferry::detail::file& target, std::uint64_t offset) const = 0;
   };
   template <class Ref, bool Strided>
   struct content final : any_content {
-    explicit content(const Ref& array) : from(array) {}
-    void write(const ferry::detail::file& to, std::uint64_t offset) const override {
-      ferry::detail::write_rows<Strided>(from, to, offset);
+    explicit content(const Ref& array) : source_(array) {}
+    void write(const ferry::detail::file& target, std::uint64_t offset) const override {
+      ferry::detail::write_rows<Strided>(source_, target, offset);
     }
-    Ref from;
+    Ref source_;
   };
 
   ferry::detail::safetensors_entry entry_;

@@ -49,7 +49,7 @@ class safetensors_file {
     return header_.metadata;
   }
   /// The path that the file was opened by.
-  [[nodiscard]] const std::string& path() const noexcept { return from_.path(); }
+  [[nodiscard]] const std::string& path() const noexcept { return source_.path(); }
 
   /// A new tensor with a tensor of the file, or with its rows [begin, end) only; its label is the name. A
   /// single element gives a tensor [1]. Returns when the tensor is filled.
@@ -113,12 +113,12 @@ class safetensors_file {
   template <ExecutionSpace Exec, class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(const Exec& exec, std::string_view name, Array&& array, Convert...) const {
-    ferry::detail::fill_array<false, Convert...>(exec, from_, stored(entry_of(name)), array);
+    ferry::detail::fill_array<false, Convert...>(exec, source_, stored(entry_of(name)), array);
   }
   template <ExecutionSpace Exec, std::integral Begin, std::integral End, class Array, class... Convert>
     requires ArrayLike<std::remove_reference_t<Array>>
   void load(const Exec& exec, std::string_view name, Begin begin, End end, Array&& array, Convert...) const {
-    ferry::detail::fill_array<false, Convert...>(exec, from_, rows_of(name, begin, end), array);
+    ferry::detail::fill_array<false, Convert...>(exec, source_, rows_of(name, begin, end), array);
   }
   /// @}
 
@@ -126,7 +126,7 @@ class safetensors_file {
   /// the file; invalid_argument for other elements and for elements that are not aligned in the file.
   template <Element T>
   [[nodiscard]] file_table<T> map(std::string_view name) const {
-    return ferry::detail::map_stored<T>(from_, std::string(name), stored(entry_of(name)));
+    return ferry::detail::map_stored<T>(source_, std::string(name), stored(entry_of(name)));
   }
 
  private:
@@ -157,14 +157,14 @@ class safetensors_file {
   template <class T, class Space, class Extents, bool Converts, class Exec>
   tensor<T, Space, Extents> load_stored(const Exec& exec, std::string_view name,
                                         const ferry::detail::stored_array& part) const {
-    ferry::detail::require_loadable<T, Converts>(from_, part);
-    auto made = ferry::detail::tensor_of<T, Space, Extents>(std::string(name),
-                                                            ferry::detail::memory_home(exec), part.sizes());
-    ferry::detail::read_array<Converts, false>(exec, from_, part, make_ref(made));
-    return made;
+    ferry::detail::require_loadable<T, Converts>(source_, part);
+    auto array = ferry::detail::tensor_of<T, Space, Extents>(std::string(name),
+                                                             ferry::detail::memory_home(exec), part.sizes());
+    ferry::detail::read_array<Converts, false>(exec, source_, part, make_ref(array));
+    return array;
   }
 
-  ferry::detail::file from_;
+  ferry::detail::file source_;
   ferry::detail::safetensors_header header_;
 };
 

@@ -33,13 +33,13 @@ void save_npy(const Exec& exec, const std::string& path, const Array& array) {
   ferry::detail::require_file_elements<Array>();
   ferry::detail::require_reach<Exec, Array>();
   ferry::detail::fence_for_file(exec, "save_npy");
-  const auto from = ferry::detail::read_only(make_ref(array));
-  ferry::detail::require_extents("save_npy", from.note());
-  ferry::detail::atomic_file to("save_npy", path);
+  const auto source = ferry::detail::read_only(make_ref(array));
+  ferry::detail::require_extents("save_npy", source.note());
+  ferry::detail::atomic_file target("save_npy", path);
   const std::uint64_t offset = ferry::detail::begin_npy(
-      to.content(), ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), from);
-  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, from, to.content(), offset);
-  to.commit();
+      target.content(), ferry::detail::dtype_of<ferry::detail::file_element<Array>>(), source);
+  ferry::detail::write_rows<ferry::detail::may_have_strides<Array>>(exec, source, target.content(), offset);
+  target.commit();
 }
 template <ArrayLike Array>
 void save_npy(const std::string& path, const Array& array) {

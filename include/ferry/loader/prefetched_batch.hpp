@@ -22,9 +22,9 @@ class prefetched_batch {
   using memory_space = Space;  ///< of the arrays: device_space, on a host backend pinned_space
 
   /// For prefetcher.
-  prefetched_batch(const detail::slot& from, const detail::slot_layout& layout, std::int64_t epoch,
+  prefetched_batch(const detail::slot& source, const detail::slot_layout& layout, std::int64_t epoch,
                    std::int64_t number)
-      : slot_(&from), layout_(&layout), epoch_(epoch), number_(number) {}
+      : slot_(&source), layout_(&layout), epoch_(epoch), number_(number) {}
 
   /// Array Place of the batch, as an argument of verbs; view() for kernels. Verbs, and kernels on the
   /// prefetcher's instance, come after its transfer. It may be written to.

@@ -37,36 +37,36 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
   using rounding_policy = typename Chosen::template get<rounding_category, rounding::nearest>;
   require_dense_rows("catch_up", table);
   require_optimizer("catch_up", optimizer, table);
-  launch_context<Exec> of(exec, "catch_up");
+  launch_context<Exec> call(exec, "catch_up");
   if (may_be_behind("catch_up", state, table)) {
-    of.refuse_capture("but catching up ends a history on the host; do it before the capture");
-    const kernels::identity all;
+    call.refuse_capture("but catching up ends a history on the host; do it before the capture");
+    const kernels::identity every_row;
     const std::string label = "ferry::catch_up", counting = label + "::count";
-    const auto on = [&](const auto& where) {
+    const auto catch_up_on = [&](const auto& kernel_exec) {
       if (table.width() != 0)
-        run_caught_up<rounding_policy>(of, where, label, optimizer, table, state, all, table.rows(), table,
-                                       true);
-      launch(where, counting, table.rows(),
+        run_caught_up<rounding_policy>(call, kernel_exec, label, optimizer, table, state, every_row,
+                                       table.rows(), table, true);
+      launch(kernel_exec, counting, table.rows(),
              kernels::set_row_steps{state.clock()->row_steps.data(),
                                     static_cast<std::uint32_t>(state.clock()->steps)});
     };
     constexpr bool pageable = std::is_same_v<Space, pageable_space> ||
                               std::is_same_v<typename State::memory_space, pageable_space> ||
                               transform_spaces<Rule>::any_pageable;
-    bool here = true;
-    if constexpr (!is_host_exec<Exec> && pageable) here = execution_backend<Exec>::reaches_pageable(exec);
+    bool on_exec = true;
+    if constexpr (!is_host_exec<Exec> && pageable) on_exec = execution_backend<Exec>::reaches_pageable(exec);
     if (table.rows() == 0) {
       // A shard without rows ends its history as the others do.
-    } else if (here) {
-      of.writes_to(table);
-      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.touches(array); });
-      on(exec);
+    } else if (on_exec) {
+      call.writes_to(table);
+      reach_state<Exec>(optimizer, state, [&](const auto& array) { call.touches(array); });
+      catch_up_on(exec);
     } else if constexpr (Space::is_host_accessible && State::memory_space::is_host_accessible &&
                          transform_spaces<Rule>::on_host) {
-      wait_for_host_access(of, "ferry::catch_up", table);
-      reach_state<Exec>(optimizer, state, [&](const auto& array) { of.wait_for_host_access(array); });
+      wait_for_host_access(call, "ferry::catch_up", table);
+      reach_state<Exec>(optimizer, state, [&](const auto& array) { call.wait_for_host_access(array); });
       const auto host = host_side(exec);
-      on(host);
+      catch_up_on(host);
       host.fence("ferry::catch_up");
     } else {
       throw invalid_argument("ferry::catch_up: neither device nor host reach both " + table.describe() +
@@ -75,7 +75,7 @@ ticket catch_up_rows(const Exec& exec, const Rule& optimizer, const array_ref<T,
     if constexpr (is_host_exec<Exec>) execution_backend<Exec>::fence(exec, "ferry::catch_up");
     state.clock()->updates.begin_at(state.clock()->steps + 1);
   }
-  return of.finish();
+  return call.finish();
 }
 
 template <class Bounds, class Exec, class Rule, class T, class Space, class State, class Indices, class Out,
@@ -83,33 +83,33 @@ template <class Bounds, class Exec, class Rule, class T, class Space, class Stat
 ticket gather_current(const Exec& exec, const Rule& optimizer, const array_ref<T, Space>& table, State& state,
                       const Indices& indices, const array_ref<Out, OutSpace>& out) {
   const std::string label = "ferry::gather::caught_up";
-  launch_context<Exec> of(exec, "gather");
-  of.refuse_capture(counts_each_step);
+  launch_context<Exec> call(exec, "gather");
+  call.refuse_capture(counts_each_step);
   require_direct_reach("gather", exec, table);
   require_direct_reach("gather", exec, out);
-  of.reads_from(table);
-  of.writes_to(out);
+  call.reads_from(table);
+  call.writes_to(out);
   reach_state<Exec>(optimizer, state, [&](const auto& array) {
     require_direct_reach("gather", exec, array);
-    of.reads_from(array);
+    call.reads_from(array);
   });
-  const auto go = [&](const auto& source) {
-    run_caught_up<rounding::nearest>(of, exec, label, optimizer, table, state, source, out.rows(), out,
+  const auto run = [&](const auto& source) {
+    run_caught_up<rounding::nearest>(call, exec, label, optimizer, table, state, source, out.rows(), out,
                                      false);
   };
   if constexpr (is_plan<Indices>) {
-    of.use(indices.storage());
-    if (out.size() != 0) go(kernels::listed_rows{indices.storage()->row_of});
-    return of.finish(table, indices.positions(), indices.storage()->signed_indices);
+    call.use(indices.storage());
+    if (out.size() != 0) run(kernels::listed_rows{indices.storage()->row_of});
+    return call.finish(table, indices.positions(), indices.storage()->signed_indices);
   } else {
-    const auto which = make_ref(indices);
-    using plain = std::remove_const_t<typename decltype(which)::value_type>;
+    const auto ids = make_ref(indices);
+    using plain = std::remove_const_t<typename decltype(ids)::value_type>;
     if (out.size() != 0)
-      go(kernels::index_rows<plain, Bounds>{indices_for_kernels(of, which), table.rows(),
-                                            Bounds::reports ? of.report() : report_writer{}});
+      run(kernels::index_rows<plain, Bounds>{indices_for_kernels(call, ids), table.rows(),
+                                             Bounds::reports ? call.report() : report_writer{}});
     else
-      look_at_bounds<Bounds>(of, which, table.rows());
-    return of.finish(table, which.rows(), std::is_signed_v<plain>);
+      look_at_bounds<Bounds>(call, ids, table.rows());
+    return call.finish(table, ids.rows(), std::is_signed_v<plain>);
   }
 }
 
@@ -124,28 +124,28 @@ ticket gather_current_rows(const Exec& exec, const Rule& optimizer, const Table&
       path_policy::chosen_at_run_time || in_batch_order<path_policy>,
       "ferry: a gather that catches up computes the rows where the kernels run: path::direct alone.");
   using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
-  const auto from = make_ref(table);
-  const auto to = make_ref(out);
-  using element = std::remove_const_t<typename decltype(from)::value_type>;
+  const auto rows = make_ref(table);
+  const auto target = make_ref(out);
+  using element = std::remove_const_t<typename decltype(rows)::value_type>;
   using transforms =
-      typename update_job<element, typename decltype(from)::memory_space, typename State::value_type,
+      typename update_job<element, typename decltype(rows)::memory_space, typename State::value_type,
                           typename State::memory_space, Rule, step_count::catch_up, rounding::nearest,
                           nonfinite::keep>::template transforms_type<float>;
   require_catch_up<Exec, Rule, State, transforms>();
-  static_assert(NumberElement<typename decltype(to)::value_type>,
+  static_assert(NumberElement<typename decltype(target)::value_type>,
                 "ferry: a gather that catches up gives numbers.");
-  require_optimizer("gather", optimizer, from);
-  if (!may_be_behind("gather", state, from)) return gather(exec, table, indices, out, policies...);
+  require_optimizer("gather", optimizer, rows);
+  if (!may_be_behind("gather", state, rows)) return gather(exec, table, indices, out, policies...);
   if constexpr (is_plan<Indices>) {
-    require_plan<Exec, chosen>("gather", indices, from);
-    require_shapes("gather", from, indices.positions(), to);
+    require_plan<Exec, chosen>("gather", indices, rows);
+    require_shapes("gather", rows, indices.positions(), target);
   } else {
-    const auto which = make_ref(indices);
-    require_rank_one("gather", which);
-    require_shapes("gather", from, which.rows(), to);
-    require_a_row_to_clamp_to<bounds_policy>("gather", from, which.rows());
+    const auto ids = make_ref(indices);
+    require_rank_one("gather", ids);
+    require_shapes("gather", rows, ids.rows(), target);
+    require_a_row_to_clamp_to<bounds_policy>("gather", rows, ids.rows());
   }
-  return gather_current<bounds_policy>(exec, optimizer, from, state, indices, to);
+  return gather_current<bounds_policy>(exec, optimizer, rows, state, indices, target);
 }
 
 }  // namespace detail

@@ -33,7 +33,8 @@ struct chain {
   std::tuple<Transforms...> transforms;  ///< in the order of their application
 
   /// Copies the rule and the transforms. Options are checked by the verbs, not here.
-  explicit chain(Rule of, Transforms... around) : rule(std::move(of)), transforms(std::move(around)...) {}
+  explicit chain(Rule optimizer_rule, Transforms... kernel_transforms)
+      : rule(std::move(optimizer_rule)), transforms(std::move(kernel_transforms)...) {}
 };
 
 namespace detail {
@@ -41,15 +42,15 @@ namespace detail {
 template <class T>
 struct transforms_of {
   using rule = T;
-  static const T& rule_in(const T& from) { return from; }
+  static const T& rule_in(const T& optimizer) { return optimizer; }
   static std::tuple<> transforms_in(const T&) { return {}; }
 };
 template <class Rule, class... Transforms>
 struct transforms_of<chain<Rule, Transforms...>> {
   using rule = Rule;
-  static const Rule& rule_in(const chain<Rule, Transforms...>& from) { return from.rule; }
-  static const std::tuple<Transforms...>& transforms_in(const chain<Rule, Transforms...>& from) {
-    return from.transforms;
+  static const Rule& rule_in(const chain<Rule, Transforms...>& optimizer) { return optimizer.rule; }
+  static const std::tuple<Transforms...>& transforms_in(const chain<Rule, Transforms...>& optimizer) {
+    return optimizer.transforms;
   }
 };
 

@@ -22,8 +22,8 @@ template <class Exec, class... Grads>
   requires(::ferry::detail::Fits<::ferry::detail::clip_grad_norm_arguments, const Exec&, double, Grads...>)
 [[nodiscard]] grad_total clip_grad_norm(const Exec& exec, double max_norm, Grads&&... grads) {
   require_not_negative("clip_grad_norm", "max_norm", max_norm);
-  ::ferry::detail::launch_context<Exec> of(exec, "clip_grad_norm");
-  ::ferry::detail::norm_job<Exec> job(of);
+  ::ferry::detail::launch_context<Exec> call(exec, "clip_grad_norm");
+  ::ferry::detail::norm_job<Exec> job(call);
   (job.check(grads), ...);
   job.begin();
   (job.template add<true>(grads), ...);

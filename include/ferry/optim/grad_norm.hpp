@@ -36,7 +36,8 @@ struct sparse_grads {
 
   /// Copies the plan, which shares its arrays, and a slice; refers to other gradients, which must outlive
   /// this object.
-  sparse_grads(row_plan of, Grads&& values) : plan(std::move(of)), grads(std::forward<Grads>(values)) {}
+  sparse_grads(row_plan batch_plan, Grads&& values)
+      : plan(std::move(batch_plan)), grads(std::forward<Grads>(values)) {}
 };
 /// Deduces a reference, or a slice.
 template <class Grads>
@@ -57,8 +58,8 @@ sparse_grads(row_plan, Grads&&) -> sparse_grads<Grads>;
 template <class Exec, class... Grads>
   requires(::ferry::detail::Fits<::ferry::detail::grad_norm_arguments, const Exec&, const Grads&...>)
 [[nodiscard]] grad_total grad_norm(const Exec& exec, const Grads&... grads) {
-  ::ferry::detail::launch_context<Exec> of(exec, "grad_norm");
-  ::ferry::detail::norm_job<Exec> job(of);
+  ::ferry::detail::launch_context<Exec> call(exec, "grad_norm");
+  ::ferry::detail::norm_job<Exec> job(call);
   (job.check(grads), ...);
   job.begin();
   (job.template add<false>(grads), ...);

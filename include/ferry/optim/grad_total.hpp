@@ -31,8 +31,8 @@ class grad_total {
   /// norm that is NaN. Blocks as wait() does. Throws invalid_argument for a negative max_norm.
   [[nodiscard]] double factor(double max_norm) {
     require_not_negative("grad_total", "max_norm", max_norm);
-    const double made = max_norm / (wait() + 1e-6);
-    return made > 1.0 ? 1.0 : made;
+    const double factor = max_norm / (wait() + 1e-6);
+    return factor > 1.0 ? 1.0 : factor;
   }
 
  private:

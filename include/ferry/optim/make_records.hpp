@@ -41,10 +41,10 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
   const auto sizes = ferry::detail::checked_extents(label, rows, width);
   // Overflow and negative sizes are found as a table of such rows finds them.
   (void)shape<dynamic_rank>::make(sizes, label, (sizeof(T) + 8 * sizeof(StateType)) * 2);
-  records<plain_rule, T, StateType, Space> made(label, sizes[0], sizes[1],
-                                                detail::active_fields(plain).count);
-  const device where = made.bytes().device();
-  detail::fill_new(make_ref(made.bytes()), where, std::byte{0});
+  records<plain_rule, T, StateType, Space> storage(label, sizes[0], sizes[1],
+                                                   detail::active_fields(plain).count);
+  const device home = storage.bytes().device();
+  detail::fill_new(make_ref(storage.bytes()), home, std::byte{0});
   const auto [list, count] = detail::list_fields(plain);
   int fields = 0;
   int row_fields = 0;
@@ -53,15 +53,16 @@ template <class T, MemorySpace Space, class StateType = accumulation_t<T>, class
     const auto value = detail::initial_value<StateType>(plain_rule::name, field);
     if (!field.active) continue;
     if (field.per_row)
-      made.name_row_field(row_fields, field.name);
+      storage.name_row_field(row_fields, field.name);
     else
-      made.name_field(fields, field.name);
-    const auto array = field.per_row ? made.row_field_ref(row_fields++) : made.field_ref(fields++);
-    if (field.initial != 0.0) detail::fill_new(array, where, value);
+      storage.name_field(fields, field.name);
+    const auto array = field.per_row ? storage.row_field_ref(row_fields++) : storage.field_ref(fields++);
+    if (field.initial != 0.0) detail::fill_new(array, home, value);
   }
   if constexpr (StepCount::counts_rows)
-    made.clock()->count_rows(StepCount::name, detail::row_counters(*made.clock(), made.table(), device{}));
-  return made;
+    storage.clock()->count_rows(StepCount::name,
+                                detail::row_counters(*storage.clock(), storage.table(), device{}));
+  return storage;
 }
 
 }  // namespace ferry::optim

@@ -27,17 +27,17 @@ namespace ferry::optim {
 
 namespace detail {
 
-/// Sets all elements of a new array of rows on `where`. Blocks until they are set. For elements of state,
+/// Sets all elements of a new array of rows on `home`. Blocks until they are set. For elements of state,
 /// counters of rows and bytes of records.
 template <class T, MemorySpace Space>
-void fill_new(const ferry::detail::array_ref<T, Space>& array, device where, T value);
+void fill_new(const ferry::detail::array_ref<T, Space>& array, device home, T value);
 
 /// Counters of a table's rows, all equal to the step number of the state.
 template <class Rule, class Space, class Table>
 tensor<std::uint32_t, Space> row_counters(const step_counters<Rule, Space>& clock, const Table& table,
-                                          device where) {
+                                          device home) {
   const auto rows = static_cast<std::size_t>(table.rows());
-  return filled<std::uint32_t, Space>(table.label + "::row_steps", where, {&rows, 1},
+  return filled<std::uint32_t, Space>(table.label + "::row_steps", home, {&rows, 1},
                                       static_cast<std::uint32_t>(clock.steps));
 }
 
@@ -49,9 +49,9 @@ auto described(const Table& table) {
 }
 template <class Space>
 auto described(const rowwise_int8_tensor<Space>& table) {
-  auto made = make_ref(table.records());
-  made.extents[1] = static_cast<std::int64_t>(table.width());
-  return made;
+  auto reference = make_ref(table.records());
+  reference.extents[1] = static_cast<std::int64_t>(table.width());
+  return reference;
 }
 
 /// The default element type of a table's state, and the table's memory space.
@@ -87,19 +87,19 @@ StateType initial_value(std::string_view rule, const field_facts& field);
 
 /// The state of a rule for a table of this label, with its initial values. Checks the options first.
 template <class Rule, class StateType, class Space>
-state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label,
-                                       device where, std::int64_t rows, std::int64_t width) {
+state<Rule, StateType, Space> state_of(const Rule& rule, const ferry::detail::array_label& label, device home,
+                                       std::int64_t rows, std::int64_t width) {
   rule.check();
   (void)active_fields(rule);
   state<Rule, StateType, Space> values;
   const auto [list, count] = list_fields(rule);
-  values.make_fields(Rule::name, {list.data(), count}, label, where, rows, width);
+  values.make_fields(Rule::name, {list.data(), count}, label, home, rows, width);
   return values;
 }
 
-/// make_state for a state on `where`; no device means that of Kokkos.
+/// make_state for a state on `home`; no device means that of Kokkos.
 template <MemorySpace Space, class StateType, class Rule, class Table, class StepCount>
-[[nodiscard]] auto make_state_on(device where, const Rule& rule, const Table& table, StepCount) {
+[[nodiscard]] auto make_state_on(device home, const Rule& rule, const Table& table, StepCount) {
   using plain_rule = rule_of<Rule>;
   static_assert(ferry::detail::DescribesRule<plain_rule>,
                 "ferry: make_state needs an optimizer rule, ferry::optim::adam say.");
@@ -112,16 +112,16 @@ template <MemorySpace Space, class StateType, class Rule, class Table, class Ste
   if constexpr (Optimizer<plain_rule>) {
     const auto& plain = transforms_of<Rule>::rule_in(rule);
     const auto like = described(table);
-    auto made = [&] {
+    auto values = [&] {
       if constexpr (is_prebuilt_state<plain_rule, StateType, Space>)
-        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, where, like.rows(),
+        return prebuilt_state<plain_rule, StateType, Space>(plain, like.label, home, like.rows(),
                                                             like.width());
       else
-        return state_of<plain_rule, StateType, Space>(plain, like.label, where, like.rows(), like.width());
+        return state_of<plain_rule, StateType, Space>(plain, like.label, home, like.rows(), like.width());
     }();
     if constexpr (StepCount::counts_rows)
-      made.clock()->count_rows(StepCount::name, row_counters(*made.clock(), like, where));
-    return made;
+      values.clock()->count_rows(StepCount::name, row_counters(*values.clock(), like, home));
+    return values;
   }
 }
 

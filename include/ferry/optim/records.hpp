@@ -111,14 +111,14 @@ class records : public step_counted<Rule, Space> {
   template <class Element>
   ferry::detail::array_ref<Element, Space> part(std::size_t offset, std::size_t width,
                                                 std::string_view name) {
-    ferry::detail::array_ref<Element, Space> made;
-    made.data = bytes_.data() == nullptr ? nullptr : reinterpret_cast<Element*>(bytes_.data() + offset);
-    made.rank = 2;
-    made.extents = {static_cast<std::int64_t>(rows()), static_cast<std::int64_t>(width)};
-    made.strides = {static_cast<std::int64_t>(row_bytes() / sizeof(Element)), 1};
-    made.label = name.empty() ? label_ : label_ + "::" + std::string(name);
-    made.accesses = bytes_.accesses();
-    return made;
+    ferry::detail::array_ref<Element, Space> array;
+    array.data = bytes_.data() == nullptr ? nullptr : reinterpret_cast<Element*>(bytes_.data() + offset);
+    array.rank = 2;
+    array.extents = {static_cast<std::int64_t>(rows()), static_cast<std::int64_t>(width)};
+    array.strides = {static_cast<std::int64_t>(row_bytes() / sizeof(Element)), 1};
+    array.label = name.empty() ? label_ : label_ + "::" + std::string(name);
+    array.accesses = bytes_.accesses();
+    return array;
   }
 
   static constexpr std::size_t room = max_fields == 0 ? 1 : static_cast<std::size_t>(max_fields);

@@ -68,8 +68,8 @@ void choose_positions(launch_context<Exec>& of, const array_ref<T, Space>& table
   if constexpr (std::is_same_v<Chosen, no_array>) {
     using number = pooling_type<T, void, float>;
     const auto maxima = near_rows<number>(of, to.rows(), to.width(), "maxima");
-    gather_bags_by<path::automatic, pooling::max, bounds::check>(of.exec(), read_only(table), plan, bags,
-                                                                 no_array{}, to, maxima)
+    pool_bags<path::automatic, pooling::max, bounds::check>(of.exec(), read_only(table), plan, bags,
+                                                            no_array{}, to, maxima)
         .drop();
   } else {
     copy(of.exec(), chosen, to).drop();
@@ -142,7 +142,7 @@ auto plan_bags(const Exec& exec, const array_ref<T, Space>& table, const row_pla
                               values_for_kernels(of, label, gradients), weight_grads);
     }
     ticket ended = of.finish();
-    made->made = of.done();
+    made->completion = of.completion();
     made->made_by = of.id();
     ended.drop();
     return bag_plan<const typename std::remove_cvref_t<decltype(gradients)>::value_type,

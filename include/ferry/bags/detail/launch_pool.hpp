@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/pool_rows.hpp>
 #include <ferry/bags/detail/pooled_table.hpp>
+#include <ferry/memory/spaces.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
 #include <ferry/rows/detail/schedule.hpp>
 #include <ferry/runtime/detail/backend.hpp>
@@ -21,6 +22,9 @@ namespace ferry::detail {
 /// Stands for the array that a call does without: the weights of positions, or the positions of maxima.
 struct no_array {
   using value_type = void;
+  using memory_space = pageable_space;
+  static constexpr void* data = nullptr;
+  static constexpr std::int64_t row_stride() { return 0; }
 };
 
 template <class Table, class Weight, class Out>

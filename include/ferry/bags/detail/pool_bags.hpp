@@ -4,6 +4,7 @@
 #include <ferry/bags/detail/bag_arguments.hpp>
 #include <ferry/bags/detail/bag_list.hpp>
 #include <ferry/bags/detail/launch_pool.hpp>
+#include <ferry/error.hpp>
 #include <ferry/int8/detail/rowwise_int8_rows.hpp>
 #include <ferry/plan/detail/index_access.hpp>
 #include <ferry/plan/detail/index_kernels.hpp>
@@ -18,11 +19,40 @@
 #include <ferry/tensor/detail/array_ref.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
-/// The path of gather_bags from its arguments to pool_rows.
+/// gather_bags from its arguments to pool_rows.
 namespace ferry::detail {
+
+/// Checks the arrays of gather_bags. `extra` is no_array, the weights of the positions, or the array for the
+/// positions of the maxima.
+template <class Bag, class Exec, class Table, class Named, class Bags, class Extra, class Pooled>
+void require_bag_batch(const Table& table, const Named& named, const Bags& bags, const Extra& extra,
+                       const Pooled& pooled) {
+  const char* verb = "gather_bags";
+  using bounds_policy = typename Bag::chosen::template get<bounds_category, bounds::check>;
+  const std::int64_t positions = positions_of(named);
+  if constexpr (is_plan<Named>) {
+    require_plan<Exec, typename Bag::chosen>(verb, named, table);
+  } else {
+    require_rank_one(verb, named);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
+  }
+  require_bags(verb, bags, positions, pooled);
+  require_shapes(verb, table, pooled.rows(), pooled);
+  if constexpr (std::is_same_v<Extra, no_array>) {
+  } else if constexpr (Bag::pooling::selects) {
+    require_chosen(verb, extra, pooled);
+    if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+      throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
+                             std::to_string(positions) + " indices; its elements must be int64");
+  } else {
+    require_weights(verb, extra, positions);
+  }
+}
 
 /// Whether a bag with a position without a row keeps its contents.
 template <class Bounds, class Named>
@@ -32,207 +62,164 @@ bool is_strict(const Named& named) {
   else
     return Bounds::reports;
 }
+template <class Named>
+bool has_signed_indices(const Named& named) {
+  if constexpr (is_plan<Named>)
+    return named.storage()->signed_indices;
+  else
+    return std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
+}
 
-/// The rows that the batch names, for kernels of the verb's execution space.
-template <class Bounds, class Exec, class Named>
-auto rows_for_kernels(launch_context<Exec>& of, const Named& named,
+/// The rows that the batch names, for kernels of the verb's execution space or of the host.
+template <class Bounds, bool OnHost = false, class Exec, class Named>
+auto rows_for_kernels(launch_context<Exec>& call, const Named& named,
                       [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named>) {
+  if constexpr (is_plan<Named> && OnHost) {
+    return kernels::listed_rows{plan_array_for_host(call, named.storage()->row_of, named.positions())};
+  } else if constexpr (is_plan<Named>) {
     return kernels::listed_rows{named.storage()->row_of};
   } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_kernels(of, named), table_rows,
-                                              Bounds::reports ? of.report() : report_writer{}};
-  }
-}
-/// The same for kernels of the host.
-template <class Bounds, class Exec, class Named>
-auto rows_for_host(launch_context<Exec>& of, const Named& named, [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{plan_array_for_host(of, named.storage()->row_of, named.positions())};
-  } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_host(of, named), table_rows,
-                                              Bounds::reports ? of.host_report() : report_writer{}};
-  }
-}
-
-template <class Exec, class Weights>
-auto* weights_for_kernels([[maybe_unused]] launch_context<Exec>& of, const Weights& weights) {
-  if constexpr (std::is_same_v<Weights, no_array>)
-    return static_cast<const void*>(nullptr);
-  else
-    return indices_for_kernels(of, weights);
-}
-template <class Exec, class Weights>
-auto* weights_for_host([[maybe_unused]] launch_context<Exec>& of, const Weights& weights) {
-  if constexpr (std::is_same_v<Weights, no_array>)
-    return static_cast<const void*>(nullptr);
-  else
-    return indices_for_host(of, weights);
-}
-
-/// Kernels of the execution space pool the rows where the table lies. Where they don't reach `out`, they pool
-/// into memory of their own, and the rows travel through the ring.
-template <bool Through, class Pooling, class Bounds, class Exec, class T, class Space, class Named,
-          class Bags, class Weights, class Chosen, class Out, class OutSpace>
-void pool_here(launch_context<Exec>& of, const std::string& label, const array_ref<T, Space>& table,
-               const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
-               const array_ref<Out, OutSpace>& out) {
-  const std::int64_t count = out.rows(), positions = positions_of(named);
-  if constexpr (Through) refuse_capture_of_staging<path::staged>(of);  // before the kernel is captured
-  require_direct_reach(of.verb(), of.exec(), table);
-  of.reads_from(table);
-  const auto launch_into = [&](const auto& to, auto* maxima, std::int64_t stride, std::int64_t* own) {
-    const pooling_inputs in{
-        table,
-        rows_for_kernels<Bounds>(of, named, table.rows()),
-        bags_for_kernels(of, bags, count, positions, !std::is_same_v<Bounds, bounds::unchecked>),
-        weights_for_kernels(of, weights),
-        maxima,
-        stride,
-        is_strict<Bounds>(named)};
-    launch_pool<Pooling>(of.exec(), label, in, to, own);
-  };
-  const auto pool_into = [&](const auto& to, std::int64_t* own) {
-    [[maybe_unused]] const auto moving = moves<path::direct>(of, table, to, bytes_of_rows(table, positions));
-    if constexpr (std::is_same_v<Chosen, no_array>) {
-      launch_into(to, static_cast<void*>(nullptr), 0, own);
-    } else {
-      require_direct_reach(of.verb(), of.exec(), chosen);
-      of.writes_to(chosen);
-      launch_into(to, chosen.data, chosen.row_stride(), own);
-    }
-  };
-  if constexpr (Through) {
-    const auto pooled = near_rows<Out>(of, count, out.width(), "pooled");
-    auto own = near_rows<std::int64_t>(of, count, 1, "bags");
-    own.rank = 1;
-    pool_into(pooled, own.data);
-    gather(of.exec(), pooled, own, out, path::staged{}, bounds::skip{}).drop();
-  } else {
-    require_direct_reach(of.verb(), of.exec(), out);
-    of.writes_to(out);
-    pool_into(out, nullptr);
-  }
-}
-
-/// Brings the rows of the bags that changed from page-locked memory to the device.
-template <class Exec, class T, class Out, class OutSpace>
-void bring(launch_context<Exec>& of, const array_ref<T, pinned_space>& from, std::int64_t* own,
-           const array_ref<Out, OutSpace>& out) {
-  auto which = dense_rows<const std::int64_t, pinned_space>(own, from.rows(), 1, "bags");
-  which.rank = 1;
-  gather(of.exec(), from, which, out, path::direct{}, bounds::skip{}).drop();
-}
-
-/// The host's threads pool the rows of a table in host memory, so that pooled rows travel only.
-template <class Pooling, class Bounds, class Exec, class T, class Space, class Named, class Bags,
-          class Weights, class Chosen, class Out, class OutSpace>
-void pool_on_host(launch_context<Exec>& of, const std::string& label, const array_ref<T, Space>& table,
-                  const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
-                  const array_ref<Out, OutSpace>& out) {
-  const std::int64_t count = out.rows(), positions = positions_of(named);
-  const auto host = host_side(of.exec());
-  wait_for_host_access(of, label, read_only(table), out);
-  const auto launch_into = [&](const auto& to, auto* maxima, std::int64_t stride, std::int64_t* own) {
-    const pooling_inputs in{
-        table,
-        rows_for_host<Bounds>(of, named, table.rows()),
-        bags_for_kernels<true>(of, bags, count, positions, !std::is_same_v<Bounds, bounds::unchecked>),
-        weights_for_host(of, weights),
-        maxima,
-        stride,
-        is_strict<Bounds>(named)};
-    launch_pool<Pooling>(host, label, in, to, own);
-    host.fence(label);
-  };
-  std::int64_t* own = nullptr;
-  const auto pool_into = [&](const auto& to) {
-    if constexpr (std::is_same_v<Chosen, no_array>) {
-      launch_into(to, static_cast<void*>(nullptr), 0, own);
-    } else if constexpr (Chosen::memory_space::is_host_accessible) {
-      of.wait_for_host_access(chosen);
-      launch_into(to, chosen.data, chosen.row_stride(), own);
-    } else {
-      using element = typename Chosen::value_type;
-      const auto here = dense_rows<element, pinned_space>(of.template pinned<element>(count * out.width()),
-                                                          count, out.width(), "maxima");
-      launch_into(to, here.data, here.row_stride(), own);
-      bring(of, here, own, chosen);
-    }
-  };
-  constexpr bool there = !OutSpace::is_host_accessible;
-  constexpr bool chosen_there = [] {
-    if constexpr (std::is_same_v<Chosen, no_array>)
-      return false;
+    kernels::index_rows<std::remove_const_t<typename Named::value_type>, Bounds> rows;
+    rows.rows = table_rows;
+    if constexpr (OnHost)
+      rows.indices = indices_for_host(call, named);
     else
-      return !Chosen::memory_space::is_host_accessible;
-  }();
-  if constexpr (there || chosen_there) own = of.template pinned<std::int64_t>(count);
-  if constexpr (there) {
-    const auto here = dense_rows<Out, pinned_space>(of.template pinned<Out>(count * out.width()), count,
-                                                    out.width(), "pooled");
-    pool_into(here);
-    bring(of, here, own, out);
-  } else {
-    pool_into(out);
+      rows.indices = indices_for_kernels(call, named);
+    if constexpr (Bounds::reports) rows.report = OnHost ? call.host_report() : call.report();
+    return rows;
   }
 }
+template <bool OnHost = false, class Exec, class Weights>
+auto* weights_for_kernels([[maybe_unused]] launch_context<Exec>& call, const Weights& weights) {
+  if constexpr (std::is_same_v<Weights, no_array>)
+    return static_cast<const void*>(nullptr);
+  else if constexpr (OnHost)
+    return indices_for_host(call, weights);
+  else
+    return indices_for_kernels(call, weights);
+}
 
-template <class Path, bool Through, class Pooling, class Bounds, class Exec, class T, class Space,
-          class Named, class Bags, class Weights, class Chosen, class Out, class OutSpace>
-ticket gather_bags_on(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
-                      const Bags& bags, const Weights& weights, const Chosen& chosen,
-                      const array_ref<Out, OutSpace>& out) {
-  launch_context<Exec> of(exec, "gather_bags");
-  const std::string& label = of.label(Path::name);
-  bool is_signed = true;
-  if constexpr (is_plan<Named>) {
-    is_signed = named.storage()->signed_indices;
-    of.use(named.storage());
+/// Who pools: kernels of the execution space that write the pooled rows, kernels whose rows then travel
+/// through the ring, or the host's threads, so that pooled rows travel only.
+enum class pool_side : std::uint8_t { kernels, kernels_and_ring, host };
+
+/// The rows that kernels write: `rows`, or with Detour temporary ones of their size.
+template <bool Detour, bool OnHost, class Exec, class Array>
+auto written_rows([[maybe_unused]] launch_context<Exec>& call, const Array& rows,
+                  [[maybe_unused]] const char* label) {
+  if constexpr (!Detour) {
+    return rows;
   } else {
-    is_signed = std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
+    using element = typename Array::value_type;
+    const std::int64_t count = rows.rows(), width = rows.width();
+    if constexpr (OnHost)
+      return dense_rows<element, pinned_space>(call.template pinned<element>(count * width), count, width,
+                                               label);
+    else
+      return near_rows<element>(call, count, width, label);
   }
-  constexpr bool by_host = by_host_alone<Path> && Space::is_host_accessible && !is_host_exec<Exec>;
-  if (out.size() == 0) {
-    if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(of, named, table.rows());
-    if constexpr (!std::is_same_v<Bags, std::int64_t>) {
-      const auto list = bags_for_kernels(of, bags, out.rows(), positions_of(named),
-                                         !std::is_same_v<Bounds, bounds::unchecked>);
-      launch(exec, of.label("validate"), out.rows(), kernels::check_bags<offset_type<Bags>>{list});
+}
+/// Moves the temporary rows of the bags that changed.
+template <class Path, class Exec, class T, class Space, class Out, class OutSpace>
+void deliver_rows(launch_context<Exec>& call, const array_ref<T, Space>& rows, const std::int64_t* changed,
+                  const array_ref<Out, OutSpace>& out) {
+  auto bags = dense_rows<const std::int64_t, Space>(changed, rows.rows(), 1, "bags");
+  bags.rank = 1;
+  gather(call.exec(), rows, bags, out, Path{}, bounds::skip{}).drop();
+}
+
+/// Pools the rows. `weights` and `chosen`, the positions of the maxima, may be no_array.
+template <pool_side Side, class Pooling, class Bounds, class Exec, class T, class Space, class Named,
+          class Bags, class Weights, class Chosen, class Out, class OutSpace>
+void pool_on(launch_context<Exec>& call, const std::string& label, const array_ref<T, Space>& table,
+             const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
+             const array_ref<Out, OutSpace>& out) {
+  constexpr bool on_host = Side == pool_side::host;
+  constexpr bool selects = !std::is_same_v<Chosen, no_array>;
+  constexpr bool checks = !std::is_same_v<Bounds, bounds::unchecked>;
+  constexpr bool out_detours =
+      Side == pool_side::kernels_and_ring || (on_host && !OutSpace::is_host_accessible);
+  constexpr bool chosen_detours = on_host && selects && !Chosen::memory_space::is_host_accessible;
+  using delivery = std::conditional_t<on_host, path::direct, path::staged>;
+  const std::int64_t count = out.rows(), positions = positions_of(named);
+  if constexpr (on_host) {
+    wait_for_host_access(call, label, read_only(table), out);
+    if constexpr (selects && !chosen_detours) call.wait_for_host_access(chosen);
+  } else {
+    if constexpr (out_detours)
+      refuse_capture_of_staging<path::staged>(call);  // before the kernel is captured
+    require_direct_reach(call.verb(), call.exec(), table);
+    call.reads_from(table);
+    if constexpr (!out_detours) {
+      require_direct_reach(call.verb(), call.exec(), out);
+      call.writes_to(out);
     }
-  } else if constexpr (by_host) {
-    pool_on_host<Pooling, Bounds>(of, label, table, named, bags, weights, chosen, out);
-  } else {
-    pool_here<Through, Pooling, Bounds>(of, label, table, named, bags, weights, chosen, out);
+    if constexpr (selects) {
+      require_direct_reach(call.verb(), call.exec(), chosen);
+      call.writes_to(chosen);
+    }
   }
-  return of.finish(table, positions_of(named), is_signed);
+  const auto pooled = written_rows<out_detours, on_host>(call, out, "pooled");
+  const auto maxima = written_rows<chosen_detours, on_host>(call, chosen, "maxima");
+  std::int64_t* changed = nullptr;
+  if constexpr (on_host && (out_detours || chosen_detours))
+    changed = call.template pinned<std::int64_t>(count);
+  else if constexpr (out_detours)
+    changed = near_rows<std::int64_t>(call, count, 1, "bags").data;
+  {
+    const pooling_inputs inputs{table,
+                                rows_for_kernels<Bounds, on_host>(call, named, table.rows()),
+                                bags_for_kernels<on_host>(call, bags, count, positions, checks),
+                                weights_for_kernels<on_host>(call, weights),
+                                maxima.data,
+                                maxima.row_stride(),
+                                is_strict<Bounds>(named)};
+    if constexpr (on_host) {
+      const auto host = host_side(call.exec());
+      launch_pool<Pooling>(host, label, inputs, pooled, changed);
+      host.fence(label);
+    } else {
+      [[maybe_unused]] const auto transfer =
+          moves<path::direct>(call, table, pooled, bytes_of_rows(table, positions));
+      launch_pool<Pooling>(call.exec(), label, inputs, pooled, changed);
+    }
+  }
+  if constexpr (chosen_detours) deliver_rows<delivery>(call, maxima, changed, chosen);
+  if constexpr (out_detours) deliver_rows<delivery>(call, pooled, changed, out);
 }
 
-/// Chooses the side that pools. Under path::automatic the execution space does, but for tables in pageable
+/// gather_bags after the checks. Under path::automatic the execution space pools, but for tables in pageable
 /// memory, which a device reads slowly or not at all.
 template <class Path, class Pooling, class Bounds, class Exec, class T, class Space, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>
-ticket gather_bags_by(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
-                      const Bags& bags, const Weights& weights, const Chosen& chosen,
-                      const array_ref<Out, OutSpace>& out) {
-  constexpr bool to_pageable = !is_host_exec<Exec> && std::is_same_v<OutSpace, pageable_space>;
-  if constexpr (by_host_alone<Path>) {
-    constexpr bool through = !is_host_exec<Exec> && !Space::is_host_accessible;
-    return gather_bags_on<Path, through, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
-  } else if constexpr (!Path::chosen_at_run_time) {
-    return gather_bags_on<Path, false, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
-  } else if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
-    if (execution_backend<Exec>::capturing(exec))
-      return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, table, named, bags, weights,
-                                                                        chosen, out);
-    return gather_bags_on<path::staged, false, Pooling, Bounds>(exec, table, named, bags, weights, chosen,
-                                                                out);
+ticket pool_bags(const Exec& exec, const array_ref<T, Space>& table, const Named& named, const Bags& bags,
+                 const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
+  constexpr bool on_device = !is_host_exec<Exec>;
+  if constexpr (Path::chosen_at_run_time && on_device && std::is_same_v<Space, pageable_space>)
+    if (!execution_backend<Exec>::capturing(exec))
+      return pool_bags<path::staged, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
+  constexpr bool by_ring = on_device && (by_host_alone<Path> ? !Space::is_host_accessible
+                                                             : Path::chosen_at_run_time &&
+                                                                   std::is_same_v<OutSpace, pageable_space>);
+  constexpr pool_side side = by_ring                            ? pool_side::kernels_and_ring
+                             : on_device && by_host_alone<Path> ? pool_side::host
+                                                                : pool_side::kernels;
+  using named_path = std::conditional_t<Path::chosen_at_run_time, path::direct, Path>;
+
+  launch_context<Exec> call(exec, "gather_bags");
+  const std::string& label = call.label(named_path::name);
+  if constexpr (is_plan<Named>) call.use(named.storage());
+  if (out.size() != 0) {
+    pool_on<side, Pooling, Bounds>(call, label, table, named, bags, weights, chosen, out);
   } else {
-    return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, table, named, bags, weights,
-                                                                      chosen, out);
+    if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(call, named, table.rows());
+    if constexpr (!std::is_same_v<Bags, std::int64_t>) {
+      const auto list = bags_for_kernels(call, bags, out.rows(), positions_of(named),
+                                         !std::is_same_v<Bounds, bounds::unchecked>);
+      launch(exec, call.label("validate"), out.rows(), kernels::check_bags<offset_type<Bags>>{list});
+    }
   }
+  return call.finish(table, positions_of(named), has_signed_indices(named));
 }
 
 }  // namespace ferry::detail

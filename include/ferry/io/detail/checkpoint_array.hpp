@@ -47,18 +47,19 @@ std::size_t floating_dtype_bytes(std::string_view dtype);
 
 /// Converts `count` elements of a file's floating-point type to T, one after the other.
 template <class T>
-void convert_from_file(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) {
-  const auto each = [&]<class From>(From value) {
+void convert_from_file(std::string_view dtype, const std::byte* source, std::byte* target,
+                       std::size_t count) {
+  const auto convert_each = [&]<class From>(From value) {
     for (std::size_t i = 0; i < count; ++i) {
-      std::memcpy(static_cast<void*>(&value), from + i * sizeof(From), sizeof(From));
-      const T made = convert<T>(value);
-      std::memcpy(to + i * sizeof(T), static_cast<const void*>(&made), sizeof(T));
+      std::memcpy(static_cast<void*>(&value), source + i * sizeof(From), sizeof(From));
+      const T number = convert<T>(value);
+      std::memcpy(target + i * sizeof(T), static_cast<const void*>(&number), sizeof(T));
     }
   };
-  if (dtype == "f64") each(double{});
-  if (dtype == "f32") each(float{});
-  if (dtype == "f16") each(half_t{});
-  if (dtype == "bf16") each(bhalf_t{});
+  if (dtype == "f64") convert_each(double{});
+  if (dtype == "f32") convert_each(float{});
+  if (dtype == "f16") convert_each(half_t{});
+  if (dtype == "bf16") convert_each(bhalf_t{});
 }
 
 /// The rows of an array that do not lie in one piece of memory: in the shards of a table, say. Several
@@ -73,8 +74,8 @@ class rows_apart {
   /// Copies bytes [offset, offset + bytes) of the array in row-major order out of the rows, or into them.
   /// Blocks.
   /// @{
-  virtual void read(std::uint64_t offset, std::size_t bytes, std::byte* to) const = 0;
-  virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+  virtual void read(std::uint64_t offset, std::size_t bytes, std::byte* target) const = 0;
+  virtual void write(std::uint64_t offset, std::size_t bytes, const std::byte* source,
                      const std::shared_ptr<void>& room) const = 0;
   /// @}
   /// Takes the memory that one thread needs to write at most `bytes` bytes at once; `room` may be that of
@@ -95,7 +96,8 @@ struct checkpoint_array {
   void (*read_device)(void* host, const void* device, std::size_t bytes) = nullptr;
   void (*write_device)(void* device, const void* host, std::size_t bytes) = nullptr;
   /// See convert_from_file; null for elements that are not floating-point numbers.
-  void (*convert)(std::string_view dtype, const std::byte* from, std::byte* to, std::size_t count) = nullptr;
+  void (*convert)(std::string_view dtype, const std::byte* source, std::byte* target,
+                  std::size_t count) = nullptr;
   std::shared_ptr<access_tracker> accesses;
   std::shared_ptr<void> owner;              ///< of memory that belongs to the file's part of the work
   std::shared_ptr<const rows_apart> apart;  ///< has the rows in the place of `data`, where it is not null
@@ -111,12 +113,13 @@ struct checkpoint_array {
   template <class Visit>
   void for_each_run(std::uint64_t offset, std::size_t bytes, const Visit& visit) const {
     if (is_dense()) return visit(offset, std::size_t{0}, bytes);
-    for (std::size_t done = 0; done < bytes;) {
-      const std::uint64_t row = (offset + done) / row_bytes;
-      const std::uint64_t within = (offset + done) % row_bytes;
-      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - within, bytes - done));
-      visit(row * row_stride + within, done, count);
-      done += count;
+    for (std::size_t position = 0; position < bytes;) {
+      const std::uint64_t row = (offset + position) / row_bytes;
+      const std::uint64_t within = (offset + position) % row_bytes;
+      const auto count =
+          static_cast<std::size_t>(std::min<std::uint64_t>(row_bytes - within, bytes - position));
+      visit(row * row_stride + within, position, count);
+      position += count;
     }
   }
   /// First byte and number of bytes of the memory that a range of the file's order spans.
@@ -128,8 +131,9 @@ struct checkpoint_array {
   /// of rows that lie apart is written by these. `scratch` is for strided rows in a device's memory: they
   /// travel with what lies between them.
   /// @{
-  void read(std::uint64_t offset, std::size_t bytes, std::byte* to, std::vector<std::byte>& scratch) const;
-  void write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+  void read(std::uint64_t offset, std::size_t bytes, std::byte* target,
+            std::vector<std::byte>& scratch) const;
+  void write(std::uint64_t offset, std::size_t bytes, const std::byte* source,
              std::vector<std::byte>& scratch) const;
   /// @}
 };
@@ -138,7 +142,7 @@ struct checkpoint_array {
 rows_in_memory memory_of_rows(const checkpoint_array& array);
 
 /// Chunks of about 4 MiB. Units are rows, or about 4 KiB where rows are longer than 64 KiB.
-void choose_chunks(manifest_array& of, std::uint64_t row_bytes);
+void choose_chunks(manifest_array& array, std::uint64_t row_bytes);
 
 /// Throws invalid_argument for an empty handle, or for rows whose elements are not adjacent.
 [[noreturn]] void refuse_array(const array_note& array, const std::string& owner);
@@ -154,18 +158,19 @@ checkpoint_array as_stored(std::string name, const array_ref<T, Space>& array, c
   static_assert(sizeof(plain) <= (std::size_t{1} << 22),
                 "ferry: a checkpoint writes pieces of whole elements, so an element has at most 4 MiB.");
   if (array.rank == 0 || !array.has_dense_rows()) refuse_array(array.note(), owner);
-  checkpoint_array made = describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));
-  made.data = reinterpret_cast<std::byte*>(const_cast<plain*>(array.data));
+  checkpoint_array description =
+      describe_array(std::move(name), array.note(), dtype_name<plain>(), sizeof(plain));
+  description.data = reinterpret_cast<std::byte*>(const_cast<plain*>(array.data));
   if (!array.is_contiguous())
-    made.row_stride = static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
-  made.read_only = std::is_const_v<T>;
+    description.row_stride = static_cast<std::uint64_t>(array.row_stride()) * sizeof(plain);
+  description.read_only = std::is_const_v<T>;
   if constexpr (!Space::is_host_accessible && !device_is_host<Space>) {
-    made.read_device = &device_backend<Space>::read;
-    made.write_device = &device_backend<Space>::write;
+    description.read_device = &device_backend<Space>::read;
+    description.write_device = &device_backend<Space>::write;
   }
-  if constexpr (FloatingElement<plain>) made.convert = &convert_from_file<plain>;
-  made.accesses = array.accesses;
-  return made;
+  if constexpr (FloatingElement<plain>) description.convert = &convert_from_file<plain>;
+  description.accesses = array.accesses;
+  return description;
 }
 
 }  // namespace ferry::detail

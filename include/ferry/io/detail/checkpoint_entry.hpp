@@ -30,7 +30,7 @@ struct load_source {
   const checkpoint_files& files;
   bool convert;  ///< whether floating-point elements may be converted
 
-  [[noreturn]] void fail(const std::string& entry, const std::string& what) const;
+  [[noreturn]] void fail(const std::string& entry, const std::string& problem) const;
 };
 
 class checkpoint_ranks;
@@ -45,10 +45,11 @@ class checkpoint_entry {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   /// The object as it is now: facts and arrays, and the arrays' memory in the same order.
-  virtual void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const = 0;
+  virtual void describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const = 0;
   /// Throws where the file's entry does not fit the object, which stays as it is. Takes the memory that
   /// commit() needs and lists the arrays to load.
-  virtual void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) = 0;
+  virtual void prepare(const load_source& source, const manifest_entry& stored,
+                       std::vector<load_step>& steps) = 0;
   /// After the arrays have been loaded: sets everything else.
   virtual void commit() noexcept {}
   /// For an object whose rows are spread over ranks: how these save and load together; null for all others.
@@ -77,16 +78,16 @@ class checkpoint_ranks {
   [[nodiscard]] virtual const void* group() const = 0;
   /// Whether the calling thread acts for one of the ranks; else it acts for all of them.
   [[nodiscard]] virtual bool acts_for_one() const = 0;
-  virtual void save(const ranks_call& of, const io::save_options& options) const = 0;
-  virtual void load(const ranks_call& of, const io::load_options& options) const = 0;
+  virtual void save(const ranks_call& call, const io::save_options& options) const = 0;
+  virtual void load(const ranks_call& call, const io::load_options& options) const = 0;
 };
 
 /// Checks that an array of the file fits the memory, and lists it.
-void load_into(const load_source& from, const std::string& entry, const manifest_array* stored,
-               const checkpoint_array& to, std::vector<load_step>& steps);
+void load_into(const load_source& source, const std::string& entry, const manifest_array* stored,
+               const checkpoint_array& array, std::vector<load_step>& steps);
 
 /// Throws unless the file's entry is of this kind.
-void require_kind(const load_source& from, const manifest_entry& stored, const std::string& kind);
+void require_kind(const load_source& source, const manifest_entry& stored, const std::string& kind);
 
 /// An array between the calls that use it. That of a tensor ends with the tensor.
 class kept_array {
@@ -117,8 +118,9 @@ class array_entry final : public checkpoint_entry {
     };
   }
 
-  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override;
-  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override;
+  void describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const override;
+  void prepare(const load_source& source, const manifest_entry& stored,
+               std::vector<load_step>& steps) override;
 
  private:
   [[nodiscard]] checkpoint_array current() const;

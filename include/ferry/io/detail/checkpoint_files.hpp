@@ -21,17 +21,17 @@ class checkpoint_files {
  public:
   /// Looks at each file, and checks its size. Throws io_error; `gone`, where given, is set instead of an
   /// error if a file is missing.
-  checkpoint_files(const std::string& folder, const manifest& of, bool* gone = nullptr);
+  checkpoint_files(const std::string& folder, const manifest& content, bool* gone = nullptr);
   checkpoint_files(const checkpoint_files&) = delete;
   checkpoint_files& operator=(const checkpoint_files&) = delete;
 
-  /// Reads the bytes of a chunk and applies its patches. `to` takes array.bytes_of_chunk(place) bytes;
-  /// `scratch` is memory to reuse. `what` names the array in messages.
-  void read_chunk(const manifest_array& array, std::size_t place, std::byte* to,
-                  std::vector<std::byte>& scratch, const std::string& what) const;
+  /// Reads the bytes of a chunk and applies its patches. `target` takes array.bytes_of_chunk(place) bytes;
+  /// `scratch` is memory to reuse. `subject` names the array in messages.
+  void read_chunk(const manifest_array& array, std::size_t place, std::byte* target,
+                  std::vector<std::byte>& scratch, const std::string& subject) const;
   /// Reads the bytes of a piece, as they are.
-  void read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* to,
-                  const std::string& what) const;
+  void read_piece(const manifest_piece& piece, std::size_t bytes, std::byte* target,
+                  const std::string& subject) const;
 
  private:
   struct data_file {
@@ -51,12 +51,12 @@ class checkpoint_files {
 
    private:
     const checkpoint_files& home_;
-    data_file& of_;
+    data_file& data_;
   };
 
   /// False with errno where it can't be opened. Takes no memory: an object may be half loaded.
-  bool open(data_file& wanted) const noexcept;
-  [[noreturn]] static void fail_to_open(const file& of);
+  bool open(data_file& data) const noexcept;
+  [[noreturn]] static void fail_to_open(const file& data);
   /// Closes the file that nobody has used for the longest time; false where all open ones are in use.
   bool close_oldest() const noexcept;
 

@@ -71,7 +71,7 @@ std::string manifest_bytes(const std::string& folder, bool* missing = nullptr);
 manifest read_manifest(const std::string& folder, bool* missing = nullptr);
 
 /// Puts a manifest in the place of the old one: after that the new checkpoint is the current one.
-void write_manifest(const std::string& folder, const manifest& of);
+void write_manifest(const std::string& folder, const manifest& content);
 
 /// Removes data files that the manifest does not name, and temporary files of saves that were killed. Files
 /// that can't be removed are left, without memory for one, as are all while somebody reads an older

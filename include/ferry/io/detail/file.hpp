@@ -14,7 +14,7 @@
 namespace ferry::detail {
 
 /// An io_error: "ferry::io::<verb>: <path>: <what>".
-[[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view what);
+[[noreturn]] void throw_io_error(const std::string& verb, const std::string& path, std::string_view problem);
 /// The same, with the text of errno.
 [[noreturn]] void throw_errno(const std::string& verb, const std::string& path, std::string_view operation);
 
@@ -31,8 +31,8 @@ class file {
   file(std::string verb, std::string path);
   file(const file&) = delete;
   file& operator=(const file&) = delete;
-  file(file&& other) noexcept;
-  file& operator=(file&& other) noexcept;
+  file(file&& source) noexcept;
+  file& operator=(file&& source) noexcept;
   ~file();
 
   /// An existing file. Follows symbolic links. Refuses folders, pipes and devices, which have no size to
@@ -52,10 +52,10 @@ class file {
   [[nodiscard]] std::uint64_t size() const;
 
   /// Reads exactly `bytes` bytes from `offset`. A file that ends before throws.
-  void read_at(void* to, std::size_t bytes, std::uint64_t offset) const;
+  void read_at(void* target, std::size_t bytes, std::uint64_t offset) const;
 
   /// Writes `bytes` bytes at `offset`.
-  void write_at(const void* from, std::size_t bytes, std::uint64_t offset) const;
+  void write_at(const void* source, std::size_t bytes, std::uint64_t offset) const;
 
   /// Starts to bring written bytes to the disk, so that sync() has less to wait for. A hint: failures are
   /// found by sync().
@@ -73,7 +73,7 @@ class file {
   /// Closes the file and throws where the system reports a late error.
   void close();
 
-  [[noreturn]] void fail(std::string_view what) const;
+  [[noreturn]] void fail(std::string_view problem) const;
   [[noreturn]] void fail_by_errno(std::string_view operation) const;
 
  private:

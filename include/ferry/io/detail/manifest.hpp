@@ -7,15 +7,15 @@
 #include <string_view>
 #include <vector>
 
-/// What a checkpoint's manifest says. docs/checkpoints.md describes its bytes; manifest_writer.hpp
+/// The content of a checkpoint's manifest. docs/checkpoints.md describes its bytes; manifest_writer.hpp
 /// and manifest_reader.hpp write and read them.
 namespace ferry::detail {
 
 /// The one of the list that has this name, null for none.
 template <class T>
-const T* find_named(const std::vector<T>& list, std::string_view wanted) {
-  for (const auto& each : list)
-    if (each.name == wanted) return &each;
+const T* find_named(const std::vector<T>& list, std::string_view name) {
+  for (const auto& item : list)
+    if (item.name == name) return &item;
   return nullptr;
 }
 
@@ -78,7 +78,7 @@ struct manifest_array {
   [[nodiscard]] std::string describe() const;
 };
 
-/// What was added to the checkpoint under one name.
+/// An object that was added to the checkpoint under one name.
 struct manifest_entry {
   std::string name;
   std::string kind;  ///< "array", "rowwise_int8", "state" or "value"
@@ -86,8 +86,8 @@ struct manifest_entry {
   std::vector<manifest_array> arrays;
 
   [[nodiscard]] bool operator==(const manifest_entry&) const = default;
-  [[nodiscard]] const manifest_fact* fact(std::string_view wanted) const;
-  [[nodiscard]] const manifest_array* array(std::string_view wanted) const;
+  [[nodiscard]] const manifest_fact* fact(std::string_view key) const;
+  [[nodiscard]] const manifest_array* array(std::string_view key) const;
 };
 
 /// A data file: its number, which is part of its name, and its size.
@@ -107,7 +107,7 @@ struct manifest {
   std::vector<manifest_entry> entries;
 
   [[nodiscard]] bool operator==(const manifest&) const = default;
-  [[nodiscard]] const manifest_entry* entry(std::string_view wanted) const;
+  [[nodiscard]] const manifest_entry* entry(std::string_view key) const;
 };
 
 }  // namespace ferry::detail

@@ -24,6 +24,6 @@ inline constexpr std::uint32_t data_version = 1;
 inline constexpr std::uint64_t largest_chunk = std::uint64_t{1} << 26;
 
 /// The file's bytes. Texts are at most 65535 bytes long, see require_name.
-std::string encode(const manifest& of);
+std::string encode(const manifest& content);
 
 }  // namespace ferry::detail

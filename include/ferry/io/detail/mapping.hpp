@@ -11,7 +11,7 @@ namespace ferry::detail {
 /// cache's: the system may drop them at any time. The file may be closed and removed meanwhile.
 class mapping {
  public:
-  explicit mapping(const file& of);
+  explicit mapping(const file& source);
   mapping(const mapping&) = delete;
   mapping& operator=(const mapping&) = delete;
   ~mapping();

@@ -19,9 +19,9 @@ namespace ferry::detail {
 std::string npy_header(const dtype& type, std::span<const std::int64_t> extents);
 
 /// Reserves room for a row-major array and writes its header. Returns the header's size.
-std::uint64_t begin_npy(const file& to, const dtype& type, const untyped_array& array);
+std::uint64_t begin_npy(const file& target, const dtype& type, const untyped_array& array);
 
 /// Reads and checks the header of a file: the file's size must be what the header says. Throws io_error.
-stored_array read_npy_header(const file& from);
+stored_array read_npy_header(const file& source);
 
 }  // namespace ferry::detail

@@ -16,53 +16,53 @@ namespace ferry::detail {
 /// Calls visit(part, prefix of its options, name of its own fact) for a rule, or for the rule and the
 /// transforms of a chain.
 template <class Optimizer, class Visit>
-void visit_optimizer(Optimizer& of, const Visit& visit) {
-  if constexpr (requires { of.transforms; }) {
-    visit(of.rule, std::string("option."), std::string("rule"));
+void visit_optimizer(Optimizer& optimizer, const Visit& visit) {
+  if constexpr (requires { optimizer.transforms; }) {
+    visit(optimizer.rule, std::string("option."), std::string("rule"));
     std::size_t place = 0;
     std::apply(
         [&](auto&... transform) {
-          const auto each = [&](auto& one) {
-            const std::string own = "transform." + std::to_string(place++);
-            visit(one, own + ".", own);
+          const auto visit_transform = [&](auto& part) {
+            const std::string name = "transform." + std::to_string(place++);
+            visit(part, name + ".", name);
           };
-          (each(transform), ...);
+          (visit_transform(transform), ...);
         },
-        of.transforms);
+        optimizer.transforms);
   } else {
-    visit(of, std::string("option."), std::string("rule"));
+    visit(optimizer, std::string("option."), std::string("rule"));
   }
 }
 
 /// The names and the options of a rule and of its transforms.
 template <class Optimizer>
-std::vector<manifest_fact> optimizer_facts(const Optimizer& of) {
-  std::vector<manifest_fact> made;
-  visit_optimizer(of, [&](const auto& part, const std::string& prefix, const std::string& own) {
-    manifest_fact& named = made.emplace_back();
-    named.name = own;
+std::vector<manifest_fact> optimizer_facts(const Optimizer& optimizer) {
+  std::vector<manifest_fact> facts;
+  visit_optimizer(optimizer, [&](const auto& part, const std::string& prefix, const std::string& name) {
+    manifest_fact& named = facts.emplace_back();
+    named.name = name;
     named.words = part.name;
-    for (auto& each : options_of(part, prefix, option_names(part.name))) made.push_back(std::move(each));
+    for (auto& option : options_of(part, prefix, option_names(part.name))) facts.push_back(std::move(option));
   });
-  return made;
+  return facts;
 }
 
 /// Sets the options from such facts, which were checked to be those of this optimizer.
 template <class Optimizer>
-void set_optimizer(Optimizer& of, const std::vector<manifest_fact>& facts) {
+void set_optimizer(Optimizer& optimizer, const std::vector<manifest_fact>& facts) {
   std::size_t place = 0;
-  visit_optimizer(of, [&](auto& part, const std::string&, const std::string&) {
+  visit_optimizer(optimizer, [&](auto& part, const std::string&, const std::string&) {
     ++place;
     visit_options(part, [&]<class Option>(Option& option) { set_option(option, facts[place++]); });
   });
 }
 
 /// Whether a fact of an entry is about its rule and transforms.
-bool is_optimizer_fact(const manifest_fact& of);
+bool is_optimizer_fact(const manifest_fact& fact);
 
 /// Why the facts of the file are not those of the optimizer; empty where they are. Numbers are compared where
 /// `values` is set; their types and names always are.
 std::string optimizer_difference(const std::vector<manifest_fact>& saved,
-                                 const std::vector<manifest_fact>& here, bool values);
+                                 const std::vector<manifest_fact>& current, bool values);
 
 }  // namespace ferry::detail

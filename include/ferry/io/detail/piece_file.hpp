@@ -21,7 +21,7 @@ class piece_file {
   piece_file(const std::string& folder, std::uint64_t number) : data_(folder, number) {}
 
   /// Writes a piece, and computes its checksum.
-  manifest_piece append(const std::byte* from, std::size_t bytes);
+  manifest_piece append(const std::byte* source, std::size_t bytes);
 
   /// Bytes of the file.
   [[nodiscard]] std::uint64_t size() const;

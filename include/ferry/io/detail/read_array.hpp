@@ -23,29 +23,29 @@
 
 namespace ferry::detail {
 
-/// Whether elements of type `wanted` have these bytes in the file. A record of two bytes may hold a bfloat16,
-/// and the other way round, because .npy has no name for it.
-bool is_stored_as(const dtype& stored, const dtype& wanted);
+/// Whether elements of type `expected` have these bytes in the file. A record of two bytes may hold a
+/// bfloat16, and the other way round, because .npy has no name for it.
+bool is_stored_as(const dtype& stored, const dtype& expected);
 
 /// Converts stored elements of type From.
 template <class From, class To>
-void convert_stored(const std::byte* from, void* to, std::size_t count) {
+void convert_stored(const std::byte* source, void* target, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     From value;
-    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
-    static_cast<To*>(to)[i] = convert<To>(value);
+    std::memcpy(&value, source + i * sizeof(From), sizeof(From));
+    static_cast<To*>(target)[i] = convert<To>(value);
   }
 }
 
-using stored_converter = void (*)(const std::byte* from, void* to, std::size_t count);
+using stored_converter = void (*)(const std::byte* source, void* target, std::size_t count);
 
 /// The function that converts elements of a file to T; null where one of the two is no number.
 template <class To>
-stored_converter converter_of(const dtype& from) {
-  stored_converter found = nullptr;
+stored_converter converter_of(const dtype& source) {
+  stored_converter converter = nullptr;
   if constexpr (NumberElement<To>) {
     const auto look = [&]<class... From>(std::type_identity<From>...) {
-      ((found = dtype_of<From>() == from ? &convert_stored<From, To> : found), ...);
+      ((converter = dtype_of<From>() == source ? &convert_stored<From, To> : converter), ...);
     };
     look(std::type_identity<float>{}, std::type_identity<double>{}, std::type_identity<half_t>{},
          std::type_identity<bhalf_t>{}, std::type_identity<std::int8_t>{}, std::type_identity<std::int16_t>{},
@@ -53,22 +53,22 @@ stored_converter converter_of(const dtype& from) {
          std::type_identity<std::uint8_t>{}, std::type_identity<std::uint16_t>{},
          std::type_identity<std::uint32_t>{}, std::type_identity<std::uint64_t>{});
   }
-  return found;
+  return converter;
 }
 
-/// Throws invalid_argument for elements of a file that are not `wanted`. `converts`: a conversion was asked
+/// Throws invalid_argument for elements of a file that are not `expected`. `converts`: a conversion was asked
 /// for.
-[[noreturn]] void refuse_elements(const file& from, const stored_array& stored, const dtype& wanted,
+[[noreturn]] void refuse_elements(const file& source, const stored_array& stored, const dtype& expected,
                                   bool converts);
 
 /// Throws invalid_argument where the elements of the file are not T's and are not converted to it.
 template <class T, bool Convert>
-void require_loadable(const file& from, const stored_array& stored) {
-  constexpr dtype wanted = dtype_of<T>();
-  if (is_stored_as(stored.elements, wanted)) return;
+void require_loadable(const file& source, const stored_array& stored) {
+  constexpr dtype expected = dtype_of<T>();
+  if (is_stored_as(stored.elements, expected)) return;
   if constexpr (Convert)
     if (converter_of<T>(stored.elements) != nullptr) return;
-  refuse_elements(from, stored, wanted, Convert);
+  refuse_elements(source, stored, expected, Convert);
 }
 
 /// The array in the order of a column-major file: the extents from the last to the first.
@@ -79,16 +79,15 @@ bool needs_transposed(const stored_array& stored, const array_shape& array);
 /// An uninitialised tensor of run-time rank on a device. A single element without extents becomes an array of
 /// one.
 template <class T, class Space, class Extents>
-tensor<T, Space, Extents> tensor_of(const std::string& label, device where,
+tensor<T, Space, Extents> tensor_of(const std::string& label, device home,
                                     std::span<const std::size_t> sizes) {
   static constexpr std::array<std::size_t, 1> single{1};
-  return tensor<T, Space, Extents>(label, where,
-                                   sizes.empty() ? std::span<const std::size_t>(single) : sizes);
+  return tensor<T, Space, Extents>(label, home, sizes.empty() ? std::span<const std::size_t>(single) : sizes);
 }
 
 /// Reads pieces of an array of a file.
 struct stored_reader {
-  const file& from;
+  const file& source;
   const stored_array& stored;
   std::size_t element_bytes;   ///< of the array
   bool booleans;               ///< which have no other values than 0 and 1 in C++
@@ -103,9 +102,9 @@ struct stored_reader {
 ///   Turns    whether the file may be column-major; false compiles less
 ///   Strided  whether the array may have strides; false compiles less
 template <bool Convert, bool Turns, bool Strided = false, class Exec, class T, class Space>
-void read_array(const Exec& exec, const file& from, const stored_array& stored,
+void read_array(const Exec& exec, const file& source, const stored_array& stored,
                 const array_ref<T, Space>& array) {
-  stored_reader fill{from, stored, sizeof(T), dtype_of<T>().kind == dtype_kind::boolean, nullptr};
+  stored_reader fill{source, stored, sizeof(T), dtype_of<T>().kind == dtype_kind::boolean, nullptr};
   if constexpr (Convert)
     if (!is_stored_as(stored.elements, dtype_of<T>())) fill.converter = converter_of<T>(stored.elements);
   if constexpr (Turns)

@@ -62,11 +62,11 @@ std::uint64_t fact_bits(T value) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
 template <class T>
-void set_number(T& to, std::uint64_t bits) {
+void set_number(T& number, std::uint64_t bits) {
   if constexpr (std::is_floating_point_v<T>)
-    to = static_cast<T>(std::bit_cast<double>(bits));
+    number = static_cast<T>(std::bit_cast<double>(bits));
   else
-    to = static_cast<T>(static_cast<std::int64_t>(bits));
+    number = static_cast<T>(static_cast<std::int64_t>(bits));
 }
 template <class T>
 constexpr manifest_fact::kind_of kind_of_number() {
@@ -78,31 +78,31 @@ constexpr manifest_fact::kind_of kind_of_number() {
 /// The options as facts named "<prefix><option>".
 template <class Rule>
 std::vector<manifest_fact> options_of(const Rule& rule, const std::string& prefix, std::string_view names) {
-  std::vector<manifest_fact> made;
+  std::vector<manifest_fact> facts;
   visit_options(rule, [&]<class Option>(const Option& option) {
     static_assert(
         std::is_arithmetic_v<Option> || is_number_list<Option>,
         "ferry: a checkpoint saves options that are numbers or std::arrays of them; give this rule or transform a member visit_options(visit) that calls visit for its options of these types.");
-    manifest_fact& fact = made.emplace_back();
+    manifest_fact& fact = facts.emplace_back();
     if constexpr (std::is_arithmetic_v<Option>) {
       fact.kind = kind_of_number<Option>();
       fact.numbers.push_back(fact_bits(option));
     } else {
       fact.kind = kind_of_number<typename Option::value_type>();
-      for (const auto each : option) fact.numbers.push_back(fact_bits(each));
+      for (const auto number : option) fact.numbers.push_back(fact_bits(number));
     }
   });
-  for (std::size_t i = 0; i < made.size(); ++i) made[i].name = prefix + option_name(names, i, made.size());
-  return made;
+  for (std::size_t i = 0; i < facts.size(); ++i) facts[i].name = prefix + option_name(names, i, facts.size());
+  return facts;
 }
 
 /// Sets an option from a fact with as many numbers.
 template <class Option>
-void set_option(Option& option, const manifest_fact& from) {
+void set_option(Option& option, const manifest_fact& fact) {
   if constexpr (std::is_arithmetic_v<Option>)
-    set_number(option, from.numbers[0]);
+    set_number(option, fact.numbers[0]);
   else
-    for (std::size_t i = 0; i < option.size(); ++i) set_number(option[i], from.numbers[i]);
+    for (std::size_t i = 0; i < option.size(); ++i) set_number(option[i], fact.numbers[i]);
 }
 
 }  // namespace ferry::detail

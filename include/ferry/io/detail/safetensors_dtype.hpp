@@ -35,8 +35,8 @@ inline constexpr std::array<safetensors_dtype, 22> safetensors_dtypes{{
 /// The place of an element type in the table; the table's size where the format has none.
 constexpr std::size_t safetensors_place(const dtype& type) {
   for (std::size_t i = 0; i < safetensors_dtypes.size(); ++i) {
-    const auto& each = safetensors_dtypes[i];
-    if (each.kind != dtype_kind::record && each.kind == type.kind && each.bits == type.bytes * 8) return i;
+    const auto& entry = safetensors_dtypes[i];
+    if (entry.kind != dtype_kind::record && entry.kind == type.kind && entry.bits == type.bytes * 8) return i;
   }
   return safetensors_dtypes.size();
 }

@@ -48,7 +48,7 @@ bool has_bytes(const safetensors_entry& entry);
 std::string parse_safetensors(std::string_view text, std::uint64_t bytes, safetensors_header& into);
 
 /// Reads and checks the header of a file. Throws io_error.
-safetensors_header read_safetensors_header(const file& from);
+safetensors_header read_safetensors_header(const file& source);
 
 /// The text of a header, with its length. The entries are in the order of the file.
 std::string make_safetensors_header(const std::vector<safetensors_entry>& entries,

@@ -23,9 +23,9 @@ class bounce_buffer {
 };
 
 /// Bytes of a patch of `units` units.
-std::size_t patch_bytes(const manifest_array& of, std::size_t units);
+std::size_t patch_bytes(const manifest_array& array, std::size_t units);
 /// Whether the patches of a chunk would outgrow half of it, so that the whole chunk had better be written.
-bool outgrows(const manifest_array& of, std::size_t place, const manifest_chunk& chunk, std::size_t units);
+bool outgrows(const manifest_array& array, std::size_t place, const manifest_chunk& chunk, std::size_t units);
 
 /// A chunk of a save.
 struct save_job {

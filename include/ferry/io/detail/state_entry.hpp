@@ -57,7 +57,7 @@ class state_entry : public stored_state {
  protected:
   static constexpr bool is_const = std::is_const_v<Optimizer>;
 
-  /// What commit() sets.
+  /// Values that commit() sets.
   struct next_state : state_counts {
     std::unique_ptr<std::remove_const_t<Optimizer>> optimizer;
     tensor<std::uint32_t, Space> row_steps;
@@ -82,7 +82,7 @@ class state_entry : public stored_state {
   [[nodiscard]] recorded_steps recorded() const override {
     auto recording = clock_->updates.recorded();
     // Steps that were taken back are still there until another one replaces them.
-    const auto taken_back = [this](const auto& each) { return each.first > clock_->steps; };
+    const auto taken_back = [this](const auto& record) { return record.first > clock_->steps; };
     std::erase_if(recording.spans, taken_back);
     std::erase_if(recording.rates, taken_back);
     return {recording.first, recording.in_double, history_numbers<rule_type>(recording)};
@@ -117,15 +117,15 @@ class state_entry : public stored_state {
 /// The arrays of a state, or of records without the weights.
 template <class Rule, class State>
 std::vector<checkpoint_array> fields_of_state(const Rule& rule, State& state, const std::string& owner) {
-  std::vector<checkpoint_array> made;
+  std::vector<checkpoint_array> arrays;
   for (int i = 0; i < state.fields(); ++i)
-    made.push_back(as_stored(std::string(state.field_name(i)), state.field_ref(i), owner));
+    arrays.push_back(as_stored(std::string(state.field_name(i)), state.field_ref(i), owner));
   int place = 0;
   boost::hana::for_each(rule.fields(), [&](const auto& described) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(described)>, optim::row_field>)
-      made.push_back(as_stored(described.name, state.row_field_ref(place++), owner));
+      arrays.push_back(as_stored(described.name, state.row_field_ref(place++), owner));
   });
-  return made;
+  return arrays;
 }
 
 }  // namespace ferry::detail

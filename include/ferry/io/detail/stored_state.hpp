@@ -34,8 +34,9 @@ struct recorded_steps {
 /// recorded steps. state_entry knows their types.
 class stored_state : public checkpoint_entry {
  public:
-  void describe(manifest_entry& to, std::vector<checkpoint_array>& arrays) const override;
-  void prepare(const load_source& from, const manifest_entry& stored, std::vector<load_step>& to) override;
+  void describe(manifest_entry& description, std::vector<checkpoint_array>& arrays) const override;
+  void prepare(const load_source& source, const manifest_entry& stored,
+               std::vector<load_step>& steps) override;
 
  protected:
   /// `is_const`: the options of the optimizer are compared on load instead of set.
@@ -49,10 +50,9 @@ class stored_state : public checkpoint_entry {
   [[nodiscard]] virtual checkpoint_array saved_counters() const = 0;
   /// @}
 
-  /// What commit() sets. begin_load() drops an earlier one, and waits for the work on the counters, which
-  /// commit() frees. load_options() throws invalid_argument for options that the optimizer refuses;
-  /// load_recorded() takes steps without numbers, too, and returns why they are none, or an empty text.
-  /// @{
+  /// Values that commit() sets. begin_load() drops an earlier one, and waits for the work on the counters,
+  /// which commit() frees. load_options() throws invalid_argument for options that the optimizer refuses;
+  /// load_recorded() takes steps without numbers, too, and returns why they are none, or an empty text. @{
   [[nodiscard]] virtual state_counts& begin_load() = 0;
   virtual void load_options(const std::vector<manifest_fact>& options) = 0;
   [[nodiscard]] virtual std::string load_recorded(const recorded_steps& recorded) = 0;
@@ -63,15 +63,15 @@ class stored_state : public checkpoint_entry {
   [[nodiscard]] virtual std::pair<std::size_t, std::size_t> share_of_counters() const { return {0, 1}; }
 
  private:
-  [[nodiscard]] std::int64_t whole(const load_source& from, const manifest_entry& stored, const char* fact,
+  [[nodiscard]] std::int64_t whole(const load_source& source, const manifest_entry& stored, const char* fact,
                                    std::optional<std::int64_t> least) const;
-  void prepare_options(const load_source& from, const manifest_entry& stored);
+  void prepare_options(const load_source& source, const manifest_entry& stored);
   /// The counters of the rows go into a new tensor: there may be none yet, or those of another policy.
   /// Returns the number of the file's arrays that it knows.
-  std::size_t prepare_rows(const load_source& from, const manifest_entry& stored, state_counts& next,
-                           std::vector<load_step>& to);
+  std::size_t prepare_rows(const load_source& source, const manifest_entry& stored, state_counts& next,
+                           std::vector<load_step>& steps);
   /// Kernels look up the steps that a row has missed, so they must be in the history.
-  void require_recorded(const load_source& from, const manifest_array& counters, std::int64_t least,
+  void require_recorded(const load_source& source, const manifest_array& counters, std::int64_t least,
                         std::int64_t steps) const;
 
   std::vector<kept_array> fields_;

@@ -27,11 +27,11 @@ class batch_order {
   [[nodiscard]] std::int64_t epoch_of(std::int64_t batch) const {
     return options_.first_epoch + batch / batches_;
   }
-  /// Samples of the epochs' batch `batch`, counted from the first epoch, into `to`.
-  void list(std::int64_t batch, std::vector<std::int64_t>& to) const;
+  /// Samples of the epochs' batch `batch`, counted from the first epoch, into `samples`.
+  void list(std::int64_t batch, std::vector<std::int64_t>& samples) const;
 
  private:
-  /// Where the part of a rank of `count` samples begins.
+  /// The begin of the part of a rank of `count` samples.
   [[nodiscard]] std::int64_t share(std::int64_t count, std::int64_t rank) const;
 
   std::int64_t samples_;

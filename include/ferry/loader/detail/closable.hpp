@@ -34,8 +34,8 @@ void close_at_finalize(const std::shared_ptr<closable>& prefetcher);
 class closing_owner {
  public:
   explicit closing_owner(std::shared_ptr<closable> owned);
-  closing_owner(closing_owner&& other) noexcept;
-  closing_owner& operator=(closing_owner&& other) noexcept;
+  closing_owner(closing_owner&& source) noexcept;
+  closing_owner& operator=(closing_owner&& source) noexcept;
   ~closing_owner();
 
  protected:

@@ -31,9 +31,9 @@ ticket gather_listed(const Exec& exec, const array_shape& table, const void* dat
                      const rows_by_position<Exec>& rows, const array_shape& out, void* memory) {
   using path_policy = std::conditional_t<!is_host_exec<Exec> && std::is_same_v<TableSpace, pinned_space>,
                                          path::ordered, path::direct>;
-  const array_ref<const T, TableSpace> from{table, static_cast<const T*>(data)};
+  const array_ref<const T, TableSpace> source{table, static_cast<const T*>(data)};
   const array_ref<T, batch_space_of<Exec>> batch{out, static_cast<T*>(memory)};
-  return gather(exec, from, rows, batch, bounds::skip{}, path_policy{});
+  return gather(exec, source, rows, batch, bounds::skip{}, path_policy{});
 }
 
 /// The table of a row_prefetcher and the type of its indices, for compiled functions.

@@ -26,9 +26,9 @@ class lane {
   /// Whether batches travel. Else the slots are used where they were made.
   [[nodiscard]] virtual bool travels() const = 0;
   /// The memory of a slot.
-  virtual void place(slot& of, std::size_t index) = 0;
+  virtual void place(slot& batch_slot, std::size_t index) = 0;
   /// Enqueues the transfer of `rows` rows and records its end; called by the mover's thread only.
-  virtual std::int64_t send(slot& of, const slot_layout& layout, std::int64_t rows) = 0;
+  virtual std::int64_t send(slot& batch_slot, const slot_layout& layout, std::int64_t rows) = 0;
   /// Orders later work of the user's instance after an event.
   virtual void order(event& before) = 0;
   /// Throws where batches can't be given to the user's instance now.

@@ -26,7 +26,7 @@ class batch_maker {
   virtual void make(const batch_request& request, std::byte* const* data) const = 0;
 };
 
-/// What pipeline::pull has found.
+/// Results of pipeline::pull.
 enum class pulled {
   batch,
   end,     ///< of an epoch, or of the last one
@@ -36,14 +36,14 @@ enum class pulled {
 /// A prefetcher without its types: the ring, its workers and, where batches travel, its mover.
 class pipeline final : public closable {
  public:
-  /// `held`: how many batches the user has at a time.
+  /// `batches_held`: how many batches the user has at a time.
   pipeline(std::unique_ptr<lane> way, std::unique_ptr<batch_maker> maker, slot_layout layout,
            const batch_order& order, const prefetch_options& options, std::size_t depth,
-           std::int64_t held = 1);
+           std::int64_t batches_held = 1);
   ~pipeline() override;
 
   /// The next batch in `got`, before any instance is ordered after its transfer. Gives the oldest one back
-  /// where the user has `held` of them.
+  /// where the user has `batches_held` of them.
   pulled pull(bool may_block, slot*& got);
   /// The next batch, with later work of the user's instance ordered after it; null at the end of an epoch,
   /// and after the last one.

@@ -27,17 +27,17 @@ consteval int lanes_in_tile() {
 template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION void apply_lanes(const Update& now, Compute (&weight)[Elements],
                                              const Compute (&gradient)[Elements],
-                                             Compute (&field)[Room][Elements], int at) {
+                                             Compute (&field)[Room][Elements], int first) {
   using number = typename ferry::detail::lanes_of<Compute>::template type<Lanes>;
-  number own[Room];
-  own[0] = number(Compute(0));  // unused without fields: a rule without fields still takes an array
+  number fields[Room];
+  fields[0] = number(Compute(0));  // unused without fields: a rule without fields still takes an array
   if constexpr (Fields != 0)
-    for (int f = 0; f < Fields; ++f) own[f] = number::load(field[f] + at);
-  number updated = number::load(weight + at);
-  now.apply(updated, number::load(gradient + at), own);
-  updated.store(weight + at);
+    for (int f = 0; f < Fields; ++f) fields[f] = number::load(field[f] + first);
+  number updated = number::load(weight + first);
+  now.apply(updated, number::load(gradient + first), fields);
+  updated.store(weight + first);
   if constexpr (Fields != 0)
-    for (int f = 0; f < Fields; ++f) own[f].store(field[f] + at);
+    for (int f = 0; f < Fields; ++f) fields[f].store(field[f] + first);
 }
 
 template <int Lanes, int Fields, class Update, class Compute, int Room, int Elements, int... Part>

@@ -22,7 +22,7 @@ struct element {
 /// not depend on which elements a thread holds.
 template <class Schedule, class Transforms, class Compute, int Room, int Elements>
 KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transforms& transforms,
-                                          std::int64_t row, element<Compute, Room> (&of)[Elements],
+                                          std::int64_t row, element<Compute, Room> (&elements)[Elements],
                                           int count) {
   constexpr std::int64_t asked_each = 16;
   const std::int64_t missed = schedule.missed(row);
@@ -41,22 +41,22 @@ KOKKOS_FORCEINLINE_FUNCTION void catch_up(const Schedule& schedule, const Transf
     const update now = schedule.at(row, j);
     if constexpr (can_rest) {
       if (j >= ask_from && (j - ask_from) % asked_each == 0) {
-        bool all = true;
+        bool finished = true;
         for (int e = 0; e < count; ++e) {
-          if (!resting[e] && schedule.resting.at_rest(of[e].weight, of[e].state)) {
-            schedule.resting.decay_state(of[e].state, missed - j);
+          if (!resting[e] && schedule.resting.at_rest(elements[e].weight, elements[e].state)) {
+            schedule.resting.decay_state(elements[e].state, missed - j);
             resting[e] = true;
           }
-          all = all && resting[e];
+          finished = finished && resting[e];
         }
-        if (all) return;
+        if (finished) return;
       }
     }
     for (int e = 0; e < count; ++e)
       if (!resting[e]) {
-        const Compute before = of[e].weight;
-        now.apply(of[e].weight, Compute(0), of[e].state);
-        of[e].weight = transforms.changed(before, of[e].weight, row);
+        const Compute before = elements[e].weight;
+        now.apply(elements[e].weight, Compute(0), elements[e].state);
+        elements[e].weight = transforms.changed(before, elements[e].weight, row);
       }
   }
 }
@@ -67,16 +67,16 @@ template <class Tile, int Fields, class Schedule, class Transforms, class Comput
 KOKKOS_FORCEINLINE_FUNCTION void catch_up_tile(const Schedule& schedule, const Transforms& transforms,
                                                std::int64_t row, Compute (&weight)[Tile::elements],
                                                Compute (&field)[Room][Tile::elements], int count) {
-  element<Compute, Room> all[Tile::elements];
+  element<Compute, Room> elements[Tile::elements];
   for (int e = 0; e < live<Tile>(count); ++e) {
-    all[e].weight = weight[e];
-    all[e].state[0] = Compute(0);
-    for (int f = 0; f < Fields; ++f) all[e].state[f] = field[f][e];
+    elements[e].weight = weight[e];
+    elements[e].state[0] = Compute(0);
+    for (int f = 0; f < Fields; ++f) elements[e].state[f] = field[f][e];
   }
-  catch_up(schedule, transforms, row, all, live<Tile>(count));
+  catch_up(schedule, transforms, row, elements, live<Tile>(count));
   for (int e = 0; e < live<Tile>(count); ++e) {
-    weight[e] = all[e].weight;
-    for (int f = 0; f < Fields; ++f) field[f][e] = all[e].state[f];
+    weight[e] = elements[e].weight;
+    for (int f = 0; f < Fields; ++f) field[f][e] = elements[e].state[f];
   }
 }
 

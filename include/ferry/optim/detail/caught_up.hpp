@@ -31,17 +31,18 @@ consteval void require_catch_up() {
                 "ferry: this rule, or one of its transforms, can't be combined with step_count::catch_up.");
 }
 
-/// Launches caught_up_rows on `on`, the verb's execution space or the host's. With `own` it updates the table
-/// in place; otherwise it writes to `out`.
+/// Launches caught_up_rows on the verb's execution space or the host's. `in_place` updates the table, whose
+/// rows are `out`; otherwise the rows alone are written to `out`.
 template <class Rounding, class Compute, int Fields, class Rule, class Exec, class On, class T, class Space,
           class State, class Source, class Out, class OutSpace>
-void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
-                      const array_ref<T, Space>& table, State& state, const Source& source,
-                      std::int64_t items, const array_ref<Out, OutSpace>& out, bool own) {
+void launch_caught_up(launch_context<Exec>& call, const On& space_exec, const std::string& label,
+                      const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                      const Source& source, std::int64_t items, const array_ref<Out, OutSpace>& out,
+                      bool in_place) {
   if constexpr (Fields < State::max_fields)
     if (state.fields() != Fields)
-      return launch_caught_up<Rounding, Compute, Fields + 1>(of, on, label, optimizer, table, state, source,
-                                                             items, out, own);
+      return launch_caught_up<Rounding, Compute, Fields + 1>(call, space_exec, label, optimizer, table, state,
+                                                             source, items, out, in_place);
   using job =
       update_job<std::remove_const_t<T>, Space, typename State::value_type, typename State::memory_space,
                  Rule, step_count::catch_up, rounding::nearest, nonfinite::keep>;
@@ -49,7 +50,7 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
   auto& log = state.clock()->updates;
   const std::int64_t step = state.clock()->steps;
   step_inputs inputs;
-  inputs.take_updates(of, log.template history<Compute>(step));
+  inputs.take_updates(call, log.template history<Compute>(step));
   using update = typename std::remove_reference_t<decltype(log)>::template update<number>;
   const auto& rule = optim::detail::transforms_of<Rule>::rule_in(optimizer);
   const auto [rest_from, rest_rule] = log.rest(step, rule);
@@ -67,21 +68,21 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
   // The last step did not name a row with missed steps, so its random bits for that row are unused.
   const kernels::step_randomness randomness{state.clock()->seed, static_cast<std::uint64_t>(step),
                                             state.clock()->rows};
-  const auto to = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
+  const auto target = kernels::weights_rounded<Rounding::is_random>(out.data, out.row_stride(), randomness);
   const auto with_tile = [&]<class Tile>(Tile) {
     const std::int64_t tiles = Tile::host ? 1 : table.width() / Tile::elements;
     using value = typename State::value_type;
     kernels::caught_up_rows<number, Tile, Source, std::remove_const_t<T>, value,
                             kernels::catch_up_schedule<update>, std::remove_const_t<decltype(transforms)>,
-                            std::remove_const_t<decltype(to)>, Fields>
-        kernel{source,        table.data,          table.row_stride(), {},         0,  to,
-               table.width(), fast_divisor(tiles), schedule,           transforms, own};
+                            std::remove_const_t<decltype(target)>, Fields>
+        kernel{source,        table.data,          table.row_stride(), {},         0,       target,
+               table.width(), fast_divisor(tiles), schedule,           transforms, in_place};
     for (int f = 0; f < Fields; ++f) {
       const auto field = state.field_ref(f);
       kernel.state[f] = field.data;
       kernel.state_stride = field.row_stride();
     }
-    launch(on, label, items * tiles, kernel);
+    launch(space_exec, label, items * tiles, kernel);
   };
   if constexpr (is_host_exec<On>)
     with_tile(kernels::host_tile{});
@@ -94,17 +95,19 @@ void launch_caught_up(launch_context<Exec>& of, const On& on, const std::string&
 /// launch_caught_up in the type in which the steps were computed.
 template <class Rounding, class Rule, class Exec, class On, class T, class Space, class State, class Source,
           class Out, class OutSpace>
-void run_caught_up(launch_context<Exec>& of, const On& on, const std::string& label, const Rule& optimizer,
-                   const array_ref<T, Space>& table, State& state, const Source& source, std::int64_t items,
-                   const array_ref<Out, OutSpace>& out, bool own) {
+void run_caught_up(launch_context<Exec>& call, const On& space_exec, const std::string& label,
+                   const Rule& optimizer, const array_ref<T, Space>& table, State& state,
+                   const Source& source, std::int64_t items, const array_ref<Out, OutSpace>& out,
+                   bool in_place) {
   constexpr int least = optim::detail::rule_of<Rule>::min_fields;
   constexpr bool wide = std::is_same_v<step_type<T, typename State::value_type>, double>;
   if constexpr (!wide) {
     if (!state.clock()->updates.is_in_double())
-      return launch_caught_up<Rounding, float, least>(of, on, label, optimizer, table, state, source, items,
-                                                      out, own);
+      return launch_caught_up<Rounding, float, least>(call, space_exec, label, optimizer, table, state,
+                                                      source, items, out, in_place);
   }
-  launch_caught_up<Rounding, double, least>(of, on, label, optimizer, table, state, source, items, out, own);
+  launch_caught_up<Rounding, double, least>(call, space_exec, label, optimizer, table, state, source, items,
+                                            out, in_place);
 }
 
 /// Whether rows may have missed steps. Throws if the state counts by another policy or belongs to another

@@ -11,8 +11,8 @@
 
 namespace ferry::kernels {
 
-/// Row k of `out` = the row of item k with its missed steps applied, see row_weights. With `own`, out is the
-/// table itself, and the state is written as well.
+/// Row k of `out` = the row of item k with its missed steps applied, see row_weights. If `in_place`, out is
+/// the table itself, and the state is written as well.
 ///
 /// Device mapping: one thread per (item, tile), row-major. Host mapping: one iteration per item.
 template <class Compute, class Tile, class Source, class T, class State, class Schedule, class Transforms,
@@ -30,7 +30,7 @@ struct caught_up_rows {
   detail::fast_divisor tiles;
   Schedule schedule;
   Transforms transforms;
-  bool own;
+  bool in_place;
 
   /// Of a host's item, without the steps that it missed.
   [[nodiscard]] std::int64_t bytes_each() const {
@@ -61,7 +61,7 @@ struct caught_up_rows {
     for (int f = 0; f < Fields; ++f) load_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
     catch_up_tile<Tile, Fields>(schedule, transforms, row, weight, field, count);
     out.template store<Tile>(weight, source.position(item), column, count);
-    if (!own) return;
+    if (!in_place) return;
     for (int f = 0; f < Fields; ++f)
       store_tile<Tile>(field[f], state[f] + row * state_stride + column, count);
   }
@@ -69,9 +69,9 @@ struct caught_up_rows {
 
 /// Marks all rows as up to date with the step.
 struct set_row_steps {
-  std::uint32_t* done;
+  std::uint32_t* row_steps;
   std::uint32_t step;
-  KOKKOS_FUNCTION void operator()(std::int64_t row) const { done[row] = step; }
+  KOKKOS_FUNCTION void operator()(std::int64_t row) const { row_steps[row] = step; }
 };
 
 }  // namespace ferry::kernels

@@ -58,7 +58,7 @@ class coefficient_history {
     rate_type lr;
     rate_type most;
   };
-  /// What the updates of missed steps are computed from; all that a file needs to keep.
+  /// The source of the updates of missed steps; all that a file needs to keep.
   struct recording {
     std::int64_t first = 1;  ///< earlier steps have been applied to all rows
     bool in_double = false;
@@ -72,22 +72,22 @@ class coefficient_history {
   template <class Compute>
   [[nodiscard]] detail::table_view by_count(const Rule& rule, std::int64_t steps) {
     const std::lock_guard lock(guard_);
-    counted& of = counted_[slot<Compute>];
+    counted& counts = counted_[slot<Compute>];
     const auto source = step_source(rule);
-    if (!of.source || !same(*of.source, source)) {
-      of.table.truncate(0);
-      of.source.emplace(source);
-      of.converged = false;
+    if (!counts.source || !same(*counts.source, source)) {
+      counts.table.truncate(0);
+      counts.source.emplace(source);
+      counts.converged = false;
     }
-    if (!of.converged && of.table.size() < steps) {
+    if (!counts.converged && counts.table.size() < steps) {
       const auto last = entry_of<Compute>(source, std::int64_t{1} << 40);
-      while (!of.converged && of.table.size() < steps) {
-        const auto next = entry_of<Compute>(source, of.table.size() + 1);
-        of.table.push(next);
-        of.converged = same(next, last);
+      while (!counts.converged && counts.table.size() < steps) {
+        const auto next = entry_of<Compute>(source, counts.table.size() + 1);
+        counts.table.push(next);
+        counts.converged = same(next, last);
       }
     }
-    return of.table.view(1, of.table.size());
+    return counts.table.view(1, counts.table.size());
   }
 
   /// Call before note(): takes the memory that note() needs.
@@ -102,7 +102,7 @@ class coefficient_history {
     const std::lock_guard lock(guard_);
     while (!rates_.empty() && rates_.back().first >= step) rates_.pop_back();
     while (!spans_.empty() && spans_.back().first >= step) spans_.pop_back();
-    for (auto& each : history_) each.truncate(step - first_);
+    for (auto& table : history_) table.truncate(step - first_);
     in_double_ = in_double;
     const bool goes_on = !spans_.empty() && same_but_rate(rule, spans_.back().rule);
     if (!goes_on) spans_.push_back({step, rule});
@@ -118,18 +118,18 @@ class coefficient_history {
   [[nodiscard]] detail::table_view history(std::int64_t step) {
     const std::lock_guard lock(guard_);
     auto& table = history_[slot<Compute>];
-    const std::int64_t wanted = spans_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
-    if (table.size() < wanted) {
+    const std::int64_t length = spans_.empty() ? 0 : std::max<std::int64_t>(0, step + 1 - first_);
+    if (table.size() < length) {
       std::int64_t next = first_ + table.size();
       auto span = last_until(spans_, next);
       auto rate = last_until(rates_, next);
-      for (; table.size() < wanted; ++next) {
+      for (; table.size() < length; ++next) {
         advance(spans_, span, next);
         advance(rates_, rate, next);
         table.push(options(span, rate, &rated::lr).template coefficients<Compute>(next));
       }
     }
-    return table.view(first_, wanted);
+    return table.view(first_, length);
   }
 
   /// The first of the steps up to `step` since which at most lr has changed, and its options with the largest
@@ -208,25 +208,26 @@ class coefficient_history {
   static constexpr std::size_t slot = std::is_same_v<Compute, double> ? 1 : 0;
 
   template <class T>
-  static void one_more(std::vector<T>& of) {
-    if (of.size() == of.capacity()) of.reserve(std::max<std::size_t>(4, of.size() + of.size() / 2));
+  static void one_more(std::vector<T>& entries) {
+    if (entries.size() == entries.capacity())
+      entries.reserve(std::max<std::size_t>(4, entries.size() + entries.size() / 2));
   }
   /// Keeps the capacity that make_room() took.
   template <class T>
-  static void drop(std::vector<T>& of) {
-    of.clear();
-    if (of.capacity() > 64) std::vector<T>().swap(of);
+  static void drop(std::vector<T>& entries) {
+    entries.clear();
+    if (entries.capacity() > 64) std::vector<T>().swap(entries);
   }
   /// Index of the last entry that begins at or before `step`.
   template <class T>
-  static std::size_t last_until(const std::vector<T>& all, std::int64_t step) {
-    const auto after = std::upper_bound(all.begin(), all.end(), step,
-                                        [](std::int64_t s, const T& each) { return s < each.first; });
-    return after == all.begin() ? 0 : static_cast<std::size_t>(after - all.begin()) - 1;
+  static std::size_t last_until(const std::vector<T>& entries, std::int64_t step) {
+    const auto next = std::upper_bound(entries.begin(), entries.end(), step,
+                                       [](std::int64_t s, const T& entry) { return s < entry.first; });
+    return next == entries.begin() ? 0 : static_cast<std::size_t>(next - entries.begin()) - 1;
   }
   template <class T>
-  static void advance(const std::vector<T>& all, std::size_t& at, std::int64_t step) {
-    while (at + 1 < all.size() && all[at + 1].first <= step) ++at;
+  static void advance(const std::vector<T>& entries, std::size_t& index, std::int64_t step) {
+    while (index + 1 < entries.size() && entries[index + 1].first <= step) ++index;
   }
   Rule options(std::size_t span, [[maybe_unused]] std::size_t rate,
                [[maybe_unused]] rate_type rated::*which) const {
@@ -245,9 +246,9 @@ class coefficient_history {
       return std::memcmp(&a, &b, sizeof a) == 0;
   }
   static bool same_but_rate(const Rule& a, const Rule& b) {
-    Rule with = a;
-    if constexpr (has_rate) with.lr = b.lr;
-    return same(with, b);
+    Rule rated_rule = a;
+    if constexpr (has_rate) rated_rule.lr = b.lr;
+    return same(rated_rule, b);
   }
 
   mutable std::mutex guard_;

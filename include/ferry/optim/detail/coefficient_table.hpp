@@ -49,9 +49,9 @@ class coefficient_table {
         std::is_trivially_copyable_v<Entry> && alignof(Entry) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__,
         "ferry: what a rule gives for a step is copied byte by byte, so it must be trivially copyable and not aligned to more than operator new is.");
     entry_bytes_ = sizeof(Entry);
-    const std::size_t used = bytes_of(size_);
-    if (used + sizeof(Entry) > capacity_ || (cut_ && is_viewed())) grow(used, sizeof(Entry));
-    std::memcpy(entries_.get() + used, &next, sizeof next);
+    const std::size_t bytes = bytes_of(size_);
+    if (bytes + sizeof(Entry) > capacity_ || (cut_ && is_viewed())) grow(bytes, sizeof(Entry));
+    std::memcpy(entries_.get() + bytes, &next, sizeof next);
     ++size_;
   }
 
@@ -72,7 +72,7 @@ class coefficient_table {
     return static_cast<std::size_t>(count) * entry_bytes_;
   }
   [[nodiscard]] bool is_viewed() const;
-  void grow(std::size_t used, std::size_t entry);
+  void grow(std::size_t bytes, std::size_t entry);
 
   std::shared_ptr<std::byte[]> entries_;
   std::size_t capacity_ = 0;

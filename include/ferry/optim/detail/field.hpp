@@ -37,7 +37,7 @@ struct field_names {
   int count = 0;
 };
 
-[[noreturn]] void refuse_fields(std::string_view rule, int used, int least);
+[[noreturn]] void refuse_fields(std::string_view rule, int active, int least);
 
 /// Throws invalid_argument if there are fewer than the rule's update is compiled for.
 template <Optimizer Rule>

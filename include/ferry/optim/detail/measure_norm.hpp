@@ -35,8 +35,8 @@ auto& gradients_in(Grads& grads) {
 template <class Exec>
 class norm_job {
  public:
-  explicit norm_job(launch_context<Exec>& of) : of_(of) {
-    of.refuse_capture("but the norm is for the host; end the capture first");
+  explicit norm_job(launch_context<Exec>& call) : call_(call) {
+    call.refuse_capture("but the norm is for the host; end the capture first");
   }
 
   /// Throws before anything is enqueued.
@@ -48,15 +48,15 @@ class norm_job {
     const auto array = make_ref(gradients_in(grads));
     static_assert(NumberElement<std::remove_const_t<typename decltype(array)::value_type>>,
                   "ferry: the norm of gradients needs elements that are numbers.");
-    require_dense_rows(of_.verb(), array);
-    require_direct_reach(of_.verb(), of_.exec(), array);
+    require_dense_rows(call_.verb(), array);
+    require_direct_reach(call_.verb(), call_.exec(), array);
     if constexpr (requires { grads.plan; }) {
       const auto& plan = grads.plan;
       if (plan.storage() == nullptr || plan.storage()->backend != execution_backend<Exec>::name)
-        throw invalid_argument(std::string("ferry::") + of_.verb() + ": the plan of " + array.describe() +
+        throw invalid_argument(std::string("ferry::") + call_.verb() + ": the plan of " + array.describe() +
                                " is empty, or the other backend made it");
       if (plan.positions() != array.rows())
-        throw invalid_argument(std::string("ferry::") + of_.verb() + ": the plan has " +
+        throw invalid_argument(std::string("ferry::") + call_.verb() + ": the plan has " +
                                std::to_string(plan.positions()) + " positions for the rows of " +
                                array.describe());
     }
@@ -64,13 +64,13 @@ class norm_job {
   }
 
   void begin() {
-    result_ = engine::get(of_.exec())->pinned_scratch(2 * sizeof(double));
-    of_.hold(result_);
-    total_ = of_.template scratch<kernels::square_ranges>(1);
-    norm_ = of_.template scratch<double>(2);
-    sums_[0] = of_.template scratch<kernels::square_ranges>(lanes_of(most_));
-    sums_[1] = of_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
-    launch(of_.exec(), of_.label("zero"), 1, kernels::set_zero{total_});
+    result_ = engine::get(call_.exec())->pinned_scratch(2 * sizeof(double));
+    call_.hold(result_);
+    total_ = call_.template scratch<kernels::square_ranges>(1);
+    norm_ = call_.template scratch<double>(2);
+    sums_[0] = call_.template scratch<kernels::square_ranges>(lanes_of(most_));
+    sums_[1] = call_.template scratch<kernels::square_ranges>(lanes_of(lanes_of(most_)));
+    launch(call_.exec(), call_.label("zero"), 1, kernels::set_zero{total_});
   }
 
   /// Adds the squares of one argument to the total. Orders the verb after the writes in flight; where
@@ -81,13 +81,13 @@ class norm_job {
     using value = std::remove_const_t<typename decltype(array)::value_type>;
     if constexpr (Writes) {
       require_mutable<std::remove_reference_t<decltype(gradients_in(grads))>>();
-      of_.writes_to(array);
+      call_.writes_to(array);
     } else {
-      of_.reads_from(array);
+      call_.reads_from(array);
     }
     const fast_divisor width(array.width());
     if constexpr (requires { grads.plan; }) {
-      of_.use(grads.plan.storage());
+      call_.use(grads.plan.storage());
       const plan_storage& plan = *grads.plan.storage();
       sum(kernels::combined_squares<value>{array.data, array.row_stride(), width, array.size(), plan.order,
                                            plan.segment_begin, plan.unique_count});
@@ -98,7 +98,7 @@ class norm_job {
 
   /// norm_[0] becomes the norm, norm_[1] the factor; no limit if max_norm is negative.
   void limit(double max_norm) {
-    launch(of_.exec(), of_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
+    launch(call_.exec(), call_.label("root"), 1, kernels::finish_norm{total_, norm_, max_norm});
   }
 
   template <class Grads>
@@ -108,14 +108,14 @@ class norm_job {
     static_assert(!std::is_integral_v<value>,
                   "ferry: clip_grad_norm scales gradients of float, double, half_t or bhalf_t.");
     launch(
-        of_.exec(), of_.label("scale"), array.size(),
+        call_.exec(), call_.label("scale"), array.size(),
         kernels::scale_values<value>{array.data, array.row_stride(), fast_divisor(array.width()), norm_ + 1});
   }
 
   [[nodiscard]] optim::grad_total finish() {
-    transfer(of_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
+    transfer(call_.exec(), "ferry::grad_norm::result", result_.get(), pinned_space::name, norm_,
              device_space::name, 2 * static_cast<std::int64_t>(sizeof(double)));
-    return {of_.finish(), std::move(result_)};
+    return {call_.finish(), std::move(result_)};
   }
 
  private:
@@ -125,28 +125,28 @@ class norm_job {
 
   /// Memory for the sums of a level, of either type.
   template <class Sum>
-  [[nodiscard]] Sum* level(int at) const {
-    return static_cast<Sum*>(static_cast<void*>(sums_[at]));
+  [[nodiscard]] Sum* level(int parity) const {
+    return static_cast<Sum*>(static_cast<void*>(sums_[parity]));
   }
 
   template <class Terms>
   void sum(const Terms& terms) {
     using sum_type = typename Terms::sum_type;
     if (terms.count == 0) return;
-    const std::string& label = of_.label("squares");
+    const std::string& label = call_.label("squares");
     std::int64_t count = lanes_of(terms.count);
-    int at = 0;
-    launch(of_.exec(), label, count, kernels::sum_lane<Terms>{terms, level<sum_type>(0)});
-    for (; count > kernels::sum_lanes; at = 1 - at) {
-      const kernels::lower_sums<sum_type> lower{level<sum_type>(at), count};
+    int parity = 0;
+    launch(call_.exec(), label, count, kernels::sum_lane<Terms>{terms, level<sum_type>(0)});
+    for (; count > kernels::sum_lanes; parity = 1 - parity) {
+      const kernels::lower_sums<sum_type> lower{level<sum_type>(parity), count};
       count = lanes_of(count);
-      launch(of_.exec(), label, count,
-             kernels::sum_lane<kernels::lower_sums<sum_type>>{lower, level<sum_type>(1 - at)});
+      launch(call_.exec(), label, count,
+             kernels::sum_lane<kernels::lower_sums<sum_type>>{lower, level<sum_type>(1 - parity)});
     }
-    launch(of_.exec(), label, 1, kernels::add_total<sum_type>{level<sum_type>(at), count, total_});
+    launch(call_.exec(), label, 1, kernels::add_total<sum_type>{level<sum_type>(parity), count, total_});
   }
 
-  launch_context<Exec>& of_;
+  launch_context<Exec>& call_;
   std::shared_ptr<void> result_;
   kernels::square_ranges* total_ = nullptr;
   double* norm_ = nullptr;

@@ -3,7 +3,7 @@
 
 #include <Kokkos_Core.hpp>
 
-/// What an update needs besides arithmetic, for one number and for several at once, see detail::lanes_of.
+/// Functions of updates besides arithmetic, for one number and for several at once, see detail::lanes_of.
 namespace ferry::optim {
 
 template <class Number>
@@ -26,6 +26,16 @@ KOKKOS_FORCEINLINE_FUNCTION Number magnitude(const Number& x) {
 template <class Number>
 KOKKOS_FORCEINLINE_FUNCTION Number either(bool condition, const Number& a, const Number& b) {
   return condition ? a : b;
+}
+
+/// 1, 0 or -1; 0 for a NaN. Written as the difference of two comparisons, which a host's compiler vectorises.
+/// Nested conditionals become branches, which the signs of gradients mispredict.
+template <class Number>
+KOKKOS_FORCEINLINE_FUNCTION Number sign_of(const Number& x) {
+  if constexpr (requires { x.sign(); })
+    return x.sign();
+  else
+    return Number(static_cast<float>(static_cast<int>(x > Number(0)) - static_cast<int>(x < Number(0))));
 }
 
 }  // namespace ferry::optim

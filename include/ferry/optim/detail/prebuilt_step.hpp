@@ -45,7 +45,7 @@ namespace ferry::optim::detail {
 /// state_of() of the library.
 template <class Rule, class StateType, class Space>
 state<Rule, StateType, Space> prebuilt_state(const Rule& rule, const ferry::detail::array_label& label,
-                                             device where, std::int64_t rows, std::int64_t width);
+                                             device home, std::int64_t rows, std::int64_t width);
 
 /// Whether the library holds state_of().
 template <class Rule, class StateType, class Space>

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <span>
 #include <string_view>
 
+/// The options of rules and transforms, and the ranges in which they must be.
 namespace ferry::optim {
 
 /// For a rule's check(): throws invalid_argument with rule, option and value if `holds` is false or the value
@@ -15,15 +19,55 @@ void require_not_negative(std::string_view rule, const char* option, double valu
 /// For decay rates of moving averages.
 void require_rate(std::string_view rule, const char* option, double value);
 
-/// The checks common to rules with two moving averages.
-template <class Rule>
-void require_adam_options(const Rule& rule) {
-  require_not_negative(Rule::name, "lr", rule.lr);
-  require_rate(Rule::name, "betas[0]", rule.betas[0]);
-  require_rate(Rule::name, "betas[1]", rule.betas[1]);
-  require_not_negative(Rule::name, "eps", rule.eps);
-  if constexpr (requires { rule.weight_decay; })
-    require_not_negative(Rule::name, "weight_decay", rule.weight_decay);
+/// Options, numbers in double, that a step refuses if it is computed in float.
+enum class float_range : std::uint8_t {
+  exact,       ///< one that is 0 or infinite in float
+  may_vanish,  ///< one that is infinite in float
+  any          ///< none: kernels do not read the option
+};
+
+/// An option and its range.
+struct option_range {
+  const char* name;
+  double value;
+  bool holds;         ///< whether the value is in the range
+  const char* range;  ///< in words
+  float_range in_float = float_range::exact;
+};
+
+inline option_range not_negative(const char* name, double value, float_range in_float = float_range::exact) {
+  return {name, value, value >= 0.0, ">= 0", in_float};
 }
+/// A decay rate of a moving average.
+inline option_range decay_rate(const char* name, double value) {
+  return {name, value, value >= 0.0 && value < 1.0, "in [0, 1)"};
+}
+/// A schedule may end in rates that are 0 in float: such steps change as little as those of the smallest
+/// rate, so they are taken.
+inline option_range learning_rate(double lr) { return not_negative("lr", lr, float_range::may_vanish); }
+
+/// The options of a rule with two moving averages.
+template <class Rule>
+std::array<option_range, 5> adam_options(const Rule& rule) {
+  double weight_decay = 0.0;
+  if constexpr (requires { rule.weight_decay; }) weight_decay = rule.weight_decay;
+  return {learning_rate(rule.lr), decay_rate("betas[0]", rule.betas[0]),
+          decay_rate("betas[1]", rule.betas[1]), not_negative("eps", rule.eps),
+          not_negative("weight_decay", weight_decay)};
+}
+
+/// For check(): throws invalid_argument for the first option that is outside of its range.
+void require_options(std::string_view rule, std::span<const option_range> options);
+/// For check_in_float(): throws invalid_argument for the first option that float can't hold.
+void require_options_in_float(std::string_view rule, std::span<const option_range> options);
+
+/// How a number overflows or underflows in float, or null. Infinity and 0 themselves do neither.
+/// @{
+const char* float_overflow(double value);
+const char* float_underflow(double value);
+/// @}
+
+/// Throws for an option whose number is `effect` in float; null is none.
+void require_float(std::string_view rule, const char* option, double value, const char* effect);
 
 }  // namespace ferry::optim

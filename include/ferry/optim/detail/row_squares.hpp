@@ -65,16 +65,17 @@ struct scaled_moment {
 /// moment = kept + added * unit^2. The stored moment saturates at the largest finite number, so that a later
 /// step is not divided by infinity. The result is the moment of this step, which does not.
 template <class Compute>
-KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment, const Compute& kept,
+KOKKOS_FORCEINLINE_FUNCTION scaled_moment<Compute> add_to_moment(Compute& moment, const Compute& previous,
                                                                  const Compute& added, const Compute& unit) {
-  const Compute sum = kept + added * unit * unit;
+  const Compute sum = previous + added * unit * unit;
   if (ferry::detail::is_finite(sum)) {
     moment = sum;
     return {sum, Compute(1)};
   }
   const auto large_unit = Compute(square_unit<Compute>::large_unit);
   const Compute inverse = inverse_unit(large_unit);
-  const Compute value = kept * inverse * inverse + (unit > Compute(1) ? added : added * inverse * inverse);
+  const Compute value =
+      previous * inverse * inverse + (unit > Compute(1) ? added : added * inverse * inverse);
   moment = saturated(value * large_unit * large_unit, value);
   return {value, large_unit};
 }
@@ -106,7 +107,7 @@ KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk,
   row_squares<Compute, N> squares;
   Compute inverse[N];
   for (int s = 0; s < N; ++s) squares.unit[s] = inverse[s] = Compute(1);
-  for (bool again = false;; again = true) {
+  for (bool rescaled = false;; rescaled = true) {
     const auto sums =
         walk.template sums<N>([&](std::int64_t column, int count, Compute(&part)[N][Tile::elements]) {
           // The unit 1 leaves the bits.
@@ -123,7 +124,7 @@ KOKKOS_FORCEINLINE_FUNCTION row_squares<Compute, N> squares_of(const Walk& walk,
         });
     bool in_range = true;
     for (int s = 0; s < N; ++s) squares.total[s] = sums.value[s];
-    if (again) return squares;
+    if (rescaled) return squares;
     for (int s = 0; s < N; ++s) {
       squares.unit[s] = optim::square_unit<Compute>::for_sum(sums.value[s]);
       in_range = in_range && squares.unit[s] == Compute(1);

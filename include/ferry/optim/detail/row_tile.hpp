@@ -26,10 +26,10 @@ struct row_tile {
     Compute field[field_room];
   };
   KOKKOS_FORCEINLINE_FUNCTION state_of_one state(int e) const {
-    state_of_one of;
-    of.field[0] = Compute(0);  // unused without fields
-    for (int f = 0; f < Fields; ++f) of.field[f] = field[f][e];
-    return of;
+    state_of_one element;
+    element.field[0] = Compute(0);  // unused without fields
+    for (int f = 0; f < Fields; ++f) element.field[f] = field[f][e];
+    return element;
   }
 };
 

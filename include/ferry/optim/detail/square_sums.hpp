@@ -28,10 +28,10 @@ struct square_ranges {
 
   double middle = 0.0, large_squares = 0.0, small_squares = 0.0;
 
-  KOKKOS_FORCEINLINE_FUNCTION void add(const square_ranges& other) {
-    middle += other.middle;
-    large_squares += other.large_squares;
-    small_squares += other.small_squares;
+  KOKKOS_FORCEINLINE_FUNCTION void add(const square_ranges& term) {
+    middle += term.middle;
+    large_squares += term.large_squares;
+    small_squares += term.small_squares;
   }
   /// The root of the sum is root * by. It may exceed double.
   struct scaled_root {
@@ -62,9 +62,9 @@ KOKKOS_FORCEINLINE_FUNCTION void add_square(square_ranges& sum, double x) {
     sum.middle = Kokkos::fma(x, x, sum.middle);
   }
 }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(double& sum, double other) { sum += other; }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, const square_ranges& other) { sum.add(other); }
-KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, double other) { sum.middle += other; }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(double& sum, double term) { sum += term; }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, const square_ranges& term) { sum.add(term); }
+KOKKOS_FORCEINLINE_FUNCTION void add_sum(square_ranges& sum, double term) { sum.middle += term; }
 
 /// The sum of squares of elements of a type.
 template <class T>

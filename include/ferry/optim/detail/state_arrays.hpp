@@ -54,7 +54,7 @@ class state_arrays {
   /// Makes the active ones of `fields` for a table of rows x width elements, with their initial values. For
   /// make_state.
   void make_fields(std::string_view rule, std::span<const field_facts> fields,
-                   const ferry::detail::array_label& table, device where, std::int64_t rows,
+                   const ferry::detail::array_label& table, device home, std::int64_t rows,
                    std::int64_t width);
 
  protected:
@@ -79,7 +79,6 @@ class state_arrays {
 /// A new tensor with all elements set to `value`. Blocks until they are set. For elements of state and
 /// counters of rows.
 template <class T, MemorySpace Space>
-tensor<T, Space> filled(const std::string& label, device where, std::span<const std::size_t> extents,
-                        T value);
+tensor<T, Space> filled(const std::string& label, device home, std::span<const std::size_t> extents, T value);
 
 }  // namespace ferry::optim::detail

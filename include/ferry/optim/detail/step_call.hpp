@@ -4,7 +4,6 @@
 #include <ferry/int8/rowwise_int8_tensor.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/optim/detail/update_job.hpp>
 #include <ferry/optim/make_state.hpp>

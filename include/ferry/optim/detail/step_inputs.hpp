@@ -23,18 +23,6 @@
 
 namespace ferry::detail {
 
-/// The transforms' kernels as one pack.
-template <class... Kernels>
-struct pack_transforms {
-  static kernels::transform_pack<> of() { return {}; }
-};
-template <class First, class... Rest>
-struct pack_transforms<First, Rest...> {
-  static kernels::transform_pack<First, Rest...> of(const First& first, const Rest&... rest) {
-    return {first, pack_transforms<Rest...>::of(rest...)};
-  }
-};
-
 /// Why a graph can't repeat the verb, see launch_context::refuse_capture.
 inline constexpr std::string_view counts_each_step =
     "but rows that count their steps need another update each time; use step_count::global";
@@ -51,7 +39,7 @@ void refuse_counting_capture(const Exec& exec, const char* verb) {
 /// enqueued. Other threads may read and upload at the same time, so the end of the copy is recorded under the
 /// guard, before other threads see the new entries.
 template <ExecutionSpace Exec>
-std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& of,
+std::shared_ptr<tensor<std::byte, device_space>> mark_uploaded(launch_context<Exec>& call,
                                                                const optim::detail::table_view& table);
 
 /// The kernel inputs of a step besides table, state and gradients.
@@ -63,17 +51,17 @@ struct step_inputs {
 
   /// A table's entries for kernels of the host and of the execution space.
   template <class Exec>
-  void take_updates(launch_context<Exec>& of, const optim::detail::table_view& table) {
+  void take_updates(launch_context<Exec>& call, const optim::detail::table_view& table) {
     updates = table;
     if constexpr (is_host_exec<Exec>) {
-      if (table.bytes != 0) of.hold(std::const_pointer_cast<std::byte[]>(table.entries));
+      if (table.bytes != 0) call.hold(std::const_pointer_cast<std::byte[]>(table.entries));
     } else {
-      of.refuse_capture(counts_each_step);
+      call.refuse_capture(counts_each_step);
       if (table.bytes == 0) return;
-      const auto memory = mark_uploaded(of, table);
+      const auto memory = mark_uploaded(call, table);
       on_device = memory->data();
-      of.reads_from(make_ref(*memory));
-      of.hold(memory);
+      call.reads_from(make_ref(*memory));
+      call.hold(memory);
     }
   }
 
@@ -85,28 +73,28 @@ struct step_inputs {
   /// Checks every value of the batch before anything is written. A path that occupies the calling thread
   /// reads the result here; on other paths the kernels read it.
   template <bool Staged, class Exec, class Value, class Space>
-  void look_for_nonfinite(launch_context<Exec>& of, const std::string& label,
+  void look_for_nonfinite(launch_context<Exec>& call, const std::string& label,
                           const array_ref<Value, Space>& values) {
     using plain = std::remove_const_t<Value>;
     if (values.size() == 0) return;
     const auto look = [&](const auto& exec, const report_writer& report) {
-      launch(exec, of.label_part(label, "find_nonfinite"), values.size(),
+      launch(exec, call.label_part(label, "find_nonfinite"), values.size(),
              kernels::find_nonfinite<plain>{values.data, values.row_stride(), fast_divisor(values.width()),
                                             report});
     };
     if constexpr (!Staged || is_host_exec<Exec>) {
-      const report_writer report = of.report();
-      look(of.exec(), report);
+      const report_writer report = call.report();
+      look(call.exec(), report);
       findings = report.findings;
     } else if constexpr (Space::is_host_accessible) {
-      const auto host = host_side(of.exec());
-      look(host, of.host_report());
+      const auto host = host_side(call.exec());
+      look(host, call.host_report());
       host.fence(label);
-      refused = of.host_found();
+      refused = call.host_found();
     } else {
-      const report_writer report = of.report();
-      look(of.exec(), report);
-      execution_backend<Exec>::fence(of.exec(), label);
+      const report_writer report = call.report();
+      look(call.exec(), report);
+      execution_backend<Exec>::fence(call.exec(), label);
       refused = read_report<Exec>(report).nonfinite != 0;
     }
   }

@@ -52,8 +52,8 @@ struct per_row_schedule {
   std::uint32_t* counts;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t row) const {
-    const auto done = static_cast<std::int64_t>(counts[row]);
-    return updates[done < last ? done : last];
+    const auto count = static_cast<std::int64_t>(counts[row]);
+    return updates[count < last ? count : last];
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
@@ -72,8 +72,8 @@ struct per_row_by_step_schedule {
   std::uint32_t* counts;
 
   KOKKOS_FORCEINLINE_FUNCTION update of(std::int64_t row) const {
-    const auto done = static_cast<std::int64_t>(counts[row]);
-    return options.at(terms[done < last ? done : last]);
+    const auto count = static_cast<std::int64_t>(counts[row]);
+    return options.at(terms[count < last ? count : last]);
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const { ++counts[row]; }
 };
@@ -93,21 +93,21 @@ struct catch_up_schedule {
   std::int64_t first;
   std::int64_t rest_from;
   std::int64_t step;  ///< the present step
-  std::uint32_t* done;
+  std::uint32_t* row_steps;
 
   KOKKOS_FORCEINLINE_FUNCTION const Update& of(std::int64_t) const { return now; }
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t missed(std::int64_t row) const {
-    return step - 1 - static_cast<std::int64_t>(done[row]);
+    return step - 1 - static_cast<std::int64_t>(row_steps[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION const Update& at(std::int64_t row, std::int64_t j) const {
-    return updates[static_cast<std::int64_t>(done[row]) + 1 - first + j];
+    return updates[static_cast<std::int64_t>(row_steps[row]) + 1 - first + j];
   }
   /// The number of the row's missed steps before rest_from; not positive if there are none.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t before_rest(std::int64_t row) const {
-    return rest_from - 1 - static_cast<std::int64_t>(done[row]);
+    return rest_from - 1 - static_cast<std::int64_t>(row_steps[row]);
   }
   KOKKOS_FORCEINLINE_FUNCTION void taken(std::int64_t row) const {
-    done[row] = static_cast<std::uint32_t>(step);
+    row_steps[row] = static_cast<std::uint32_t>(step);
   }
 };
 

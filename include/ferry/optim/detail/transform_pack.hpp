@@ -87,4 +87,10 @@ struct transform_pack<First, Rest...> {
   }
 };
 
+inline transform_pack<> pack_transforms() { return {}; }
+template <class First, class... Rest>
+transform_pack<First, Rest...> pack_transforms(const First& first, const Rest&... rest) {
+  return {first, pack_transforms(rest...)};
+}
+
 }  // namespace ferry::kernels

@@ -7,6 +7,7 @@
 #include <ferry/runtime/detail/backend.hpp>
 
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 /// The memory spaces of the arrays that transforms read, and the execution spaces that reach them.
@@ -65,6 +66,19 @@ void require_optimizer(const char* verb, const Rule& optimizer, const Table& tab
   parts::rule_in(optimizer).check();
   std::apply([&](const auto&... transform) { (require_transform(verb, transform, table), ...); },
              parts::transforms_in(optimizer));
+}
+
+/// Checks the options of a rule and of its transforms for a step that is computed in Compute.
+template <class Compute, class Rule>
+void require_options_in(const Rule& optimizer) {
+  if constexpr (std::is_same_v<Compute, float>) {
+    using parts = optim::detail::transforms_of<Rule>;
+    const auto check = [](const auto& part) {
+      if constexpr (requires { part.check_in_float(); }) part.check_in_float();
+    };
+    check(parts::rule_in(optimizer));
+    std::apply([&](const auto&... transform) { (check(transform), ...); }, parts::transforms_in(optimizer));
+  }
 }
 
 }  // namespace ferry::detail

@@ -75,14 +75,12 @@ struct update_job {
   static constexpr bool is_8_bit = std::is_same_v<T, std::byte>;
 
   template <class Compute>
-  static auto transforms_in(const Optimizer& from) {
+  static auto transforms_in(const Optimizer& optimizer) {
     return std::apply(
         [](const auto&... transform) {
-          return pack_transforms<
-              std::remove_cvref_t<decltype(transform.template device_part<Compute>())>...>::
-              of(transform.template device_part<Compute>()...);
+          return kernels::pack_transforms(transform.template device_part<Compute>()...);
         },
-        optim::detail::transforms_of<Optimizer>::transforms_in(from));
+        optim::detail::transforms_of<Optimizer>::transforms_in(optimizer));
   }
   template <class Compute>
   using transforms_type = decltype(transforms_in<Compute>(std::declval<const Optimizer&>()));
@@ -123,26 +121,27 @@ struct update_job {
   /// Returns a copy with its kernels' inputs bound: the coefficient history, and the findings if gradients
   /// are checked. Checks here the values that the path has to move first.
   template <bool Staged, class Exec, class Value, class Space>
-  update_job prepare(launch_context<Exec>& of, const std::string& label,
+  update_job prepare(launch_context<Exec>& call, const std::string& label,
                      const array_ref<Value, Space>& values) const {
     update_job ready = *this;
     if constexpr (StepCount::counts_rows) {
       using compute = compute_type<Value>;
       const auto& rule = optim::detail::transforms_of<Optimizer>::rule_in(optimizer);
       if constexpr (StepCount::catches_up) {
-        ready.inputs.take_updates(of, clock->updates.template history<compute>(step - 1));
-        const auto [from, resting] = clock->updates.rest(step - 1, rule);
-        ready.rest_from = from;
+        ready.inputs.take_updates(call, clock->updates.template history<compute>(step - 1));
+        const auto [rest_step, resting] = clock->updates.rest(step - 1, rule);
+        ready.rest_from = rest_step;
         ready.rest_rule.emplace(resting);
       } else {
-        ready.inputs.take_updates(of, clock->updates.template by_count<compute>(rule, step));
+        ready.inputs.take_updates(call, clock->updates.template by_count<compute>(rule, step));
       }
     }
     // The other paths have checked this already.
     if constexpr (Staged && !TableSpace::is_host_accessible)
-      for_each_transform_array([&](const auto& array) { require_direct_reach(of.verb(), of.exec(), array); });
-    if constexpr (Nonfinite::reports) of.name_values(values.note());
-    if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(of, label, values);
+      for_each_transform_array(
+          [&](const auto& array) { require_direct_reach(call.verb(), call.exec(), array); });
+    if constexpr (Nonfinite::reports) call.name_values(values.note());
+    if constexpr (Nonfinite::looks) ready.inputs.template look_for_nonfinite<Staged>(call, label, values);
     return ready;
   }
   /// After prepare on a staged path: whether nothing may be written.
@@ -181,9 +180,10 @@ struct update_job {
   /// Whether a device's kernels can work in packets.
   template <class Duplicates, class Values>
   [[nodiscard]] bool packs(const Values& values) const {
-    bool all = in_packets<4>(table, values);
-    for (int f = 0; f < fields; ++f) all = all && in_packets<4>(arrays.state[static_cast<std::size_t>(f)]);
-    return all;
+    bool packable = in_packets<4>(table, values);
+    for (int f = 0; f < fields; ++f)
+      packable = packable && in_packets<4>(arrays.state[static_cast<std::size_t>(f)]);
+    return packable;
   }
 
   /// The kernel of this step, for a state of `Fields` arrays: update_whole_rows if rules or transforms need

@@ -51,11 +51,11 @@ struct update_row {
   template <class Run>
   void visit_plain(const Run& run) const {
     if constexpr (requires { schedule.visit_plain([](const auto&) {}); }) {
-      schedule.visit_plain([&](const auto& other) {
-        update_row<Weights, State, std::remove_cvref_t<decltype(other)>, Transforms, Fields> plain{
-            table, {}, state_stride, other, transforms, refusal};
-        for (int f = 0; f < Fields; ++f) plain.state[f] = state[f];
-        run(plain);
+      schedule.visit_plain([&](const auto& plain_schedule) {
+        update_row<Weights, State, std::remove_cvref_t<decltype(plain_schedule)>, Transforms, Fields>
+            operation{table, {}, state_stride, plain_schedule, transforms, refusal};
+        for (int f = 0; f < Fields; ++f) operation.state[f] = state[f];
+        run(operation);
       });
     } else {
       run(*this);
@@ -63,50 +63,50 @@ struct update_row {
   }
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& of, std::int64_t row, std::int64_t column,
+  KOKKOS_FORCEINLINE_FUNCTION void load(held<Tile, Compute>& tile, std::int64_t row, std::int64_t column,
                                         int count) const {
     if (!transforms.takes(row)) return;
-    table.template load<Tile>(of.weight, row, column, count);
+    table.template load<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
-      load_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
+      load_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
   }
 
   template <class Tile, class Compute>
-  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& of, std::int64_t, std::int64_t row,
+  KOKKOS_FORCEINLINE_FUNCTION void finish(held<Tile, Compute>& tile, std::int64_t, std::int64_t row,
                                           std::int64_t column, const Compute (&gradient)[Tile::elements],
                                           int count) const {
     if (!transforms.takes(row)) return;
     if constexpr (Schedule::catches_up)
-      catch_up_tile<Tile, Fields>(schedule, transforms, row, of.weight, of.field, count);
+      catch_up_tile<Tile, Fields>(schedule, transforms, row, tile.weight, tile.field, count);
     using update = typename Schedule::update;
     // A reference on the host, so that the values shared by all rows stay in registers.
     const std::conditional_t<Tile::host, const update&, const update> now = schedule.of(row);
     constexpr bool by_lanes = lanes_in_tile<Tile, update, Compute>() != 0;
     if constexpr (by_lanes && Transforms::is_empty) {
-      apply_tile<Tile, Fields>(now, of.weight, gradient, of.field, count);
+      apply_tile<Tile, Fields>(now, tile.weight, gradient, tile.field, count);
     } else if constexpr (by_lanes) {
       Compute before[Tile::elements], used[Tile::elements];
       for (int e = 0; e < live<Tile>(count); ++e) {
-        before[e] = of.weight[e];
+        before[e] = tile.weight[e];
         used[e] = transforms.gradient(gradient[e], Compute(1));
       }
-      apply_tile<Tile, Fields>(now, of.weight, used, of.field, count);
+      apply_tile<Tile, Fields>(now, tile.weight, used, tile.field, count);
       for (int e = 0; e < live<Tile>(count); ++e)
-        of.weight[e] = transforms.changed(before[e], of.weight[e], row);
+        tile.weight[e] = transforms.changed(before[e], tile.weight[e], row);
     } else {
       for (int e = 0; e < live<Tile>(count); ++e) {
-        Compute own[room];
-        own[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
-        for (int f = 0; f < Fields; ++f) own[f] = of.field[f][e];
-        const Compute before = of.weight[e];
-        now.apply(of.weight[e], transforms.gradient(gradient[e], Compute(1)), own);
-        of.weight[e] = transforms.changed(before, of.weight[e], row);
-        for (int f = 0; f < Fields; ++f) of.field[f][e] = own[f];
+        Compute fields[room];
+        fields[0] = Compute(0);  // unused without fields: a rule without fields still takes an array
+        for (int f = 0; f < Fields; ++f) fields[f] = tile.field[f][e];
+        const Compute before = tile.weight[e];
+        now.apply(tile.weight[e], transforms.gradient(gradient[e], Compute(1)), fields);
+        tile.weight[e] = transforms.changed(before, tile.weight[e], row);
+        for (int f = 0; f < Fields; ++f) tile.field[f][e] = fields[f];
       }
     }
-    table.template store<Tile>(of.weight, row, column, count);
+    table.template store<Tile>(tile.weight, row, column, count);
     for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(of.field[f], state[f] + row * state_stride + column, count);
+      store_tile<Tile>(tile.field[f], state[f] + row * state_stride + column, count);
   }
 };
 

@@ -20,8 +20,8 @@ namespace ferry::kernels {
 /// One optimizer step for rows that must be read as a whole before an element changes: for rules that measure
 /// the row, for transforms that use the norm of its gradient or of its new weights, and for tables of 8-bit
 /// rows, which need the range of the new weights. Each of these walks over the row once: it combines the
-/// gradients and recomputes its inputs; the last one updates. Later walks find the row in the first level of
-/// cache. If keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
+/// gradients and recomputes its inputs, which later walks find in the first level of cache; the last one
+/// updates. If keeps_tiles, a row of one tile a lane stays in registers: on a device up to 128 elements.
 ///
 /// Device: the vector lanes of a thread share a row; a team has a contiguous piece. Host: an iteration a row.
 template <class Compute, class Tile, class Duplicates, class Source, class Value, class Weights, class State,
@@ -84,214 +84,201 @@ struct update_whole_rows {
   }
 
  private:
-  struct numbers {
-    row_segment rows;
-    update now;
+  struct row_numbers {
+    row_segment segment;
+    update rule;
     typename Weights::row_view weights;
     Compute gradient_factor;
-    Compute row[row_room];
+    Compute fields[row_room];
     row_sums<Compute, measures_of<update>> total;
     Compute weight_factor;
   };
   using tile = row_tile<Compute, Tile, Fields>;
+
+  /// The states of a tile during a step, in order.
+  enum class phase { unread, combined, loaded, transformed, stepped, scaled };
+
+  /// A lane's tile of a row that needs no second one: it stays in registers and enters each phase once.
+  struct kept_tile {
+    tile current;
+
+    template <phase From, phase To, class Walk>
+    KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows& kernel, const row_numbers& row,
+                                           const Walk& walk) {
+      walk.each([&](std::int64_t column, int count) {
+        kernel.template advance<From, To>(current, row, column, count);
+      });
+    }
+    template <phase>
+    KOKKOS_FORCEINLINE_FUNCTION const tile& at(const update_whole_rows&, const row_numbers&, std::int64_t,
+                                               int) const {
+      return current;
+    }
+  };
+  /// The tiles of a longer row: each walk computes them from memory.
+  struct recomputed_tiles {
+    template <phase, phase, class Walk>
+    KOKKOS_FORCEINLINE_FUNCTION void enter(const update_whole_rows&, const row_numbers&, const Walk&) {}
+    template <phase To>
+    KOKKOS_FORCEINLINE_FUNCTION tile at(const update_whole_rows& kernel, const row_numbers& row,
+                                        std::int64_t column, int count) const {
+      tile computed;
+      kernel.template advance<phase::unread, To>(computed, row, column, count);
+      return computed;
+    }
+  };
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_refused() const {
     return source.blocked() || (refusal != nullptr && refusal->nonfinite != 0);
   }
 
   template <class Walk>
-  KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& rows, const Walk& walk) const {
-    numbers with = numbers_of(rows);
+  KOKKOS_FORCEINLINE_FUNCTION void update_one(const row_segment& segment, const Walk& walk) const {
+    row_numbers row = numbers_of(segment);
     if constexpr (keeps_tiles)
-      if (walk.in_one_tile()) return update_in_registers(with, walk);
-    update_by_walks(with, walk);
+      if (walk.in_one_tile()) return update_tiles<kept_tile>(row, walk);
+    update_tiles<recomputed_tiles>(row, walk);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION numbers numbers_of(const row_segment& rows) const {
-    numbers with;
-    with.rows = rows;
-    with.now = schedule.of(rows.row);
-    with.weights = table.row(rows.row, width);
-    with.gradient_factor = Compute(1);
-    with.weight_factor = Compute(1);
-    with.row[0] = Compute(0);
+  KOKKOS_FORCEINLINE_FUNCTION row_numbers numbers_of(const row_segment& segment) const {
+    row_numbers row;
+    row.segment = segment;
+    row.rule = schedule.of(segment.row);
+    row.weights = table.row(segment.row, width);
+    row.gradient_factor = Compute(1);
+    row.weight_factor = Compute(1);
+    row.fields[0] = Compute(0);
     for (int f = 0; f < RowFields; ++f)
-      with.row[f] = convert<Compute>(row_state[f][rows.row * row_state_stride]);
-    return with;
+      row.fields[f] = convert<Compute>(row_state[f][segment.row * row_state_stride]);
+    return row;
   }
 
-  /// The steps of update_by_walks on a tile that stays where it is. Each lane has its own, or none.
-  template <class Walk>
-  KOKKOS_FORCEINLINE_FUNCTION void update_in_registers(numbers& with, const Walk& walk) const {
-    tile here;
-    walk.each([&](std::int64_t column, int count) { load_inputs(here, with, column, count); });
-    if constexpr (Transforms::clip_norms != 0) {
-      const auto squares =
-          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part, auto& inverse) {
-            for (int e = 0; e < live<Tile>(count); ++e)
-              part[0][e] = transforms.before_norm(here.gradient[e]) * inverse[0];
-          });
-      with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
-    }
-    walk.each([&](std::int64_t, int count) { transform(here, with, count); });
-    if constexpr (measures)
-      finalize(with, walk, [&](std::int64_t, int count, auto& part) { measure(here, with, count, part); });
-    walk.each([&](std::int64_t, int count) { apply(here, with, count); });
-    if constexpr (Transforms::norm_limits != 0) {
-      const auto squares =
-          squares_of<Tile, Compute, 1>(walk, [&](std::int64_t, int count, auto& part, auto& inverse) {
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * inverse[0];
-          });
-      const Compute factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
-      walk.each([&](std::int64_t, int count) {
-        for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= factor;
-      });
-    }
-    auto to = with.weights;
-    if constexpr (Weights::needs_range) {
-      const auto all = walk.range([&](std::int64_t, int count, float(&value)[Tile::elements]) {
-        load_tile<Tile>(value, static_cast<const Compute*>(here.weight), count);
-      });
-      to = table.row_of_range(with.rows.row, width, all.min_val, all.max_val);
-    }
-    walk.each([&](std::int64_t column, int count) { store(here, with, to, column, count); });
-    finish(with, to, walk);
-  }
-
-  template <class Walk>
-  KOKKOS_FORCEINLINE_FUNCTION void update_by_walks(numbers& with, const Walk& walk) const {
-    const row_segment& rows = with.rows;
+  /// The step of a row, on kept or recomputed tiles.
+  template <class Tiles, class Walk>
+  KOKKOS_FORCEINLINE_FUNCTION void update_tiles(row_numbers& row, const Walk& walk) const {
+    Tiles tiles;
+    tiles.template enter<phase::unread, phase::loaded>(*this, row, walk);
     if constexpr (Transforms::clip_norms != 0) {
       const auto squares =
           squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part, auto& inverse) {
-            Compute gradient[Tile::elements];
-            combine_segment<Tile, Duplicates>(gradient, source, rows, values, values_stride, column, count);
+            const auto& inputs = tiles.template at<phase::combined>(*this, row, column, count);
             for (int e = 0; e < live<Tile>(count); ++e)
-              part[0][e] = transforms.before_norm(gradient[e]) * inverse[0];
+              part[0][e] = transforms.before_norm(inputs.gradient[e]) * inverse[0];
           });
-      with.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
+      row.gradient_factor = transforms.gradient_factor(squares.total[0], squares.unit[0]);
     }
+    tiles.template enter<phase::loaded, phase::transformed>(*this, row, walk);
     if constexpr (measures)
-      finalize(with, walk, [&](std::int64_t column, int count, auto& part) {
-        tile here;
-        load(here, with, column, count);
-        measure(here, with, count, part);
+      finalize(row, walk, [&](std::int64_t column, int count, auto& part) {
+        measure(tiles.template at<phase::transformed>(*this, row, column, count), row, count, part);
       });
+    tiles.template enter<phase::transformed, phase::stepped>(*this, row, walk);
     if constexpr (Transforms::norm_limits != 0) {
       const auto squares =
           squares_of<Tile, Compute, 1>(walk, [&](std::int64_t column, int count, auto& part, auto& inverse) {
-            tile here;
-            stepped(here, with, column, count);
-            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = here.weight[e] * inverse[0];
+            const auto& result = tiles.template at<phase::stepped>(*this, row, column, count);
+            for (int e = 0; e < live<Tile>(count); ++e) part[0][e] = result.weight[e] * inverse[0];
           });
-      with.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
+      row.weight_factor = transforms.weight_factor(squares.total[0], squares.unit[0]);
     }
-    auto to = with.weights;
+    tiles.template enter<phase::stepped, phase::scaled>(*this, row, walk);
+    auto target = row.weights;
     if constexpr (Weights::needs_range) {
-      const auto all = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
-        tile here;
-        stepped(here, with, column, count);
-        load_tile<Tile>(value, static_cast<const Compute*>(here.weight), count);
+      const auto range = walk.range([&](std::int64_t column, int count, float(&value)[Tile::elements]) {
+        const auto& result = tiles.template at<phase::scaled>(*this, row, column, count);
+        load_tile<Tile>(value, static_cast<const Compute*>(result.weight), count);
       });
-      to = table.row_of_range(rows.row, width, all.min_val, all.max_val);
+      target = table.row_of_range(row.segment.row, width, range.min_val, range.max_val);
     }
     walk.each([&](std::int64_t column, int count) {
-      tile here;
-      stepped(here, with, column, count);
-      store(here, with, to, column, count);
+      store(tiles.template at<phase::scaled>(*this, row, column, count), row, target, column, count);
     });
-    finish(with, to, walk);
+    walk.once([&] {
+      for (int f = 0; f < RowFields; ++f)
+        row_state[f][row.segment.row * row_state_stride] = convert<State>(row.fields[f]);
+      if constexpr (Weights::needs_range) target.store_range();
+    });
+  }
+
+  /// Brings a tile from one phase to a later one.
+  template <phase From, phase To>
+  KOKKOS_FORCEINLINE_FUNCTION void advance(tile& t, const row_numbers& row, std::int64_t column,
+                                           int count) const {
+    constexpr auto enters = [](phase next) { return From < next && next <= To; };
+    if constexpr (enters(phase::combined))
+      combine_segment<Tile, Duplicates>(t.gradient, source, row.segment, values, values_stride, column,
+                                        count);
+    if constexpr (enters(phase::loaded)) load(t, row, column, count);
+    if constexpr (enters(phase::transformed))
+      for (int e = 0; e < live<Tile>(count); ++e)
+        t.gradient[e] = transforms.gradient(t.gradient[e], row.gradient_factor);
+    if constexpr (enters(phase::stepped)) apply(t, row, count);
+    if constexpr (enters(phase::scaled) && Transforms::norm_limits != 0)
+      for (int e = 0; e < live<Tile>(count); ++e) t.weight[e] *= row.weight_factor;
   }
 
   /// The sums of the row, and what the rule makes of them.
   template <class Walk, class Measure>
-  KOKKOS_FORCEINLINE_FUNCTION void finalize(numbers& with, const Walk& walk, const Measure& measure) const {
+  KOKKOS_FORCEINLINE_FUNCTION void finalize(row_numbers& row, const Walk& walk,
+                                            const Measure& measure) const {
     const auto elements = static_cast<Compute>(width);
     if constexpr (sums_squares<update>) {
       const auto squares = squares_of<Tile, Compute, update::sums>(walk, measure);
-      for (int s = 0; s < update::sums; ++s) with.total.value[s] = squares.total[s];
-      with.now.finalize_sums(with.total.value, squares.unit, elements, with.row);
+      for (int s = 0; s < update::sums; ++s) row.total.value[s] = squares.total[s];
+      row.rule.finalize_sums(row.total.value, squares.unit, elements, row.fields);
     } else {
-      with.total = walk.template sums<update::sums>(measure);
-      with.now.finalize_sums(with.total.value, elements, with.row);
+      row.total = walk.template sums<update::sums>(measure);
+      row.rule.finalize_sums(row.total.value, elements, row.fields);
     }
   }
 
   template <class Part>
-  KOKKOS_FORCEINLINE_FUNCTION void measure(const tile& here, const numbers& with, int count,
+  KOKKOS_FORCEINLINE_FUNCTION void measure(const tile& t, const row_numbers& row, int count,
                                            Part& part) const {
     for (int e = 0; e < live<Tile>(count); ++e) {
-      Compute own[measures_of<update>];
-      auto of = here.state(e);
-      with.now.measure(here.weight[e], here.gradient[e], of.field, with.row, own);
-      for (int s = 0; s < measures_of<update>; ++s) part[s][e] = own[s];
+      Compute terms[measures_of<update>];
+      auto element = t.state(e);
+      row.rule.measure(t.weight[e], t.gradient[e], element.field, row.fields, terms);
+      for (int s = 0; s < measures_of<update>; ++s) part[s][e] = terms[s];
     }
   }
 
   template <class Row>
-  KOKKOS_FORCEINLINE_FUNCTION void store(const tile& here, const numbers& with, const Row& to,
+  KOKKOS_FORCEINLINE_FUNCTION void store(const tile& t, const row_numbers& row, const Row& target,
                                          std::int64_t column, int count) const {
-    to.template store<Tile>(here.weight, column, count);
+    target.template store<Tile>(t.weight, column, count);
     for (int f = 0; f < Fields; ++f)
-      store_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
+      store_tile<Tile>(t.field[f], state[f] + row.segment.row * state_stride + column, count);
   }
 
-  /// What is stored once per row.
-  template <class Row, class Walk>
-  KOKKOS_FORCEINLINE_FUNCTION void finish(const numbers& with, const Row& to, const Walk& walk) const {
-    walk.once([&] {
-      for (int f = 0; f < RowFields; ++f)
-        row_state[f][with.rows.row * row_state_stride] = convert<State>(with.row[f]);
-      if constexpr (Weights::needs_range) to.store_range();
-    });
-  }
-
-  /// The combined gradient, weights and state of a tile, before the step.
-  KOKKOS_FORCEINLINE_FUNCTION void load_inputs(tile& here, const numbers& with, std::int64_t column,
-                                               int count) const {
-    combine_segment<Tile, Duplicates>(here.gradient, source, with.rows, values, values_stride, column, count);
-    with.weights.template load<Tile>(here.weight, column, count);
-    for (int f = 0; f < Fields; ++f)
-      load_tile<Tile>(here.field[f], state[f] + with.rows.row * state_stride + column, count);
-    if constexpr (Schedule::catches_up)
-      catch_up_tile<Tile, Fields>(schedule, transforms, with.rows.row, here.weight, here.field, count);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void transform(tile& here, const numbers& with, int count) const {
-    for (int e = 0; e < live<Tile>(count); ++e)
-      here.gradient[e] = transforms.gradient(here.gradient[e], with.gradient_factor);
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void load(tile& here, const numbers& with, std::int64_t column,
+  /// Weights and state before the step.
+  KOKKOS_FORCEINLINE_FUNCTION void load(tile& t, const row_numbers& row, std::int64_t column,
                                         int count) const {
-    load_inputs(here, with, column, count);
-    transform(here, with, count);
+    row.weights.template load<Tile>(t.weight, column, count);
+    for (int f = 0; f < Fields; ++f)
+      load_tile<Tile>(t.field[f], state[f] + row.segment.row * state_stride + column, count);
+    if constexpr (Schedule::catches_up)
+      catch_up_tile<Tile, Fields>(schedule, transforms, row.segment.row, t.weight, t.field, count);
   }
 
-  /// Gradient, weights and state of a tile, after the step.
-  KOKKOS_FORCEINLINE_FUNCTION void stepped(tile& here, const numbers& with, std::int64_t column,
-                                           int count) const {
-    load(here, with, column, count);
-    apply(here, with, count);
-    if constexpr (Transforms::norm_limits != 0)
-      for (int e = 0; e < live<Tile>(count); ++e) here.weight[e] *= with.weight_factor;
-  }
-  KOKKOS_FORCEINLINE_FUNCTION void apply(tile& here, const numbers& with, int count) const {
+  KOKKOS_FORCEINLINE_FUNCTION void apply(tile& t, const row_numbers& row, int count) const {
     if constexpr (!measures && lanes_in_tile<Tile, update, Compute>() != 0) {
       Compute before[Tile::elements];
-      for (int e = 0; e < live<Tile>(count); ++e) before[e] = here.weight[e];
-      apply_tile<Tile, Fields>(with.now, here.weight, here.gradient, here.field, count);
+      for (int e = 0; e < live<Tile>(count); ++e) before[e] = t.weight[e];
+      apply_tile<Tile, Fields>(row.rule, t.weight, t.gradient, t.field, count);
       for (int e = 0; e < live<Tile>(count); ++e)
-        here.weight[e] = transforms.changed(before[e], here.weight[e], with.rows.row);
+        t.weight[e] = transforms.changed(before[e], t.weight[e], row.segment.row);
     } else {
       for (int e = 0; e < live<Tile>(count); ++e) {
-        const Compute before = here.weight[e];
+        const Compute before = t.weight[e];
         Compute weight = before;
-        auto of = here.state(e);
+        auto element = t.state(e);
         if constexpr (measures)
-          with.now.apply(weight, here.gradient[e], of.field, with.total.value);
+          row.rule.apply(weight, t.gradient[e], element.field, row.total.value);
         else
-          with.now.apply(weight, here.gradient[e], of.field);
-        here.weight[e] = transforms.changed(before, weight, with.rows.row);
-        for (int f = 0; f < Fields; ++f) here.field[f][e] = of.field[f];
+          row.rule.apply(weight, t.gradient[e], element.field);
+        t.weight[e] = transforms.changed(before, weight, row.segment.row);
+        for (int f = 0; f < Fields; ++f) t.field[f][e] = element.field[f];
       }
     }
   }

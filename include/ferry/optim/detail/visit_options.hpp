@@ -80,59 +80,59 @@ consteval bool has_visible_options() {
 
 /// Calls visit(member) for the members of an aggregate, in their order.
 template <class Aggregate, class Visit>
-void visit_members(Aggregate& of, const Visit& visit) {
+void visit_members(Aggregate& aggregate, const Visit& visit) {
   constexpr std::size_t members = count_members<std::remove_const_t<Aggregate>>();
   static_assert(
       members <= most_options,
       "ferry: a checkpoint saves rules and transforms of at most 12 options; give this one a member visit_options(visit) that calls visit for each.");
-  const auto each = [&](auto&... member) { (visit(member), ...); };
+  const auto visit_all = [&](auto&... member) { (visit(member), ...); };
   if constexpr (members == 1) {
-    auto& [a] = of;
-    each(a);
+    auto& [a] = aggregate;
+    visit_all(a);
   } else if constexpr (members == 2) {
-    auto& [a, b] = of;
-    each(a, b);
+    auto& [a, b] = aggregate;
+    visit_all(a, b);
   } else if constexpr (members == 3) {
-    auto& [a, b, c] = of;
-    each(a, b, c);
+    auto& [a, b, c] = aggregate;
+    visit_all(a, b, c);
   } else if constexpr (members == 4) {
-    auto& [a, b, c, d] = of;
-    each(a, b, c, d);
+    auto& [a, b, c, d] = aggregate;
+    visit_all(a, b, c, d);
   } else if constexpr (members == 5) {
-    auto& [a, b, c, d, e] = of;
-    each(a, b, c, d, e);
+    auto& [a, b, c, d, e] = aggregate;
+    visit_all(a, b, c, d, e);
   } else if constexpr (members == 6) {
-    auto& [a, b, c, d, e, f] = of;
-    each(a, b, c, d, e, f);
+    auto& [a, b, c, d, e, f] = aggregate;
+    visit_all(a, b, c, d, e, f);
   } else if constexpr (members == 7) {
-    auto& [a, b, c, d, e, f, g] = of;
-    each(a, b, c, d, e, f, g);
+    auto& [a, b, c, d, e, f, g] = aggregate;
+    visit_all(a, b, c, d, e, f, g);
   } else if constexpr (members == 8) {
-    auto& [a, b, c, d, e, f, g, h] = of;
-    each(a, b, c, d, e, f, g, h);
+    auto& [a, b, c, d, e, f, g, h] = aggregate;
+    visit_all(a, b, c, d, e, f, g, h);
   } else if constexpr (members == 9) {
-    auto& [a, b, c, d, e, f, g, h, i] = of;
-    each(a, b, c, d, e, f, g, h, i);
+    auto& [a, b, c, d, e, f, g, h, i] = aggregate;
+    visit_all(a, b, c, d, e, f, g, h, i);
   } else if constexpr (members == 10) {
-    auto& [a, b, c, d, e, f, g, h, i, j] = of;
-    each(a, b, c, d, e, f, g, h, i, j);
+    auto& [a, b, c, d, e, f, g, h, i, j] = aggregate;
+    visit_all(a, b, c, d, e, f, g, h, i, j);
   } else if constexpr (members == 11) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k] = of;
-    each(a, b, c, d, e, f, g, h, i, j, k);
+    auto& [a, b, c, d, e, f, g, h, i, j, k] = aggregate;
+    visit_all(a, b, c, d, e, f, g, h, i, j, k);
   } else if constexpr (members == 12) {
-    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = of;
-    each(a, b, c, d, e, f, g, h, i, j, k, l);
+    auto& [a, b, c, d, e, f, g, h, i, j, k, l] = aggregate;
+    visit_all(a, b, c, d, e, f, g, h, i, j, k, l);
   }
 }
 
 /// Calls visit(option) for the options of a rule or a transform: by its member visit_options(visit), or for
 /// the members of an aggregate. A class without either has no options that a file keeps.
 template <class Rule, class Visit>
-void visit_options(Rule& of, const Visit& visit) {
-  if constexpr (requires { of.visit_options(visit); })
-    of.visit_options(visit);
+void visit_options(Rule& aggregate, const Visit& visit) {
+  if constexpr (requires { aggregate.visit_options(visit); })
+    aggregate.visit_options(visit);
   else if constexpr (std::is_aggregate_v<std::remove_const_t<Rule>>)
-    visit_members(of, visit);
+    visit_members(aggregate, visit);
 }
 
 template <class T>

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -26,11 +13,8 @@ namespace ferry::optim {
 ///   a = rho a + (1 - rho) d^2
 ///   w -= lr d
 struct adadelta {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "adadelta";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "adadelta";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;                  ///< see ferry::Optimizer
 
   double lr = 1.0;            ///< learning rate, >= 0
   double rho = 0.9;           ///< decay rate of both averages, in [0, 1]
@@ -71,31 +55,22 @@ struct adadelta {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"square_avg"}, field{"acc_delta"});
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(lr),           static_cast<Compute>(rho),
-            static_cast<Compute>(1.0 - rho),    static_cast<Compute>(eps),
-            static_cast<Compute>(weight_decay), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(lr, rho, 1.0 - rho, eps, weight_decay, maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_option(name, "rho", rho, rho >= 0.0 && rho <= 1.0, "in [0, 1]");
-    require_not_negative(name, "eps", eps);
-    require_not_negative(name, "weight_decay", weight_decay);
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), option_range{"rho", rho, rho >= 0.0 && rho <= 1.0, "in [0, 1]"},
+                      not_negative("eps", eps), not_negative("weight_decay", weight_decay)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(name, {{"rho", rho}, {"eps", eps}, {"weight_decay", weight_decay}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(Optimizer<adadelta>);
 

@@ -1,22 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/bias_corrections.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -27,11 +12,8 @@ namespace ferry::optim {
 ///   u = max(b2 u, |g| + eps)
 ///   w -= lr / (1 - b1^step) m / u
 struct adamax {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "adamax";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "adamax";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;                ///< see ferry::Optimizer
 
   double lr = 2e-3;                            ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and u, each in [0, 1)
@@ -40,6 +22,18 @@ struct adamax {
   bool maximize = false;      ///< whether to ascend instead of descend
 
   friend bool operator==(const adamax&, const adamax&) = default;
+
+  /// The bias correction of one step, see ferry::ScheduledOptimizer.
+  template <class Compute>
+  struct terms {
+    /// 1 - b1^step
+    /// @{
+    double correction1;
+
+    friend bool operator==(const terms&, const terms&) = default;
+    static terms make(double first, double) { return {first}; }
+    /// @}
+  };
 
   /// The update of one step, for kernels.
   template <class Compute>
@@ -60,59 +54,30 @@ struct adamax {
       state[1] = either(now > decayed || now != now, now, decayed);  // a NaN is kept, as in torch
       weight -= step_size * (state[0] / state[1]);
     }
-    /// @}
-  };
-
-  /// The state's fields and their initial values.
-  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
-
-  /// The part of an update that depends on the step alone.
-  template <class Compute>
-  struct terms {
-    /// Numbers of one step, see ferry::ScheduledOptimizer.
-    /// @{
-    double correction1;
-
-    friend bool operator==(const terms&, const terms&) = default;
-    static terms of(double correction1, double) { return {correction1}; }
-    /// @}
-  };
-  /// The options that a schedule may change, for kernels.
-  template <class Compute, class Wide>
-  struct options_of {
-    /// Options and the update made of them, see ferry::ScheduledOptimizer.
-    /// @{
-    update<Compute> fixed;
-    Wide lr;
-
-    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
-      update<Compute> made = fixed;
-      made.step_size = narrowed<Compute>(lr / by.correction1);
-      return made;
+    template <class Wide>
+    KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
+      step_size = narrowed<Compute>(lr / step.correction1);
     }
     /// @}
   };
-  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
-  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
-  /// The scheduled options, see ferry::ScheduledOptimizer.
-  template <class Compute, class Wide = double>
-  [[nodiscard]] options_of<Compute, Wide> options() const {
-    return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]), static_cast<Compute>(betas[1]),
-             static_cast<Compute>(eps), static_cast<Compute>(weight_decay),
-             static_cast<Compute>(maximize ? -1.0 : 1.0)},
-            Wide(lr)};
-  }
 
-  /// The update of one step; steps count from 1. Powers are computed in double on the host.
+  /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
+  /// @{
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_inf"}); }
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
+  template <class Compute, class Wide = double>
+  [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
+    return {
+        make_update<update, Compute>(0.0, 1.0 - betas[0], betas[1], eps, weight_decay, maximize ? -1.0 : 1.0),
+        Wide(lr)};
+  }
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const { require_adam_options(*this); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_adam_in_float(*this); }
+  void check() const { require_options(name, adam_options(*this)); }
+  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  /// @}
 };
 static_assert(ScheduledOptimizer<adamax>);
 

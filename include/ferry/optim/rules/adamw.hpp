@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/bias_corrections.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
+#include <ferry/optim/detail/rule.hpp>
 #include <ferry/optim/rules/adam.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
 
 namespace ferry::optim {
 
@@ -29,11 +16,8 @@ namespace ferry::optim {
 /// With amsgrad (Reddi et al. 2018) the last line uses the largest v so far. Only the rows of the batch are
 /// updated, and only these rows decay.
 struct adamw {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "adamw";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "adamw";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;               ///< see ferry::Optimizer
 
   double lr = 1e-3;                            ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
@@ -43,6 +27,10 @@ struct adamw {
   bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const adamw&, const adamw&) = default;
+
+  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
+  template <class Compute>
+  using terms = adam::terms<Compute>;
 
   /// The update of one step, for kernels.
   template <class Compute>
@@ -68,46 +56,33 @@ struct adamw {
     KOKKOS_FUNCTION void decay_state(Compute (&state)[N], std::int64_t steps) const {
       rest.decay_state(state, steps);
     }
+    template <class Wide>
+    KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
+      rest.set_step(lr, step);
+    }
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"},
                                    field{"max_exp_avg_sq", 0.0, amsgrad});
   }
-
-  /// The options that a schedule may change, for kernels.
-  template <class Compute, class Wide>
-  struct options_of {
-    /// Options and the update made of them, see ferry::ScheduledOptimizer.
-    /// @{
-    Compute keep;
-    adam::options_of<Compute, Wide> rest;
-
-    KOKKOS_FUNCTION update<Compute> at(const adam::terms<Compute>& by) const { return {keep, rest.at(by)}; }
-    /// @}
-  };
-  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
-  [[nodiscard]] bias_corrections<adam::terms> by_step() const { return {betas}; }
-  /// The scheduled options, see ferry::ScheduledOptimizer.
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
   template <class Compute, class Wide = double>
-  [[nodiscard]] options_of<Compute, Wide> options() const {
-    const adam rule{
-        .lr = lr, .betas = betas, .eps = eps, .weight_decay = 0.0, .amsgrad = amsgrad, .maximize = maximize};
-    return {static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute, Wide>()};
+  [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
+    const adam rule{.betas = betas, .eps = eps, .amsgrad = amsgrad, .maximize = maximize};
+    return {{static_cast<Compute>(1.0 - lr * weight_decay), rule.template options<Compute>().update},
+            Wide(lr)};
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const { require_adam_options(*this); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_adam_in_float(*this); }
+  void check() const { require_options(name, adam_options(*this)); }
+  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  /// @}
 };
 static_assert(ScheduledOptimizer<adamw>);
 

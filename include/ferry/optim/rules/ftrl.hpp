@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-#include <ferry/optim/detail/sign_of.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -28,11 +15,8 @@ namespace ferry::optim {
 /// The weights of the paper start at zero. A weight with another start value takes the formula's value at its
 /// first gradient, because z starts at zero.
 struct ftrl {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "ftrl";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "ftrl";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;              ///< see ferry::Optimizer
 
   double lr = 1e-1;                        ///< alpha of the paper, > 0
   double beta = 1.0;                       ///< added to sqrt(n), >= 0
@@ -71,35 +55,28 @@ struct ftrl {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"sum", initial_accumulator_value}, field{"linear"});
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(1.0 / lr), static_cast<Compute>(beta), static_cast<Compute>(l1),
-            static_cast<Compute>(l2), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(1.0 / lr, beta, l1, l2, maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_option(name, "lr", lr, lr > 0.0, "> 0");
-    require_not_negative(name, "beta", beta);
-    require_not_negative(name, "l1", l1);
-    require_not_negative(name, "l2", l2);
-    require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
+  [[nodiscard]] auto ranges() const {
+    return std::array{option_range{"lr", lr, lr > 0.0, "> 0", float_range::may_vanish},
+                      not_negative("beta", beta), not_negative("l1", l1), not_negative("l2", l2),
+                      not_negative("initial_accumulator_value", initial_accumulator_value, float_range::any)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
+  void check() const { require_options(name, ranges()); }
   void check_in_float() const {
+    require_options_in_float(name, ranges());
     const double inverse = 1.0 / lr;
-    require_float(
-        name, {"lr", lr},
-        float_overflow(inverse) != nullptr ? "so small that 1 / lr is infinite" : float_overflow(lr));
-    require_float(name, {"lr", lr}, float_underflow(inverse));
-    require_in_float(name, {{"beta", beta}, {"l1", l1}, {"l2", l2}});
+    if (float_overflow(inverse) != nullptr) require_float(name, "lr", lr, "so small that 1 / lr is infinite");
+    require_float(name, "lr", lr, float_underflow(inverse));
   }
+  /// @}
 };
 static_assert(Optimizer<ftrl>);
 

@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/bias_corrections.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string_view>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -26,11 +13,8 @@ namespace ferry::optim {
 ///   r = m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay w
 ///   w -= lr |w| / |r| r    with the norms of the row; w -= lr r where one of them is zero
 struct lamb {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "lamb";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "lamb";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;              ///< see ferry::Optimizer
 
   double lr = 1e-3;                            ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
@@ -39,6 +23,10 @@ struct lamb {
   bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const lamb&, const lamb&) = default;
+
+  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
+  template <class Compute>
+  using terms = correction_terms<Compute, Compute>;
 
   /// The update of one step, for kernels.
   template <class Compute>
@@ -72,39 +60,41 @@ struct lamb {
     template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
                                        Compute (&)[R]) const {
-      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       const Compute ratio = Kokkos::sqrt(total[0]) / Kokkos::sqrt(total[1]) * unit[0] * inverse_unit(unit[1]);
-      total[0] = both ? lr * saturated(ratio, total[0]) : lr;
+      total[0] = scales ? lr * saturated(ratio, total[0]) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
                                const Compute (&total)[sums]) const {
       weight -= total[0] * direction(weight, gradient, state);
     }
+    template <class Wide>
+    KOKKOS_FUNCTION void set_step(const Wide& rate, const terms<Compute>& step) {
+      lr = narrowed<Compute>(rate);
+      correction1 = step.correction1;
+      correction2 = step.correction2;
+    }
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
+  /// @{
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
-
-  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
-  [[nodiscard]] bias_corrections<both_corrections> by_step() const { return {betas}; }
-  /// The scheduled options, see ferry::ScheduledOptimizer.
+  [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
   template <class Compute, class Wide = double>
-  [[nodiscard]] corrected_options<update<Compute>, Compute> options() const {
-    return corrected_options<update<Compute>, Compute>::of(*this);
+  [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
+    return {make_update<update, Compute>(0.0, betas[0], betas[1], 1.0 - betas[0], 1.0 - betas[1], 1.0, 1.0,
+                                         eps, weight_decay, maximize ? -1.0 : 1.0),
+            Wide(lr)};
   }
-
-  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const { require_adam_options(*this); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_adam_in_float(*this); }
+  void check() const { require_options(name, adam_options(*this)); }
+  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  /// @}
 };
 static_assert(RowOptimizer<lamb> && ScheduledOptimizer<lamb>);
 

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -24,11 +13,8 @@ namespace ferry::optim {
 ///   b = momentum b + lr rate (g + weight_decay w)
 ///   w -= b
 struct lars {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "lars";
-  static constexpr int min_fields = 1;
-  /// @}
+  static constexpr std::string_view name = "lars";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 1;              ///< see ferry::Optimizer
 
   double lr = 1e-1;                 ///< learning rate, >= 0
   double momentum = 0.9;            ///< factor of the momentum buffer b, >= 0
@@ -60,14 +46,14 @@ struct lars {
     template <int R>
     KOKKOS_FUNCTION void finalize_sums(Compute (&total)[sums], const Compute (&unit)[sums], Compute,
                                        Compute (&)[R]) const {
-      const bool both = total[0] > Compute(0) && total[1] > Compute(0);
+      const bool scales = total[0] > Compute(0) && total[1] > Compute(0);
       // The ratio of the norms is finite if both are divided by the larger unit, which is 1 or more.
       const Compute larger = unit[0] > unit[1] ? unit[0] : unit[1];
       const Compute inverse = larger > Compute(1) ? inverse_unit(larger) : Compute(1);
       const Compute weights = Kokkos::sqrt(total[0]) * (unit[0] * inverse);
       const Compute gradients = Kokkos::sqrt(total[1]) * (unit[1] * inverse);
       const Compute rate = trust_coefficient * weights / (gradients + weight_decay * weights + eps * inverse);
-      total[0] = both ? lr * saturated(rate, weights) : lr;
+      total[0] = scales ? lr * saturated(rate, weights) : lr;
     }
     template <int N>
     KOKKOS_FUNCTION void apply(Compute& weight, Compute gradient, Compute (&state)[N],
@@ -78,33 +64,22 @@ struct lars {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"momentum_buffer"}); }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(lr),           static_cast<Compute>(momentum),
-            static_cast<Compute>(weight_decay), static_cast<Compute>(trust_coefficient),
-            static_cast<Compute>(eps),          static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(lr, momentum, weight_decay, trust_coefficient, eps,
+                                        maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_not_negative(name, "momentum", momentum);
-    require_not_negative(name, "weight_decay", weight_decay);
-    require_not_negative(name, "trust_coefficient", trust_coefficient);
-    require_not_negative(name, "eps", eps);
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), not_negative("momentum", momentum),
+                      not_negative("weight_decay", weight_decay),
+                      not_negative("trust_coefficient", trust_coefficient), not_negative("eps", eps)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(name, {{"momentum", momentum},
-                            {"weight_decay", weight_decay},
-                            {"trust_coefficient", trust_coefficient},
-                            {"eps", eps}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(RowOptimizer<lars>);
 

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-#include <ferry/optim/detail/sign_of.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -24,11 +11,8 @@ namespace ferry::optim {
 ///   w -= lr sign(b1 m + (1 - b1) g)
 ///   m = b2 m + (1 - b2) g
 struct lion {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "lion";
-  static constexpr int min_fields = 1;
-  /// @}
+  static constexpr std::string_view name = "lion";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 1;              ///< see ferry::Optimizer
 
   double lr = 1e-4;                           ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.99};  ///< weight of m in the direction, decay rate of m; in [0, 1)
@@ -57,33 +41,21 @@ struct lion {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}); }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(lr),
-            static_cast<Compute>(1.0 - lr * weight_decay),
-            static_cast<Compute>(betas[0]),
-            static_cast<Compute>(1.0 - betas[0]),
-            static_cast<Compute>(betas[1]),
-            static_cast<Compute>(1.0 - betas[1]),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(lr, 1.0 - lr * weight_decay, betas[0], 1.0 - betas[0], betas[1],
+                                        1.0 - betas[1], maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_rate(name, "betas[0]", betas[0]);
-    require_rate(name, "betas[1]", betas[1]);
-    require_not_negative(name, "weight_decay", weight_decay);
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), decay_rate("betas[0]", betas[0]), decay_rate("betas[1]", betas[1]),
+                      not_negative("weight_decay", weight_decay, float_range::any)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(name, {{"betas[0]", betas[0]}, {"betas[1]", betas[1]}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(Optimizer<lion>);
 

@@ -1,20 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -27,11 +14,8 @@ namespace ferry::optim {
 ///   b = momentum b + d              only with momentum; w -= lr b then replaces the last line
 ///   w -= lr d
 struct rmsprop {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "rmsprop";
-  static constexpr int min_fields = 1;
-  /// @}
+  static constexpr std::string_view name = "rmsprop";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 1;                 ///< see ferry::Optimizer
 
   double lr = 1e-2;           ///< learning rate, >= 0
   double alpha = 0.99;        ///< decay rate of s, >= 0
@@ -90,39 +74,24 @@ struct rmsprop {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"square_avg"}, field{"momentum_buffer", 0.0, momentum != 0.0},
                                    field{"grad_avg", 0.0, centered});
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(lr),
-            static_cast<Compute>(alpha),
-            static_cast<Compute>(1.0 - alpha),
-            static_cast<Compute>(eps),
-            static_cast<Compute>(weight_decay),
-            static_cast<Compute>(momentum),
-            static_cast<Compute>(maximize ? -1.0 : 1.0),
-            centered};
+    return make_update<update, Compute>(lr, alpha, 1.0 - alpha, eps, weight_decay, momentum,
+                                        maximize ? -1.0 : 1.0, centered);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_not_negative(name, "alpha", alpha);
-    require_not_negative(name, "eps", eps);
-    require_not_negative(name, "weight_decay", weight_decay);
-    require_not_negative(name, "momentum", momentum);
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), not_negative("alpha", alpha), not_negative("eps", eps),
+                      not_negative("weight_decay", weight_decay), not_negative("momentum", momentum)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(
-        name, {{"alpha", alpha}, {"eps", eps}, {"weight_decay", weight_decay}, {"momentum", momentum}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(Optimizer<rmsprop>);
 

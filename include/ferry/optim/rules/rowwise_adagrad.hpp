@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -26,11 +15,8 @@ namespace ferry::optim {
 ///
 /// The stored s is at most the largest finite number; a step uses the s that it computed.
 struct rowwise_adagrad {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "rowwise_adagrad";
-  static constexpr int min_fields = 0;
-  /// @}
+  static constexpr std::string_view name = "rowwise_adagrad";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 0;                         ///< see ferry::Optimizer
 
   double lr = 1e-2;                        ///< learning rate, >= 0
   double weight_decay = 0.0;               ///< L2 penalty, >= 0: added to the gradient as weight_decay * w
@@ -71,30 +57,23 @@ struct rowwise_adagrad {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(row_field{"sum", initial_accumulator_value});
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(lr), static_cast<Compute>(weight_decay), static_cast<Compute>(eps),
-            static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(lr, weight_decay, eps, maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_not_negative(name, "weight_decay", weight_decay);
-    require_not_negative(name, "initial_accumulator_value", initial_accumulator_value);
-    require_not_negative(name, "eps", eps);
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), not_negative("weight_decay", weight_decay),
+                      not_negative("initial_accumulator_value", initial_accumulator_value, float_range::any),
+                      not_negative("eps", eps)};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(name, {{"eps", eps}, {"weight_decay", weight_decay}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(RowOptimizer<rowwise_adagrad>);
 

@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-#include <ferry/optim/detail/sign_of.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -24,11 +10,8 @@ namespace ferry::optim {
 /// shrinks by etas[0], down to step_sizes[0], when the sign changes; the gradient is then taken as zero once.
 /// The first gradient of a row leaves the size unchanged.
 struct rprop {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "rprop";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "rprop";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;               ///< see ferry::Optimizer
 
   double lr = 1e-2;                         ///< first step size of every element, >= 0
   std::array<double, 2> etas = {0.5, 1.2};  ///< factors that shrink and grow a step size: in (0, 1), > 1
@@ -71,31 +54,24 @@ struct rprop {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer.
+  /// @{
   [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"prev"}, field{"step_size", lr}); }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t) const {
-    return {static_cast<Compute>(etas[0]), static_cast<Compute>(etas[1]), static_cast<Compute>(step_sizes[0]),
-            static_cast<Compute>(step_sizes[1]), static_cast<Compute>(maximize ? -1.0 : 1.0)};
+    return make_update<update, Compute>(etas[0], etas[1], step_sizes[0], step_sizes[1],
+                                        maximize ? -1.0 : 1.0);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const {
-    require_not_negative(name, "lr", lr);
-    require_option(name, "etas[0]", etas[0], etas[0] > 0.0 && etas[0] < 1.0, "in (0, 1)");
-    require_option(name, "etas[1]", etas[1], etas[1] > 1.0, "> 1");
-    require_not_negative(name, "step_sizes[0]", step_sizes[0]);
-    require_option(name, "step_sizes[1]", step_sizes[1], step_sizes[1] >= step_sizes[0], ">= step_sizes[0]");
+  [[nodiscard]] auto ranges() const {
+    return std::array{
+        not_negative("lr", lr, float_range::any),
+        option_range{"etas[0]", etas[0], etas[0] > 0.0 && etas[0] < 1.0, "in (0, 1)"},
+        option_range{"etas[1]", etas[1], etas[1] > 1.0, "> 1"}, not_negative("step_sizes[0]", step_sizes[0]),
+        option_range{"step_sizes[1]", step_sizes[1], step_sizes[1] >= step_sizes[0], ">= step_sizes[0]"}};
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_in_float(name, {{"etas[0]", etas[0]},
-                            {"etas[1]", etas[1]},
-                            {"step_sizes[0]", step_sizes[0]},
-                            {"step_sizes[1]", step_sizes[1]}});
-  }
+  void check() const { require_options(name, ranges()); }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(Optimizer<rprop>);
 

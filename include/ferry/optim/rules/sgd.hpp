@@ -1,20 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
 #include <ferry/error.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-
-#include <Kokkos_Macros.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -26,11 +14,8 @@ namespace ferry::optim {
 ///
 /// Only the rows of the batch are updated; the others keep b. Without momentum there is no state.
 struct sgd {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "sgd";
-  static constexpr int min_fields = 0;
-  /// @}
+  static constexpr std::string_view name = "sgd";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 0;             ///< see ferry::Optimizer
 
   double lr = 1e-3;           ///< learning rate, >= 0
   double momentum = 0.0;      ///< factor of the momentum buffer b, >= 0; 0 for none
@@ -99,44 +84,33 @@ struct sgd {
     /// @}
   };
 
-  /// The state's fields and their initial values.
+  /// Members of ferry::Optimizer and ferry::LinearOptimizer.
+  /// @{
   [[nodiscard]] auto fields() const {
     return boost::hana::make_tuple(field{"momentum_buffer", 0.0, momentum != 0.0});
   }
-
-  /// The update of one step; steps count from 1.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
-    return {static_cast<Compute>(lr),
-            static_cast<Compute>(momentum),
-            static_cast<Compute>(step == 1 ? 1.0 : 1.0 - dampening),
-            static_cast<Compute>(weight_decay),
-            static_cast<Compute>(maximize ? -1.0 : 1.0),
-            nesterov};
+    return make_update<update, Compute>(lr, momentum, step == 1 ? 1.0 : 1.0 - dampening, weight_decay,
+                                        maximize ? -1.0 : 1.0, nesterov);
   }
-
-  /// Without momentum and weight decay, see ferry::LinearOptimizer.
   [[nodiscard]] bool is_linear() const { return momentum == 0.0 && weight_decay == 0.0; }
-  /// The change of a weight for a gradient of 1, see ferry::LinearOptimizer.
   template <class Compute>
   [[nodiscard]] Compute weight_per_gradient() const {
     return static_cast<Compute>(maximize ? lr : -lr);
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
+  [[nodiscard]] auto ranges() const {
+    return std::array{learning_rate(lr), not_negative("momentum", momentum),
+                      not_negative("weight_decay", weight_decay),
+                      option_range{"dampening", dampening, true, "a number"}};
+  }
   void check() const {
-    require_not_negative(name, "lr", lr);
-    require_not_negative(name, "momentum", momentum);
-    require_not_negative(name, "weight_decay", weight_decay);
+    require_options(name, ranges());
     if (nesterov && (momentum <= 0.0 || dampening != 0.0))
       throw invalid_argument("ferry::optim::sgd: nesterov needs momentum > 0 and dampening 0");
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const {
-    require_rate_in_float(name, lr);
-    require_in_float(name,
-                     {{"momentum", momentum}, {"dampening", dampening}, {"weight_decay", weight_decay}});
-  }
+  void check_in_float() const { require_options_in_float(name, ranges()); }
+  /// @}
 };
 static_assert(LinearOptimizer<sgd>);
 

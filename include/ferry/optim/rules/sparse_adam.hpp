@@ -1,23 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/concepts/optimizer.hpp>
-#include <ferry/optim/detail/bias_corrections.hpp>
-#include <ferry/optim/detail/decay.hpp>
-#include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
-#include <ferry/optim/detail/number.hpp>
-#include <ferry/optim/detail/require_option.hpp>
-
-#include <Kokkos_Core.hpp>
-
-#include <boost/hana/tuple.hpp>
-
-#include <array>
-#include <cmath>
-#include <cstdint>
-#include <string_view>
-#include <type_traits>
+#include <ferry/optim/detail/rule.hpp>
 
 namespace ferry::optim {
 
@@ -29,11 +13,8 @@ namespace ferry::optim {
 ///
 /// eps is added to the uncorrected root; adam adds it to the bias-corrected root.
 struct sparse_adam {
-  /// Facts about the rule, see ferry::Optimizer.
-  /// @{
-  static constexpr std::string_view name = "sparse_adam";
-  static constexpr int min_fields = 2;
-  /// @}
+  static constexpr std::string_view name = "sparse_adam";  ///< see ferry::Optimizer
+  static constexpr int min_fields = 2;                     ///< see ferry::Optimizer
 
   double lr = 1e-3;                            ///< learning rate, >= 0
   std::array<double, 2> betas = {0.9, 0.999};  ///< decay rates of m and v, each in [0, 1)
@@ -41,6 +22,10 @@ struct sparse_adam {
   bool maximize = false;                       ///< whether to ascend instead of descend
 
   friend bool operator==(const sparse_adam&, const sparse_adam&) = default;
+
+  /// The part of an update that depends on the step alone, see ferry::ScheduledOptimizer.
+  template <class Compute>
+  using terms = correction_terms<double, double, true>;
 
   /// The update of one step, for kernels.
   template <class Compute>
@@ -71,59 +56,29 @@ struct sparse_adam {
       state[0] *= decay_over(Compute(1) - fresh1, steps);
       state[1] *= decay_over(Compute(1) - fresh2, steps);
     }
-    /// @}
-  };
-
-  /// The state's fields and their initial values.
-  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
-
-  /// The part of an update that depends on the step alone.
-  template <class Compute>
-  struct terms {
-    /// Numbers of one step, see ferry::ScheduledOptimizer.
-    /// @{
-    double correction1, root_correction2;
-
-    friend bool operator==(const terms&, const terms&) = default;
-    static terms of(double correction1, double correction2) { return {correction1, std::sqrt(correction2)}; }
-    /// @}
-  };
-  /// The options that a schedule may change, for kernels.
-  template <class Compute, class Wide>
-  struct options_of {
-    /// Options and the update made of them, see ferry::ScheduledOptimizer.
-    /// @{
-    update<Compute> fixed;
-    Wide lr;
-
-    KOKKOS_FUNCTION update<Compute> at(const terms<Compute>& by) const {
-      update<Compute> made = fixed;
-      made.step_size = narrowed<Compute>(lr * by.root_correction2 / by.correction1);
-      return made;
+    template <class Wide>
+    KOKKOS_FUNCTION void set_step(const Wide& lr, const terms<Compute>& step) {
+      step_size = narrowed<Compute>(lr * step.correction2 / step.correction1);
     }
     /// @}
   };
-  /// The part of the updates without scheduled options, see ferry::ScheduledOptimizer.
+
+  /// Members of ferry::Optimizer and ferry::ScheduledOptimizer.
+  /// @{
+  [[nodiscard]] auto fields() const { return boost::hana::make_tuple(field{"exp_avg"}, field{"exp_avg_sq"}); }
   [[nodiscard]] bias_corrections<terms> by_step() const { return {betas}; }
-  /// The scheduled options, see ferry::ScheduledOptimizer.
   template <class Compute, class Wide = double>
-  [[nodiscard]] options_of<Compute, Wide> options() const {
-    return {{static_cast<Compute>(0.0), static_cast<Compute>(1.0 - betas[0]),
-             static_cast<Compute>(1.0 - betas[1]), static_cast<Compute>(eps),
-             static_cast<Compute>(maximize ? -1.0 : 1.0)},
+  [[nodiscard]] scheduled_update<update<Compute>, Wide> options() const {
+    return {make_update<update, Compute>(0.0, 1.0 - betas[0], 1.0 - betas[1], eps, maximize ? -1.0 : 1.0),
             Wide(lr)};
   }
-
-  /// The update of one step; steps count from 1. Powers are computed in double on the host.
   template <class Compute>
   [[nodiscard]] update<Compute> coefficients(std::int64_t step) const {
     return options<Compute>().at(by_step().template at<Compute>(step));
   }
-
-  /// Throws invalid_argument, naming the option, for one outside of its range.
-  void check() const { require_adam_options(*this); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_adam_in_float(*this); }
+  void check() const { require_options(name, adam_options(*this)); }
+  void check_in_float() const { require_options_in_float(name, adam_options(*this)); }
+  /// @}
 };
 static_assert(ScheduledOptimizer<sparse_adam>);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
@@ -16,10 +15,7 @@ namespace ferry::optim {
 /// Limits the Euclidean norm of a row's gradient: a larger norm is scaled by max_norm / (norm + 1e-6). The
 /// formula is that of torch.nn.utils.clip_grad_norm_, applied per row. Duplicates are combined first.
 struct clip_norm {
-  /// Facts about the transform, see ferry::Transform.
-  /// @{
-  static constexpr std::string_view name = "clip_norm";
-  /// @}
+  static constexpr std::string_view name = "clip_norm";  ///< see ferry::Transform
 
   double max_norm = 1.0;  ///< largest norm, >= 0
 
@@ -41,20 +37,19 @@ struct clip_norm {
     /// @}
   };
 
-  /// The kernels' part, in the type that they compute in.
+  /// Members of ferry::Transform.
+  /// @{
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
-    kernel<Compute> made;
-    made.max_norm = static_cast<Compute>(max_norm);
-    return made;
+    kernel<Compute> part;
+    part.max_norm = static_cast<Compute>(max_norm);
+    return part;
   }
-  /// No array is read.
-  template <class Check>
-  void for_each_array(const Check&) const {}
-  /// Throws invalid_argument, naming the option, for one outside of its range.
+  template <class Visit>
+  void for_each_array(const Visit&) const {}
   void check() const { require_not_negative(name, "max_norm", max_norm); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_limit_in_float(name, {"max_norm", max_norm}); }
+  void check_in_float() const { require_float(name, "max_norm", max_norm, float_underflow(max_norm)); }
+  /// @}
 };
 static_assert(Transform<clip_norm>);
 

@@ -22,11 +22,8 @@ namespace ferry::optim {
 template <class T, class Space>
 class frozen_rows {
  public:
-  /// Facts about the transform, see ferry::Transform.
-  /// @{
-  using memory_space = Space;
-  static constexpr std::string_view name = "frozen_rows";
-  /// @}
+  using memory_space = Space;                              ///< see ferry::Transform
+  static constexpr std::string_view name = "frozen_rows";  ///< see ferry::Transform
 
   /// Reads `mask` at every step; see above. It is not copied.
   template <class Array>
@@ -52,21 +49,21 @@ class frozen_rows {
     /// @}
   };
 
-  /// The kernels' part, in the type that they compute in.
+  /// Members of ferry::Transform.
+  /// @{
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
-    kernel<Compute> made;
-    made.mask = mask_.data;
-    made.stride = mask_.row_stride();
-    return made;
+    kernel<Compute> part;
+    part.mask = mask_.data;
+    part.stride = mask_.row_stride();
+    return part;
   }
-  /// Calls check(array) for the array that the kernels read.
-  template <class Check>
-  void for_each_array(const Check& check) const {
-    check(mask_);
+  template <class Visit>
+  void for_each_array(const Visit& visit) const {
+    visit(mask_);
   }
-  /// There is nothing to check.
   void check() const {}
+  /// @}
 
  private:
   ferry::detail::array_ref<const T, Space> mask_;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
 #include <ferry/tensor/detail/finite.hpp>
@@ -17,10 +16,7 @@ namespace ferry::optim {
 /// keep 16-bit gradients from underflowing. With nonfinite::skip, a step whose gradients overflowed is left
 /// out.
 struct grad_scale {
-  /// Facts about the transform, see ferry::Transform.
-  /// @{
-  static constexpr std::string_view name = "grad_scale";
-  /// @}
+  static constexpr std::string_view name = "grad_scale";  ///< see ferry::Transform
 
   double scale = 1.0;  ///< factor of the loss, > 0 and finite
 
@@ -36,28 +32,27 @@ struct grad_scale {
     /// @}
   };
 
-  /// The kernels' part, in the type that they compute in.
+  /// Members of ferry::Transform.
+  /// @{
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
-    kernel<Compute> made;
-    made.inverse = static_cast<Compute>(1.0 / scale);
-    return made;
+    kernel<Compute> part;
+    part.inverse = static_cast<Compute>(1.0 / scale);
+    return part;
   }
-  /// No array is read.
-  template <class Check>
-  void for_each_array(const Check&) const {}
-  /// Throws invalid_argument, naming the option, for one outside of its range.
+  template <class Visit>
+  void for_each_array(const Visit&) const {}
   void check() const {
     require_option(name, "scale", scale, scale > 0.0 && ferry::detail::is_finite(scale), "> 0 and finite");
   }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
   void check_in_float() const {
     const double inverse = 1.0 / scale;
-    require_float(name, {"scale", scale},
+    require_float(name, "scale", scale,
                   float_overflow(inverse) != nullptr ? "so small that 1 / scale is infinite" : nullptr);
-    require_float(name, {"scale", scale},
+    require_float(name, "scale", scale,
                   float_underflow(inverse) != nullptr ? "so large that 1 / scale is 0" : nullptr);
   }
+  /// @}
 };
 static_assert(Transform<grad_scale>);
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <ferry/concepts/transform.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/require_option.hpp>
 #include <ferry/optim/detail/row_squares.hpp>
 #include <ferry/optim/detail/transform_defaults.hpp>
@@ -16,10 +15,7 @@ namespace ferry::optim {
 /// Limits the Euclidean norm of a row's new weights: a larger norm is scaled by limit / (norm + 1e-7). The
 /// formula is that of max_norm of torch.nn.Embedding, which applies it before a lookup.
 struct max_norm {
-  /// Facts about the transform, see ferry::Transform.
-  /// @{
-  static constexpr std::string_view name = "max_norm";
-  /// @}
+  static constexpr std::string_view name = "max_norm";  ///< see ferry::Transform
 
   double limit = 1.0;  ///< largest norm, >= 0
 
@@ -40,20 +36,19 @@ struct max_norm {
     /// @}
   };
 
-  /// The kernels' part, in the type that they compute in.
+  /// Members of ferry::Transform.
+  /// @{
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
-    kernel<Compute> made;
-    made.limit = static_cast<Compute>(limit);
-    return made;
+    kernel<Compute> part;
+    part.limit = static_cast<Compute>(limit);
+    return part;
   }
-  /// No array is read.
-  template <class Check>
-  void for_each_array(const Check&) const {}
-  /// Throws invalid_argument, naming the option, for one outside of its range.
+  template <class Visit>
+  void for_each_array(const Visit&) const {}
   void check() const { require_not_negative(name, "limit", limit); }
-  /// Throws invalid_argument, naming the option, for one that float can't hold.
-  void check_in_float() const { require_limit_in_float(name, {"limit", limit}); }
+  void check_in_float() const { require_float(name, "limit", limit, float_underflow(limit)); }
+  /// @}
 };
 static_assert(Transform<max_norm>);
 

@@ -27,11 +27,8 @@ namespace ferry::optim {
 template <class T, class Space>
 class row_rates {
  public:
-  /// Facts about the transform, see ferry::Transform.
-  /// @{
-  using memory_space = Space;
-  static constexpr std::string_view name = "row_rates";
-  /// @}
+  using memory_space = Space;                            ///< see ferry::Transform
+  static constexpr std::string_view name = "row_rates";  ///< see ferry::Transform
 
   /// Reads `factors` at every step; see above. It is not copied.
   template <class Array>
@@ -63,21 +60,21 @@ class row_rates {
     /// @}
   };
 
-  /// The kernels' part, in the type that they compute in.
+  /// Members of ferry::Transform.
+  /// @{
   template <class Compute>
   [[nodiscard]] kernel<Compute> device_part() const {
-    kernel<Compute> made;
-    made.factors = factors_.data;
-    made.stride = factors_.row_stride();
-    return made;
+    kernel<Compute> part;
+    part.factors = factors_.data;
+    part.stride = factors_.row_stride();
+    return part;
   }
-  /// Calls check(array) for the array that the kernels read.
-  template <class Check>
-  void for_each_array(const Check& check) const {
-    check(factors_);
+  template <class Visit>
+  void for_each_array(const Visit& visit) const {
+    visit(factors_);
   }
-  /// There is nothing to check.
   void check() const {}
+  /// @}
 
  private:
   ferry::detail::array_ref<const T, Space> factors_;

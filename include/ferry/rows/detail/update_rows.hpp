@@ -101,7 +101,7 @@ ticket update_by_index(const Exec& exec, const char* verb, const Job& job,
     if constexpr (names_rows<Bounds>)
       of.changes().only(list, n, job.table.rows(), true);
     else
-      of.changes().all();
+      of.changes().any_row();
     const kernels::index_rows<plain, Bounds> source{list, job.table.rows(),
                                                     Bounds::reports ? of.report() : report_writer{}};
     if constexpr (Bounds::reports)

@@ -87,7 +87,7 @@ ticket update_by_search(const Exec& exec, const char* verb, const Job& job,
   if constexpr (kernels::is_own_bounds<Bounds>)
     of.changes().only(list, n, job.table.rows(), true);
   else
-    of.changes().all();
+    of.changes().any_row();
   const kernels::index_rows<plain, Bounds> named{list, job.table.rows(),
                                                  Bounds::reports ? of.report() : report_writer{}};
   launch_search<Duplicates>(exec, label, ready, named, n, values);

@@ -77,7 +77,7 @@ class global_transform<Transform> : public plain_global_transform<Transform> {
   using plain_global_transform<Transform>::plain_global_transform;
 };
 
-/// The rule of a step on a shard. `of` is the rule of the step on the whole table.
+/// The rule of a step on a shard. `rule` is that of the step on the whole table.
 template <class Rule>
 const Rule& rule_for_shard(const Rule& rule, const kernels::global_rows&, std::int64_t) {
   return rule;
