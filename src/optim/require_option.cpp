@@ -49,12 +49,18 @@ void require_float(std::string_view rule, const char* option, double value, cons
   require_option(rule, option, value, false, range.c_str());
 }
 
+void require_in_float(std::string_view rule, std::initializer_list<option_value> options) {
+  for (const auto& option : options) {
+    require_float(rule, option.name, option.value, float_overflow(option.value));
+    require_float(rule, option.name, option.value, float_underflow(option.value));
+  }
+}
+
 void require_options_in_float(std::string_view rule, std::span<const option_range> options) {
   for (const auto& option : options) {
-    if (option.in_float == float_range::any) continue;
-    require_float(rule, option.name, option.value, float_overflow(option.value));
-    if (option.in_float == float_range::exact)
-      require_float(rule, option.name, option.value, float_underflow(option.value));
+    if (option.in_float == float_range::exact) require_in_float(rule, {{option.name, option.value}});
+    if (option.in_float == float_range::may_vanish)
+      require_float(rule, option.name, option.value, float_overflow(option.value));
   }
 }
 

@@ -6,7 +6,6 @@
 #include <ferry/distributed/sharded/sharded_table.hpp>
 #include <ferry/optim/chain.hpp>
 #include <ferry/optim/detail/field.hpp>
-#include <ferry/optim/detail/float_options.hpp>
 #include <ferry/optim/detail/step_call.hpp>
 #include <ferry/optim/detail/transform_spaces.hpp>
 #include <ferry/rows/detail/global_rows.hpp>
