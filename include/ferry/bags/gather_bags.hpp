@@ -10,6 +10,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/policy/pooling.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/runtime/ticket.hpp>
 
 #include <cstdint>
@@ -22,6 +23,17 @@ namespace ferry {
 
 namespace detail {
 
+/// The elements that rows of the table are pooled as.
+template <class Table>
+consteval auto pooled_as() {
+  if constexpr (HasRowAccess<Table>)
+    return std::type_identity<typename table_access<Table>::gathered>{};
+  else
+    return std::type_identity<std::remove_const_t<typename traits_of<Table>::value_type>>{};
+}
+template <class Table>
+using pooled_element = typename decltype(pooled_as<Table>())::type;
+
 template <class Exec, class Table, class Indices, class Offsets, class Pooled, class Bag>
 consteval void require_bag_verb() {
   require_row_verb<Exec, checked_table<Table>, Indices, Pooled, typename Bag::chosen, false>();
@@ -29,48 +41,62 @@ consteval void require_bag_verb() {
   static_assert(
       !Bag::chosen::template get<path_category, path::automatic>::sorts,
       "ferry: gather_bags adds rows in the order of their positions, so path::ordered and path::cooperative, which visit rows in the order of the table, are not for it.");
+  static_assert(NumberElement<pooled_element<Table>> && NumberElement<typename traits_of<Pooled>::value_type>,
+                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>)
+    table_access<Table>::template require<Exec, typename Bag::chosen>();
 }
 
 /// Checks and runs; `extra` is no_array, the weights of the positions, or the positions of the maxima.
-template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
-ticket pool_checked(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+template <class Bag, class Exec, class Access, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_checked(const Exec& exec, const Access& access, const Indices& indices, const Offsets& offsets,
                     Pooled& pooled, const Extra& extra) {
   const char* verb = "gather_bags";
   using pooling = typename Bag::pooling;
   using chosen_policies = typename Bag::chosen;
   using path_policy = typename chosen_policies::template get<path_category, path::automatic>;
   using bounds_policy = typename chosen_policies::template get<bounds_category, bounds::check>;
-  const auto from = rows_to_pool(table);
-  const auto to = make_ref(pooled);
-  using element = std::remove_const_t<typename decltype(from)::value_type>;
-  using out_element = typename decltype(to)::value_type;
-  static_assert((is_codes<Table> || NumberElement<element>)&&NumberElement<out_element>,
-                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  const auto& table = access.table();
+  const auto out = make_ref(pooled);
   const auto& named = rows_named_by(indices);
   const auto bags = bags_named_by(offsets);
   const std::int64_t positions = positions_of(named);
   if constexpr (is_plan<Indices>) {
-    require_plan<Exec, chosen_policies>(verb, named, from);
+    require_plan<Exec, chosen_policies>(verb, named, table);
   } else {
     require_rank_one(verb, named);
-    require_a_row_to_clamp_to<bounds_policy>(verb, from, positions);
+    require_a_row_to_clamp_to<bounds_policy>(verb, table, positions);
   }
-  require_bags(verb, bags, positions, to);
-  require_shapes(verb, from, to.rows(), to);
+  require_bags(verb, bags, positions, out);
+  require_shapes(verb, table, out.rows(), out);
+  access.require_foreign(verb, named, bags, extra, out);
   if constexpr (std::is_same_v<Extra, no_array>) {
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{},
-                                                               no_array{}, to);
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, access, named, bags, no_array{},
+                                                               no_array{}, out);
   } else if constexpr (pooling::selects) {
-    require_chosen(verb, extra, to);
+    require_chosen(verb, extra, out);
     if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
       throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
                              std::to_string(positions) + " indices; its elements must be int64");
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, no_array{}, extra,
-                                                               to);
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, access, named, bags, no_array{}, extra,
+                                                               out);
   } else {
     require_weights(verb, extra, positions);
-    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, from, named, bags, extra, no_array{},
-                                                               to);
+    return gather_bags_by<path_policy, pooling, bounds_policy>(exec, access, named, bags, extra, no_array{},
+                                                               out);
+  }
+}
+
+/// pool_checked, with the addresser of the table.
+template <class Bag, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_rows_of(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+                    Pooled& pooled, const Extra& extra) {
+  if constexpr (HasRowAccess<Table> && !is_codes<Table>) {
+    return pool_checked<Bag>(exec, table_access<Table>(table, "gather_bags"), indices, offsets, pooled,
+                             extra);
+  } else {
+    const auto rows = rows_to_pool(table);
+    return pool_checked<Bag>(exec, plain_rows(rows), indices, offsets, pooled, extra);
   }
 }
 
@@ -109,7 +135,7 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
-  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
+  return detail::pool_rows_of<bag>(exec, table, indices, offsets, pooled, detail::no_array{});
 }
 
 /// As above, with one more array:
@@ -128,7 +154,7 @@ template <class Exec, class Table, class Indices, class Offsets, class Pooled, c
   detail::require_bag_verb<Exec, Table, Indices, Offsets, Pooled, bag>();
   detail::require_output<Pooled>();
   detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
-  return detail::pool_checked<bag>(exec, table, indices, offsets, pooled, make_ref(extra));
+  return detail::pool_rows_of<bag>(exec, table, indices, offsets, pooled, make_ref(extra));
 }
 
 }  // namespace ferry

@@ -43,9 +43,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     const Indices& indices, const Offsets& offsets, const Grads& pooled_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    detail::no_array{}, detail::no_array{});
 }
 
@@ -62,10 +60,8 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
   detail::require_step_extra<Exec, typename bag::pooling, Extra>();
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(extra), detail::no_array{});
 }
 
@@ -88,7 +84,6 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
     WeightGrads&& weight_grads, Policies...) {
   using bag = detail::bag_policies<Policies...>;
   detail::require_bag_step<Exec, Rule, Table, StateRule, Indices, Offsets, Grads, bag>();
-  if constexpr (!detail::is_codes<std::remove_cvref_t<Table>>) detail::require_output<Table>();
   detail::require_step_extra<Exec, typename bag::pooling, Weights>();
   detail::require_rows<WeightGrads>();
   detail::require_reach<Exec, WeightGrads>();
@@ -97,8 +92,7 @@ template <class Exec, class Rule, class Table, class StateRule, class StateType,
                 "ferry: pooling::max takes no weights, so there are no gradients of weights.");
   static_assert(FloatingElement<typename detail::traits_of<WeightGrads>::value_type>,
                 "ferry: the gradients of the weights must be floating-point numbers.");
-  return detail::step_on_bags<bag>(exec, rule, detail::rows_to_pool(table), state,
-                                   detail::rows_named_by(indices), offsets, make_ref(pooled_grads),
+  return detail::step_bags_of<bag>(exec, rule, table, state, indices, offsets, make_ref(pooled_grads),
                                    make_ref(weights), make_ref(weight_grads));
 }
 

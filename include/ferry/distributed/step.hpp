@@ -91,7 +91,7 @@ template <class Exec, class Rule, class T, class Space, class Spread, class Stat
       using policies = detail::shard_step_policies<chosen, duplicates_policy>;
       if constexpr (detail::are_in_place<std::remove_cvref_t<decltype(values)>>)
         detail::step_rows<detail::chosen_policies<policies>, detail::values_of_ranks>(
-            there, its_rule, make_ref(shard), its_state, rows, values.values)
+            there, its_rule, detail::plain_rows(make_ref(shard)), its_state, rows, values.values)
             .join();
       else
         step(there, its_rule, shard, its_state, rows, values, policies{}).join();

@@ -11,6 +11,7 @@
 #include <ferry/policy/bounds.hpp>
 #include <ferry/policy/path.hpp>
 #include <ferry/rows/detail/move_rows.hpp>
+#include <ferry/rows/detail/row_access.hpp>
 #include <ferry/rows/gather.hpp>
 #include <ferry/runtime/detail/count_moves.hpp>
 #include <ferry/runtime/detail/host_side.hpp>
@@ -33,19 +34,7 @@ bool is_strict(const Named& named) {
     return Bounds::reports;
 }
 
-/// The rows that the batch names, for kernels of the verb's execution space.
-template <class Bounds, class Exec, class Named>
-auto rows_for_kernels(launch_context<Exec>& of, const Named& named,
-                      [[maybe_unused]] std::int64_t table_rows) {
-  if constexpr (is_plan<Named>) {
-    return kernels::listed_rows{named.storage()->row_of};
-  } else {
-    using plain = std::remove_const_t<typename Named::value_type>;
-    return kernels::index_rows<plain, Bounds>{indices_for_kernels(of, named), table_rows,
-                                              Bounds::reports ? of.report() : report_writer{}};
-  }
-}
-/// The same for kernels of the host.
+/// The rows that the batch names, for kernels of the host.
 template <class Bounds, class Exec, class Named>
 auto rows_for_host(launch_context<Exec>& of, const Named& named, [[maybe_unused]] std::int64_t table_rows) {
   if constexpr (is_plan<Named>) {
@@ -74,24 +63,26 @@ auto* weights_for_host([[maybe_unused]] launch_context<Exec>& of, const Weights&
 
 /// Kernels of the execution space pool the rows where the table lies. Where they don't reach `out`, they pool
 /// into memory of their own, and the rows travel through the ring.
-template <bool Through, class Pooling, class Bounds, class Exec, class T, class Space, class Named,
-          class Bags, class Weights, class Chosen, class Out, class OutSpace>
-void pool_here(launch_context<Exec>& of, const std::string& label, const array_ref<T, Space>& table,
-               const Named& named, const Bags& bags, const Weights& weights, const Chosen& chosen,
+template <bool Through, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
+          class Weights, class Chosen, class Out, class OutSpace>
+void pool_here(launch_context<Exec>& of, const std::string& label, const Access& access, const Named& named,
+               const Bags& bags, const Weights& weights, const Chosen& chosen,
                const array_ref<Out, OutSpace>& out) {
   const std::int64_t count = out.rows(), positions = positions_of(named);
   if constexpr (Through) refuse_capture_of_staging<path::staged>(of);  // before the kernel is captured
-  require_direct_reach(of.verb(), of.exec(), table);
-  of.reads_from(table);
+  const auto& table = access.table();
+  decltype(auto) rows = access.rows(of);
   const auto launch_into = [&](const auto& to, auto* maxima, std::int64_t stride, std::int64_t* own) {
+    const auto source = rows_for_kernels<Bounds>(of, named, table.rows());
     const pooling_inputs in{
-        table,
-        rows_for_kernels<Bounds>(of, named, table.rows()),
+        rows,
+        access.places(of, source, positions, plan_of(named)),
         bags_for_kernels(of, bags, count, positions, !std::is_same_v<Bounds, bounds::unchecked>),
         weights_for_kernels(of, weights),
         maxima,
         stride,
-        is_strict<Bounds>(named)};
+        is_strict<Bounds>(named),
+        table.rows() > 0};
     launch_pool<Pooling>(of.exec(), label, in, to, own);
   };
   const auto pool_into = [&](const auto& to, std::int64_t* own) {
@@ -143,7 +134,8 @@ void pool_on_host(launch_context<Exec>& of, const std::string& label, const arra
         weights_for_host(of, weights),
         maxima,
         stride,
-        is_strict<Bounds>(named)};
+        is_strict<Bounds>(named),
+        table.rows() > 0};
     launch_pool<Pooling>(host, label, in, to, own);
     host.fence(label);
   };
@@ -180,21 +172,16 @@ void pool_on_host(launch_context<Exec>& of, const std::string& label, const arra
   }
 }
 
-template <class Path, bool Through, class Pooling, class Bounds, class Exec, class T, class Space,
-          class Named, class Bags, class Weights, class Chosen, class Out, class OutSpace>
-ticket gather_bags_on(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
-                      const Bags& bags, const Weights& weights, const Chosen& chosen,
-                      const array_ref<Out, OutSpace>& out) {
+template <class Path, bool Through, class Pooling, class Bounds, class Exec, class Access, class Named,
+          class Bags, class Weights, class Chosen, class Out, class OutSpace>
+ticket gather_bags_on(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
+                      const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   launch_context<Exec> of(exec, "gather_bags");
-  const std::string& label = of.label(Path::name);
-  bool is_signed = true;
-  if constexpr (is_plan<Named>) {
-    is_signed = named.storage()->signed_indices;
-    of.use(named.storage());
-  } else {
-    is_signed = std::is_signed_v<std::remove_const_t<typename Named::value_type>>;
-  }
-  constexpr bool by_host = by_host_alone<Path> && Space::is_host_accessible && !is_host_exec<Exec>;
+  const std::string& label = of.label(Access::template path_label<Path>);
+  const auto& table = access.table();
+  if constexpr (is_plan<Named>) of.use(named.storage());
+  constexpr bool by_host =
+      by_host_alone<Path> && Access::memory_space::is_host_accessible && !is_host_exec<Exec>;
   if (out.size() == 0) {
     if constexpr (!is_plan<Named>) look_at_bounds<Bounds>(of, named, table.rows());
     if constexpr (!std::is_same_v<Bags, std::int64_t>) {
@@ -205,32 +192,32 @@ ticket gather_bags_on(const Exec& exec, const array_ref<T, Space>& table, const 
   } else if constexpr (by_host) {
     pool_on_host<Pooling, Bounds>(of, label, table, named, bags, weights, chosen, out);
   } else {
-    pool_here<Through, Pooling, Bounds>(of, label, table, named, bags, weights, chosen, out);
+    pool_here<Through, Pooling, Bounds>(of, label, access, named, bags, weights, chosen, out);
   }
-  return of.finish(table, positions_of(named), is_signed);
+  return of.finish(table, positions_of(named), has_signed_indices(named));
 }
 
 /// Chooses the side that pools. Under path::automatic the execution space does, but for tables in pageable
 /// memory, which a device reads slowly or not at all.
-template <class Path, class Pooling, class Bounds, class Exec, class T, class Space, class Named, class Bags,
+template <class Path, class Pooling, class Bounds, class Exec, class Access, class Named, class Bags,
           class Weights, class Chosen, class Out, class OutSpace>
-ticket gather_bags_by(const Exec& exec, const array_ref<T, Space>& table, const Named& named,
-                      const Bags& bags, const Weights& weights, const Chosen& chosen,
-                      const array_ref<Out, OutSpace>& out) {
+ticket gather_bags_by(const Exec& exec, const Access& access, const Named& named, const Bags& bags,
+                      const Weights& weights, const Chosen& chosen, const array_ref<Out, OutSpace>& out) {
   constexpr bool to_pageable = !is_host_exec<Exec> && std::is_same_v<OutSpace, pageable_space>;
   if constexpr (by_host_alone<Path>) {
-    constexpr bool through = !is_host_exec<Exec> && !Space::is_host_accessible;
-    return gather_bags_on<Path, through, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
+    constexpr bool through = !is_host_exec<Exec> && !Access::memory_space::is_host_accessible;
+    return gather_bags_on<Path, through, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
   } else if constexpr (!Path::chosen_at_run_time) {
-    return gather_bags_on<Path, false, Pooling, Bounds>(exec, table, named, bags, weights, chosen, out);
-  } else if constexpr (!is_host_exec<Exec> && std::is_same_v<Space, pageable_space>) {
+    return gather_bags_on<Path, false, Pooling, Bounds>(exec, access, named, bags, weights, chosen, out);
+  } else if constexpr (Access::is_strided && !is_host_exec<Exec> &&
+                       std::is_same_v<typename Access::memory_space, pageable_space>) {
     if (execution_backend<Exec>::capturing(exec))
-      return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, table, named, bags, weights,
+      return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, access, named, bags, weights,
                                                                         chosen, out);
-    return gather_bags_on<path::staged, false, Pooling, Bounds>(exec, table, named, bags, weights, chosen,
+    return gather_bags_on<path::staged, false, Pooling, Bounds>(exec, access, named, bags, weights, chosen,
                                                                 out);
   } else {
-    return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, table, named, bags, weights,
+    return gather_bags_on<path::direct, to_pageable, Pooling, Bounds>(exec, access, named, bags, weights,
                                                                       chosen, out);
   }
 }

@@ -59,7 +59,7 @@ cache::explanation explain_cached(const machine_profile& profile, const cached_f
                 (of.known ? " so far" : ", if all rows are equally likely") + ", " +
                 in_words(hot_moves * 1e3, 3, "ms") + "; misses " +
                 in_words(static_cast<double>(made.link_bytes) * 1e-6, 3, "MB") + " over the link, " +
-                in_words(cold_moves * 1e3, 3, "ms") + "; the only way for a cached table.";
+                in_words(cold_moves * 1e3, 3, "ms") + "; path::automatic is path::direct for a cached table.";
   made.picked = path_kind::direct;
   made.candidates.push_back(std::move(line));
   return made;

@@ -87,7 +87,8 @@ ticket pool_arrived(const char* verb, const Exec& exec, const Table& table, cons
     }
   }
   const auto pool = [&](auto bounds) {
-    gather_bags_by<path::automatic, Pooling, decltype(bounds)>(exec, from, where, bags, weights, chosen, out)
+    gather_bags_by<path::automatic, Pooling, decltype(bounds)>(exec, plain_rows(from), where, bags, weights,
+                                                               chosen, out)
         .join();
   };
   try {
