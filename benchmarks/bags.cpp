@@ -33,10 +33,10 @@ struct wrong_pooled {
 };
 
 struct different_elements {
-  const float* one;
-  const float* other;
+  const float* first;
+  const float* second;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
-    if (one[i] != other[i]) ++wrong;
+    if (first[i] != second[i]) ++wrong;
   }
 };
 
@@ -50,10 +50,10 @@ struct expanded_gradient {
 };
 
 row_indices offsets_of(const session& run, std::int64_t bags) {
-  std::vector<std::int64_t> here;
-  for (std::int64_t b = 0; b <= bags; ++b) here.push_back(b * hotness);
-  row_indices made("offsets", here.size());
-  ferry::copy(run.exec(), here, made).wait();
+  std::vector<std::int64_t> sums;
+  for (std::int64_t b = 0; b <= bags; ++b) sums.push_back(b * hotness);
+  row_indices made("offsets", sums.size());
+  ferry::copy(run.exec(), sums, made).wait();
   return made;
 }
 
@@ -63,15 +63,15 @@ void time_bags(session& run, const std::string& name, const facts& setting, cons
                bool counts_output, int burst, float divisor, Policies... policies) {
   const auto bags = static_cast<std::int64_t>(pooled.rows()),
              width = static_cast<std::int64_t>(pooled.width());
-  figure made = figure_of(run, name, setting, pooled, burst, moved);
-  made.setting.emplace_back("hotness", hotness);
-  made.bytes = 4.0 * static_cast<double>(width * bags * (hotness + (counts_output ? 1 : 0)));
-  made.time = measure(run, burst, [&](int call) {
+  figure result = figure_of(run, name, setting, pooled, burst, moved);
+  result.setting.emplace_back("hotness", hotness);
+  result.bytes = 4.0 * static_cast<double>(width * bags * (hotness + (counts_output ? 1 : 0)));
+  result.time = measure(run, burst, [&](int call) {
     return ferry::gather_bags(run.exec(), table, sets[call], offsets, pooled, policies...);
   });
   ferry::init::custom(run.exec(), pooled, poison_value{});
   ferry::gather_bags(run.exec(), table, sets[1], offsets, pooled, policies...).wait();
-  conclude(run, made,
+  conclude(run, result,
            count_of(run.exec(), "ferry_bench::check", bags * width,
                     wrong_pooled{pooled.data(), sets[1].data(), element_value{width}, divisor}));
 }
@@ -86,8 +86,8 @@ void pool_device(session& run) {
   const auto sets = index_sets::make<any_row>(run, bags * hotness, view.rows());
   const auto offsets = offsets_of(run, bags);
   batch_tensor pooled("pooled", bags, width);
-  const auto time = [&](const std::string& variant, const auto& by, float divisor, auto... policies) {
-    time_bags(run, "bags.device." + variant, table.setting(), view, sets, by, pooled, inside_the_device(),
+  const auto time = [&](const std::string& variant, const auto& source, float divisor, auto... policies) {
+    time_bags(run, "bags.device." + variant, table.setting(), view, sets, source, pooled, inside_the_device(),
               true, burst, divisor, policies...);
   };
   using namespace ferry;
@@ -124,25 +124,25 @@ constexpr ferry::optim::adam rule{.lr = 0.1, .eps = 0.25};
 
 template <class Pooling, class Which>
 void time_step(session& run, const std::string& name, const std::string& ceiling, const index_sets& sets,
-               const Which& which, const row_indices& offsets, const batch_tensor& grads) {
+               const Which& selection, const row_indices& offsets, const batch_tensor& grads) {
   const auto& exec = run.exec();
   const std::int64_t rows = run.chosen().step_rows, width = run.chosen().width;
   const named_rows named(run, sets[1]);
-  figure made;
-  made.name = name;
-  made.setting = {{"rows", rows},       {"bags", static_cast<std::int64_t>(grads.rows())},
-                  {"hotness", hotness}, {"distinct", named.count()},
-                  {"width", width},     {"burst", std::int64_t{4}}};
-  made.counts = "read + write";
-  made.ceiling = ceiling;
+  figure result;
+  result.name = name;
+  result.setting = {{"rows", rows},       {"bags", static_cast<std::int64_t>(grads.rows())},
+                    {"hotness", hotness}, {"distinct", named.count()},
+                    {"width", width},     {"burst", std::int64_t{4}}};
+  result.counts = "read + write";
+  result.ceiling = ceiling;
   ferry::tensor<float, ferry::device_space> table("weights", rows, width), other("weights", rows, width);
   ferry::init::custom(exec, table, element_value{width});
   {
     auto state = ferry::optim::make_state(rule, table);
-    made.bytes = 4.0 * static_cast<double>(6 * width * named.count() +
-                                           width * static_cast<std::int64_t>(grads.rows()));
-    made.time = measure(run, 4, [&](int call) {
-      return ferry::step_bags(exec, rule, table, state, which[call], offsets, grads, Pooling{});
+    result.bytes = 4.0 * static_cast<double>(6 * width * named.count() +
+                                             width * static_cast<std::int64_t>(grads.rows()));
+    result.time = measure(run, 4, [&](int call) {
+      return ferry::step_bags(exec, rule, table, state, selection[call], offsets, grads, Pooling{});
     });
   }
   // Once more by a step on gradients of positions.
@@ -150,7 +150,7 @@ void time_step(session& run, const std::string& name, const std::string& ceiling
   ferry::init::custom(exec, other, element_value{width});
   {
     auto state = ferry::optim::make_state(rule, table);
-    ferry::step_bags(exec, rule, table, state, which[1], offsets, grads, Pooling{}).wait();
+    ferry::step_bags(exec, rule, table, state, selection[1], offsets, grads, Pooling{}).wait();
   }
   {
     auto state = ferry::optim::make_state(rule, other);
@@ -160,7 +160,7 @@ void time_step(session& run, const std::string& name, const std::string& ceiling
     ferry::step(exec, rule, other, state, sets[1], of_positions).wait();
   }
   conclude(
-      run, made,
+      run, result,
       count_of(exec, "ferry_bench::check", rows * width, different_elements{table.data(), other.data()}));
 }
 

@@ -39,21 +39,21 @@ struct part_row {
 };
 
 struct unlike {
-  const float* one;
-  const float* other;
+  const float* first;
+  const float* second;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
-    if (one[i] != other[i]) ++wrong;
+    if (first[i] != second[i]) ++wrong;
   }
 };
 
 /// Rows of an array against those of a dense one.
 struct unlike_rows {
-  const float* one;
+  const float* first;
   std::int64_t stride;
-  const float* other;
+  const float* second;
   std::int64_t width;
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
-    if (one[i / width * stride + i % width] != other[i]) ++wrong;
+    if (first[i / width * stride + i % width] != second[i]) ++wrong;
   }
 };
 
@@ -75,8 +75,8 @@ struct pair_gradients {
   KOKKOS_FUNCTION void operator()(std::int64_t pair) const {
     float product = 0;
     for (std::int64_t c = pair * width; c < (pair + 1) * width; ++c) product += centre[c] * context[c];
-    const float wanted = pair % 6 == 0 ? 1.0f : 0.0f;
-    const float slope = 1.0f / (1.0f + Kokkos::exp(-product)) - wanted;
+    const float expected = pair % 6 == 0 ? 1.0f : 0.0f;
+    const float slope = 1.0f / (1.0f + Kokkos::exp(-product)) - expected;
     for (std::int64_t c = pair * width; c < (pair + 1) * width; ++c) {
       to_centre[c] = slope * context[c];
       to_context[c] = slope * centre[c];
@@ -92,76 +92,76 @@ int calls_of(const session& run) { return run.chosen().warm_up + 2 * run.chosen(
 /// Index arrays in rotation, from formulas with one seed each.
 template <class Formula>
 std::vector<row_indices> batches(const session& run, std::int64_t n, int count, const Formula& formula) {
-  std::vector<row_indices> made;
+  std::vector<row_indices> sets;
   for (int b = 0; b < count; ++b) {
-    made.emplace_back("indices", n);
-    ferry::init::custom(run.exec(), made.back(), formula(b));
+    sets.emplace_back("indices", n);
+    ferry::init::custom(run.exec(), sets.back(), formula(b));
   }
-  return made;
+  return sets;
 }
 template <class Which>
-const Which& one_of(const std::vector<Which>& all, int call) {
-  return all[static_cast<std::size_t>(call) % all.size()];
+const Which& one_of(const std::vector<Which>& list, int call) {
+  return list[static_cast<std::size_t>(call) % list.size()];
 }
 
 /// A ratio with what it has to be.
-void judge(session& run, const std::string& name, const std::string& of, double value, double goal,
+void judge(session& run, const std::string& name, const std::string& reference, double value, double goal,
            bool at_most = false) {
   char text[48];
   std::snprintf(text, sizeof text, " (goal: %s %.4g)", at_most ? "<=" : ">=", goal);
-  run.results().ratio(name, of + text, value);
+  run.results().ratio(name, reference + text, value);
 }
 
 /// Of two figures of this run, by the device's time.
-void judge_figures(session& run, const std::string& name, const std::string& of, double goal) {
-  const figure* one = run.results().find(name);
-  const figure* other = run.results().find(of);
-  if (one != nullptr && other != nullptr && other->gb_per_s() > 0)
-    judge(run, name, of, one->gb_per_s() / other->gb_per_s(), goal);
+void judge_figures(session& run, const std::string& name, const std::string& reference, double goal) {
+  const figure* result = run.results().find(name);
+  const figure* baseline = run.results().find(reference);
+  if (result != nullptr && baseline != nullptr && baseline->gb_per_s() > 0)
+    judge(run, name, reference, result->gb_per_s() / baseline->gb_per_s(), goal);
 }
 
 figure gather_figure(const std::string& name, const table_type& table, std::int64_t n) {
-  figure made;
-  made.name = name;
-  made.setting = {{"rows", static_cast<std::int64_t>(table.rows())},
-                  {"row_bytes", static_cast<std::int64_t>(table.width() * 4)},
-                  {"n", n}};
-  made.bytes = 4.0 * static_cast<double>(n) * static_cast<double>(table.width());
-  made.counts = "payload";
-  return made;
+  figure result;
+  result.name = name;
+  result.setting = {{"rows", static_cast<std::int64_t>(table.rows())},
+                    {"row_bytes", static_cast<std::int64_t>(table.width() * 4)},
+                    {"n", n}};
+  result.bytes = 4.0 * static_cast<double>(n) * static_cast<double>(table.width());
+  result.counts = "payload";
+  return result;
 }
 
-std::int64_t positions_of(const row_indices& of) { return static_cast<std::int64_t>(of.rows()); }
-std::int64_t positions_of(const ferry::row_plan& of) { return of.positions(); }
+std::int64_t positions_of(const row_indices& indices) { return static_cast<std::int64_t>(indices.rows()); }
+std::int64_t positions_of(const ferry::row_plan& plan) { return plan.positions(); }
 
 std::vector<ferry::row_plan> plans_of(const session& run, const std::vector<row_indices>& sets,
                                       std::int64_t rows) {
-  std::vector<ferry::row_plan> made;
-  made.reserve(sets.size());
-  for (const auto& set : sets) made.push_back(ferry::make_plan(run.exec(), set, rows));
-  return made;
+  std::vector<ferry::row_plan> plans;
+  plans.reserve(sets.size());
+  for (const auto& set : sets) plans.push_back(ferry::make_plan(run.exec(), set, rows));
+  return plans;
 }
 
 /// Times a gather of the batches from `from` and compares a batch with that of `plain`.
 template <class From, class Which>
-double time_gather_of(session& run, const std::string& name, From& from, table_type* plain,
-                      const table_type& of, const std::vector<Which>& sets) {
+double time_gather_of(session& run, const std::string& name, From& source, table_type* plain,
+                      const table_type& table, const std::vector<Which>& sets) {
   const std::int64_t n = positions_of(sets.front());
-  figure made = gather_figure(name, of, n);
-  batch_tensor out("out", n, of.width());
-  made.time =
-      measure(run, 1, [&](int call) { return ferry::gather(run.exec(), from, one_of(sets, call), out); });
+  figure result = gather_figure(name, table, n);
+  batch_tensor out("out", n, table.width());
+  result.time =
+      measure(run, 1, [&](int call) { return ferry::gather(run.exec(), source, one_of(sets, call), out); });
   std::int64_t wrong = 0;
   if (plain != nullptr) {
-    batch_tensor right("right", n, of.width());
-    ferry::gather(run.exec(), from, sets.front(), out).wait();
+    batch_tensor right("right", n, table.width());
+    ferry::gather(run.exec(), source, sets.front(), out).wait();
     ferry::gather(run.exec(), *plain, sets.front(), right).wait();
     wrong = count_of(run.exec(), "ferry_bench::check", static_cast<std::int64_t>(out.size()),
                      unlike{out.data(), right.data()});
   }
-  conclude(run, made, wrong);
-  const figure* found = run.results().find(name);
-  return found != nullptr ? found->gb_per_s() : 0.0;
+  conclude(run, result, wrong);
+  const figure* ceiling_figure = run.results().find(name);
+  return ceiling_figure != nullptr ? ceiling_figure->gb_per_s() : 0.0;
 }
 
 std::string bytes_name(std::int64_t row_bytes) { return std::to_string(row_bytes) + "B"; }
@@ -209,24 +209,24 @@ void gathers(session& run) {
     time_gather_of(run, name + ".zipf.uncached", table, nullptr, table, zipf);
     time_gather_of(run, name + ".uniform.uncached", table, nullptr, table, even);
     for (const int percent : {1, 10}) {
-      const std::string own = name + ".zipf.cached" + std::to_string(percent);
+      const std::string label = name + ".zipf.cached" + std::to_string(percent);
       const auto most = std::max<std::int64_t>(1, rows * percent / 100);
       {
         ferry::cached_table hot(table, ferry::cache::frequency{.rows = most, .refresh = 64});
         const double ideal = share_of(static_cast<double>(most), static_cast<double>(rows));
         // The rows that are chosen after 64 batches are loaded while 8 more run.
         const double rate = warm(run, hot, n, 64 + 8, 8, popularity);
-        judge(run, own + ".hit_rate", "ideal " + std::to_string(ideal), rate / ideal, 0.97);
-        time_gather_of(run, own, hot, &table, table, zipf);
-        judge_figures(run, own, name + ".zipf.uncached", percent == 1 ? 3.4 : n > (1 << 17) ? 7.0 : 6.5);
-        time_gather_of(run, own + ".plan_ready", hot, &table, table, plans);
-        judge_figures(run, own + ".plan_ready", name + ".zipf.uncached",
+        judge(run, label + ".hit_rate", "ideal " + std::to_string(ideal), rate / ideal, 0.97);
+        time_gather_of(run, label, hot, &table, table, zipf);
+        judge_figures(run, label, name + ".zipf.uncached", percent == 1 ? 3.4 : n > (1 << 17) ? 7.0 : 6.5);
+        time_gather_of(run, label + ".plan_ready", hot, &table, table, plans);
+        judge_figures(run, label + ".plan_ready", name + ".zipf.uncached",
                       percent == 1    ? 3.4
                       : n > (1 << 17) ? 7.0
                                       : 6.5);
         if (n == sizes.back()) {
           const double later = warm(run, hot, n, quick ? 64 : 200, 8, popularity + 1);
-          judge(run, own + ".hit_rate_after_turnover", "ideal", later / ideal, 0.95);
+          judge(run, label + ".hit_rate_after_turnover", "ideal", later / ideal, 0.95);
         }
       }
       {
@@ -248,8 +248,8 @@ void bounds_of_rates(session& run) {
     ferry::init::custom(run.exec(), table, element_value{row_bytes / 4});
     const std::int64_t n = quick ? 512 : 1 << 20, cached = std::max<std::int64_t>(1, rows / 10);
     const auto rate_of = [&](const char* ceiling) {
-      const figure* found = run.results().find(run.ceiling(ceiling));
-      return found != nullptr ? found->gb_per_s() : 0.0;
+      const figure* ceiling_figure = run.results().find(run.ceiling(ceiling));
+      return ceiling_figure != nullptr ? ceiling_figure->gb_per_s() : 0.0;
     };
     const double over_link = rate_of("ceiling.h2d"), inside = rate_of("ceiling.device_copy");
     const auto time = [&](const std::string& kind, auto directory) {
@@ -313,40 +313,40 @@ void steps(session& run) {
     run.results().add(uncached);
   }
   for (const int percent : {1, 10}) {
-    const std::string own = name + ".cached" + std::to_string(percent);
+    const std::string label = name + ".cached" + std::to_string(percent);
     table_type table("weights", rows, width);
     ferry::init::custom(run.exec(), table, element_value{width});
     auto state = ferry::optim::make_state(rule, table);
-    figure made = gather_figure(own, table, n);
+    figure result = gather_figure(label, table, n);
     {
       ferry::cached_table hot(table, ferry::cache::frequency{.rows = most(percent), .refresh = 64});
       warm(run, hot, n, 64, 1, popularity);
-      made.time = measure(run, 1, [&](int call) {
+      result.time = measure(run, 1, [&](int call) {
         return ferry::step(run.exec(), rule, hot, state, one_of(plans, call), grads);
       });
     }
-    conclude(run, made, wrong_after(state.steps(), table.data(), width));
-    judge_figures(run, own, name + ".uncached", goal(percent));
+    conclude(run, result, wrong_after(state.steps(), table.data(), width));
+    judge_figures(run, label, name + ".uncached", goal(percent));
   }
   for (const int percent : {0, 1, 10}) {
-    const std::string own =
+    const std::string label =
         name + ".records." + (percent == 0 ? "uncached" : "cached" + std::to_string(percent));
     auto records = ferry::optim::make_records<float, ferry::mapped_space>(rule, "weights", rows, width);
     ferry::init::custom(run.exec(), records.table(), element_value{width});
-    figure made = gather_figure(own, plain, n);
+    figure result = gather_figure(label, plain, n);
     if (percent == 0) {
-      made.time = measure(run, 1, [&](int call) {
+      result.time = measure(run, 1, [&](int call) {
         return ferry::step(run.exec(), rule, records, one_of(plans, call), grads);
       });
     } else {
       ferry::cached_table hot(records, ferry::cache::frequency{.rows = most(percent), .refresh = 64});
       warm(run, hot, n, 64, 1, popularity);
-      made.time = measure(
+      result.time = measure(
           run, 1, [&](int call) { return ferry::step(run.exec(), rule, hot, one_of(plans, call), grads); });
     }
     const auto weights = records.table();
-    conclude(run, made, wrong_after(records.steps(), weights.data, weights.row_stride()));
-    if (percent != 0) judge_figures(run, own, name + ".uncached", goal(percent));
+    conclude(run, result, wrong_after(records.steps(), weights.data, weights.row_stride()));
+    if (percent != 0) judge_figures(run, label, name + ".uncached", goal(percent));
   }
 }
 
@@ -385,15 +385,16 @@ void training(session& run) {
       ferry::step(run.exec(), rule, hot, state, plan, grads).detach();
     }
     run.exec().fence("ferry_bench::training");
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    return taken.count() / count;
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    return elapsed.count() / count;
   };
   // With interval 64, batches 192 to 319 have two exchanges. Without one, exchanges come after 128 and 256
   // batches; what the first of them does has ended after 160.
-  const double with = quick ? ms_per_batch(8, 16, 16) : ms_per_batch(64, 192, 128);
+  const double cached_ms = quick ? ms_per_batch(8, 16, 16) : ms_per_batch(64, 192, 128);
   const double without = quick ? ms_per_batch(1 << 20, 22, 8) : ms_per_batch(1 << 20, 164, 88);
-  run.results().ratio("cache.training.ms_per_batch", "1 ms", with);
-  judge(run, "cache.training.share_of_refreshes", "a batch", std::max(0.0, 1 - without / with), 0.03, true);
+  run.results().ratio("cache.training.ms_per_batch", "1 ms", cached_ms);
+  judge(run, "cache.training.share_of_refreshes", "a batch", std::max(0.0, 1 - without / cached_ms), 0.03,
+        true);
 }
 
 /// Skip-gram with negative sampling: pairs of words, popular ones by Zipf's law, both tables and the state of
@@ -414,9 +415,9 @@ void skip_gram(session& run) {
     exec.fence("ferry_bench::skip_gram");
     const auto begin = std::chrono::steady_clock::now();
     for (int b = 0; b < count; ++b) {
-      const auto at = seed + 2 * static_cast<std::uint64_t>(b);
-      ferry::init::custom(exec, centre, zipf_row{at, static_cast<std::uint64_t>(words), 13});
-      ferry::init::custom(exec, context, zipf_row{at + 1, static_cast<std::uint64_t>(words), 13});
+      const auto salt = seed + 2 * static_cast<std::uint64_t>(b);
+      ferry::init::custom(exec, centre, zipf_row{salt, static_cast<std::uint64_t>(words), 13});
+      ferry::init::custom(exec, context, zipf_row{salt + 1, static_cast<std::uint64_t>(words), 13});
       const auto centre_plan = ferry::make_plan(exec, centre, words);
       const auto context_plan = ferry::make_plan(exec, context, words);
       ferry::gather(exec, centres, centre_plan, of_centre).detach();
@@ -429,27 +430,27 @@ void skip_gram(session& run) {
       ferry::step(exec, rule, contexts, context_state, context_plan, to_context).detach();
     }
     exec.fence("ferry_bench::skip_gram");
-    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    return taken.count();
+    const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - begin;
+    return elapsed.count();
   };
   table_type centres("centres", words, width), contexts("contexts", words, width);
   table_type twins("centres", words, width), twin_contexts("contexts", words, width);
-  for (auto* each : {&centres, &twins}) ferry::init::uniform(run.exec(), *each, -0.5, 0.5, 1);
-  for (auto* each : {&contexts, &twin_contexts}) ferry::init::uniform(run.exec(), *each, -0.5, 0.5, 2);
-  double with = 0;
+  for (auto* table : {&centres, &twins}) ferry::init::uniform(run.exec(), *table, -0.5, 0.5, 1);
+  for (auto* table : {&contexts, &twin_contexts}) ferry::init::uniform(run.exec(), *table, -0.5, 0.5, 2);
+  double cached_ms = 0;
   {
-    auto one = ferry::optim::make_state(rule, centres), other = ferry::optim::make_state(rule, contexts);
+    auto first = ferry::optim::make_state(rule, centres), other = ferry::optim::make_state(rule, contexts);
     ferry::cached_table hot(centres, ferry::cache::frequency{.rows = most, .refresh = 64});
     ferry::cached_table hot_contexts(contexts, ferry::cache::frequency{.rows = most, .refresh = 64});
-    with = train(hot, hot_contexts, one, other);
+    cached_ms = train(hot, hot_contexts, first, other);
   }
-  auto one = ferry::optim::make_state(rule, twins), other = ferry::optim::make_state(rule, twin_contexts);
-  const double without = train(twins, twin_contexts, one, other);
+  auto first = ferry::optim::make_state(rule, twins), other = ferry::optim::make_state(rule, twin_contexts);
+  const double without = train(twins, twin_contexts, first, other);
   const std::int64_t wrong =
       count_of(run.exec(), "ferry_bench::check", words * width, unlike{centres.data(), twins.data()}) +
       count_of(run.exec(), "ferry_bench::check", words * width,
                unlike{contexts.data(), twin_contexts.data()});
-  judge(run, "cache.skip_gram.speed", "without a cache", without / with, 1.0);
+  judge(run, "cache.skip_gram.speed", "without a cache", without / cached_ms, 1.0);
   judge(run, "cache.skip_gram.elements_that_differ", "1", static_cast<double>(wrong), 0.0, true);
   if (wrong != 0) run.results().failed("cache.skip_gram", "tables differ");
 }

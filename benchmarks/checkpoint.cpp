@@ -41,8 +41,8 @@ class scratch_folder {
   }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::size_t room() const {
-    struct statvfs found {};
-    return ::statvfs(path_.c_str(), &found) == 0 ? found.f_bavail * found.f_frsize : 0;
+    struct statvfs space {};
+    return ::statvfs(path_.c_str(), &space) == 0 ? space.f_bavail * space.f_frsize : 0;
   }
 
  private:
@@ -65,15 +65,15 @@ double seconds_to_write(const std::string& path, const char* data, std::size_t b
 }
 
 void add(session& run, const std::string& name, const facts& setting, double bytes, const timing& times) {
-  figure made;
-  made.name = name;
-  made.setting = setting;
-  made.time.device = times;
-  made.time.wall = times;
-  made.bytes = bytes;
-  made.counts = "payload";
-  made.verified = true;
-  run.results().add(made);
+  figure result;
+  result.name = name;
+  result.setting = setting;
+  result.time.device = times;
+  result.time.wall = times;
+  result.bytes = bytes;
+  result.counts = "payload";
+  result.verified = true;
+  run.results().add(result);
 }
 
 /// Rows of 128 floats: as many as the run's options and the disk allow.
@@ -88,7 +88,7 @@ void checkpoint(session& run) {
   saved_table table("table", rows, 128);
   ferry::init::uniform(run.exec(), table, -1.0f, 1.0f, run.fresh_seed());
   const facts setting{{"gib", static_cast<double>(bytes) / 0x1p30}, {"folder", folder.path()}};
-  const auto all = static_cast<double>(bytes);
+  const auto total = static_cast<double>(bytes);
   const int repeats = std::min(run.chosen().repeats, 3);
 
   ferry::io::checkpoint saving(folder.path() + "/run");
@@ -116,10 +116,10 @@ void checkpoint(session& run) {
     saving.save({.changes = true});
     changes.add(1e3 * seconds_since(begin));
   }
-  add(run, "checkpoint.disk", setting, all, disk);
-  add(run, "checkpoint.save", setting, all, save);
-  add(run, "checkpoint.load", setting, all, load);
-  add(run, "checkpoint.save_changes", setting, all, changes);
+  add(run, "checkpoint.disk", setting, total, disk);
+  add(run, "checkpoint.save", setting, total, save);
+  add(run, "checkpoint.load", setting, total, load);
+  add(run, "checkpoint.save_changes", setting, total, changes);
   run.results().ratio("checkpoint.save", "checkpoint.disk", disk.median() / save.median());
 }
 
@@ -130,7 +130,7 @@ void training(session& run) {
   saved_table table("table", rows, 128);
   ferry::init::uniform(run.exec(), table, -1.0f, 1.0f, run.fresh_seed());
   const facts setting{{"gib", static_cast<double>(bytes) / 0x1p30}, {"folder", folder.path()}};
-  const auto all = static_cast<double>(bytes);
+  const auto total = static_cast<double>(bytes);
   const int repeats = std::min(run.chosen().repeats, 3);
   const ferry::optim::adagrad rule{.lr = 0.01};
   auto state = ferry::optim::make_state(rule, table);
@@ -152,13 +152,13 @@ void training(session& run) {
       if (i == steps / 10 && saves) writing = saving.save_async(run.exec());
       ferry::step(run.exec(), rule, table, state, sets[call++], grads).wait();
     }
-    const double taken = seconds_since(begin);
+    const double seconds = seconds_since(begin);
     writing.wait();
-    return 1e3 * taken;
+    return 1e3 * seconds;
   };
   // The loop takes twice as long as a save, which is a frequent one.
-  const double one = loop(20, false) / 20;
-  const int steps = std::clamp(static_cast<int>(2 * save / one), 40, 200000);
+  const double base = loop(20, false) / 20;
+  const int steps = std::clamp(static_cast<int>(2 * save / base), 40, 200000);
   timing alone, with_save, call_alone;
   for (int i = 0; i < repeats; ++i) {
     alone.add(loop(steps, false));
@@ -171,7 +171,7 @@ void training(session& run) {
   const facts loop_setting = setting + facts{{"steps", std::int64_t{steps}}, {"n", n}};
   add(run, "checkpoint.training", loop_setting, 0, alone);
   add(run, "checkpoint.training_and_save_async", loop_setting, 0, with_save);
-  add(run, "checkpoint.save_async.call", setting, 2 * all, call_alone);
+  add(run, "checkpoint.save_async.call", setting, 2 * total, call_alone);
   run.results().ratio("checkpoint.training_and_save_async", "checkpoint.training",
                       alone.median() / with_save.median());
 }

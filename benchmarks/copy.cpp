@@ -70,17 +70,17 @@ void halves(session& run, std::int64_t row_bytes) {
   back.counts = "payload";
   back.ceiling = run.ceiling("ceiling.d2h");
   back.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), dense, left); });
-  figure made = back;
-  made.name = name + ".to" + suffix;
-  made.ceiling = run.ceiling("ceiling.h2d");
-  made.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), left, dense); });
+  figure result = back;
+  result.name = name + ".to" + suffix;
+  result.ceiling = run.ceiling("ceiling.h2d");
+  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), left, dense); });
   ferry::init::constant(run.exec(), wide, -1.0F);
   ferry::copy(run.exec(), dense, left).wait();
   ferry::init::constant(run.exec(), dense, -1.0F);
   ferry::copy(run.exec(), left, dense).wait();
   const std::int64_t wrong = wrong_elements(run, dense, formula);
   conclude(run, back, wrong);
-  conclude(run, made, wrong);
+  conclude(run, result, wrong);
 }
 
 void pitched(session& run) {
@@ -99,22 +99,22 @@ void transpose(session& run, const std::string& name, const traffic& moved) {
   array<ferry::device_space> to("transpose", edge, edge), again("again", edge, edge);
   ferry::init::custom(run.exec(), from, formula);
   const auto turned = [](auto& matrix) {
-    auto made = ferry::make_ref(matrix);
-    std::swap(made.strides[0], made.strides[1]);
-    return made;
+    auto view = ferry::make_ref(matrix);
+    std::swap(view.strides[0], view.strides[1]);
+    return view;
   };
-  figure made;
-  made.name = name;
+  figure result;
+  result.name = name;
   const double bytes = static_cast<double>(from.size() * sizeof(float));
-  made.setting = {{"gib", bytes / 0x1p30}, {"edge", edge}};
-  made.bytes = bytes * moved.factor;
-  made.counts = moved.counts;
-  made.ceiling = run.ceiling(moved.ceiling);
-  made.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(from), to); });
+  result.setting = {{"gib", bytes / 0x1p30}, {"edge", edge}};
+  result.bytes = bytes * moved.factor;
+  result.counts = moved.counts;
+  result.ceiling = run.ceiling(moved.ceiling);
+  result.time = measure(run, 1, [&](int) { return ferry::copy(run.exec(), turned(from), to); });
   ferry::init::constant(run.exec(), to, -1.0F);
   ferry::copy(run.exec(), turned(from), to).wait();
   ferry::copy(run.exec(), turned(to), again).wait();
-  conclude(run, made, wrong_elements(run, again, formula));
+  conclude(run, result, wrong_elements(run, again, formula));
 }
 
 void transposed(session& run) {
@@ -135,13 +135,13 @@ void there_and_back(session& run, double vendor_ms) {
   ferry::copy(run.exec(), here, there).wait();
   const double bytes = static_cast<double>(here.size() * sizeof(float));
   const std::string name = "copy.round_trip." + short_name<Space>();
-  const auto made = time_copy(run, name, {{"gib", bytes / 0x1p30}, {"images", images}}, here, bytes,
-                              {2.0, "payload, there and back", ""}, formula, [&](int call) {
-                                // The check writes poison over what came back; the device still has it.
-                                if (call != 0) ferry::copy(run.exec(), here, there).detach();
-                                return ferry::copy(run.exec(), there, here);
-                              });
-  run.results().ratio(name, "copy.round_trip.vendor", vendor_ms / made.time.device.median());
+  const auto result = time_copy(run, name, {{"gib", bytes / 0x1p30}, {"images", images}}, here, bytes,
+                                {2.0, "payload, there and back", ""}, formula, [&](int call) {
+                                  // The check writes poison over what came back; the device still has it.
+                                  if (call != 0) ferry::copy(run.exec(), here, there).detach();
+                                  return ferry::copy(run.exec(), there, here);
+                                });
+  run.results().ratio(name, "copy.round_trip.vendor", vendor_ms / result.time.device.median());
 }
 
 void round_trip(session& run) {

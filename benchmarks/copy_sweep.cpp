@@ -17,9 +17,9 @@ std::string slots_text(const ferry::detail::slot_tuning& how) {
          std::to_string(how.slots) + (how.fills_past_caches || how.drains_past_caches ? ".past" : ".cached");
 }
 
-void print_best(const std::string& what, std::vector<std::pair<double, std::string>> rates) {
+void print_best(const std::string& title, std::vector<std::pair<double, std::string>> rates) {
   std::sort(rates.rbegin(), rates.rend());
-  std::printf("%s:", what.c_str());
+  std::printf("%s:", title.c_str());
   for (std::size_t i = 0; i < std::min<std::size_t>(5, rates.size()); ++i)
     std::printf("  %s %.2f", rates[i].second.c_str(), rates[i].first);
   std::printf(" GB/s\n");
@@ -37,7 +37,7 @@ void slots(session& run) {
   there_array there("there", rows, width);
   ferry::init::custom(run.exec(), here, formula);
   const int threads = Kokkos::DefaultHostExecutionSpace().concurrency();
-  std::vector<std::pair<double, std::string>> to, from;
+  std::vector<std::pair<double, std::string>> uploads, from;
   const auto near = ferry::make_ref(here);
   const auto far = ferry::make_ref(there);
   for (const std::int64_t kib : {512, 1024, 2048, 4096})
@@ -50,12 +50,12 @@ void slots(session& run) {
                                  {"workers", std::int64_t{workers}},
                                  {"slots", std::int64_t{depth}},
                                  {"stores", std::string(past ? "past the caches" : "ordinary")}};
-          const auto made =
+          const auto result =
               time_copy(run, "copy_sweep.to_device." + slots_text(how), setting, there,
                         static_cast<double>(bytes), over_the_link(), formula, [&](int) {
                           return ferry::detail::copy_array<ferry::path::staged>(run.exec(), near, far, how);
                         });
-          to.emplace_back(made.gb_per_s(), slots_text(how));
+          uploads.emplace_back(result.gb_per_s(), slots_text(how));
           const auto back =
               time_copy(run, "copy_sweep.from_device." + slots_text(how), setting, here,
                         static_cast<double>(bytes), back_over_the_link(), formula, [&](int) {
@@ -63,7 +63,7 @@ void slots(session& run) {
                         });
           from.emplace_back(back.gb_per_s(), slots_text(how));
         }
-  print_best("to the device", to);
+  print_best("to the device", uploads);
   print_best("from the device", from);
 }
 
@@ -80,38 +80,38 @@ void rows_apart(session& run) {
     there_array dense("dense", rows, width);
     auto left = ferry::make_ref(wide);
     left.extents[1] = width;
-    const auto to =
+    const auto upload =
         ferry::detail::box_of(left, ferry::make_ref(dense)).ordered(ferry::detail::copy_box::side::to);
-    const auto from =
+    const auto download =
         ferry::detail::box_of(ferry::make_ref(dense), left).ordered(ferry::detail::copy_box::side::to);
     ferry::init::zeros(run.exec(), wide);
     ferry::init::zeros(run.exec(), dense);
     const auto add = [&](const std::string& name, const char* ceiling, const auto& copy) {
-      figure made;
-      made.name = "copy_sweep.pitched." + name + "." + bytes_text(row_bytes);
-      made.setting = {{"row_bytes", row_bytes}};
-      made.bytes = static_cast<double>(bytes);
-      made.counts = "payload";
-      made.ceiling = run.ceiling(ceiling);
-      made.time = measure(run, 1, copy);
-      made.verified = true;  // copy.pitched checks both ways
-      run.results().add(made);
+      figure result;
+      result.name = "copy_sweep.pitched." + name + "." + bytes_text(row_bytes);
+      result.setting = {{"row_bytes", row_bytes}};
+      result.bytes = static_cast<double>(bytes);
+      result.counts = "payload";
+      result.ceiling = run.ceiling(ceiling);
+      result.time = measure(run, 1, copy);
+      result.verified = true;  // copy.pitched checks both ways
+      run.results().add(result);
     };
     add("transfer.to_device", "ceiling.h2d", [&](int) {
       ferry::detail::transfer_box<ferry_bench::exec_space, float>(run.exec(), "rows", dense.data(),
-                                                                  wide.data(), to);
+                                                                  wide.data(), upload);
     });
     add("kernel.to_device", "ceiling.h2d", [&](int) {
       ferry::detail::launch_box<ferry_bench::exec_space, float, float>(run.exec(), "rows", dense.data(),
-                                                                       wide.data(), to);
+                                                                       wide.data(), upload);
     });
     add("transfer.from_device", "ceiling.d2h", [&](int) {
       ferry::detail::transfer_box<ferry_bench::exec_space, float>(run.exec(), "rows", wide.data(),
-                                                                  dense.data(), from);
+                                                                  dense.data(), download);
     });
     add("kernel.from_device", "ceiling.d2h", [&](int) {
       ferry::detail::launch_box<ferry_bench::exec_space, float, float>(run.exec(), "rows", wide.data(),
-                                                                       dense.data(), from);
+                                                                       dense.data(), download);
     });
   }
 }

@@ -13,8 +13,8 @@ namespace {
 
 /// The group of the first two devices, or of the only one twice.
 ferry::communicator first_two() {
-  const int other = ferry::devices().size() > 1 ? 1 : 0;
-  return ferry::communicator::devices({0, other});
+  const int second = ferry::devices().size() > 1 ? 1 : 0;
+  return ferry::communicator::devices({0, second});
 }
 
 facts setting_of(const ferry::communicator& comm, const std::string& table) {
@@ -26,24 +26,24 @@ template <class Call>
 void time_payload(session& run, const std::string& name, const facts& setting, const index_sets& sets,
                   batch_tensor& batch, const Call& call) {
   constexpr int burst = 4;
-  figure made;
-  made.name = name;
-  made.setting = setting + facts{{"n", static_cast<std::int64_t>(batch.rows())},
-                                 {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
-                                 {"burst", std::int64_t{burst}}};
-  made.bytes = static_cast<double>(batch.size() * sizeof(float));
-  made.counts = "payload";
-  made.time = measure(run, burst, call);
+  figure result;
+  result.name = name;
+  result.setting = setting + facts{{"n", static_cast<std::int64_t>(batch.rows())},
+                                   {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
+                                   {"burst", std::int64_t{burst}}};
+  result.bytes = static_cast<double>(batch.size() * sizeof(float));
+  result.counts = "payload";
+  result.time = measure(run, burst, call);
   ferry::init::custom(run.exec(), batch, poison_value{});
   call(1).wait();
-  conclude(run, made, wrong_rows(run, batch, sets[1]));
+  conclude(run, result, wrong_rows(run, batch, sets[1]));
 }
 
 void compare(session& run, const std::string& ours, const std::string& theirs) {
   const figure* mine = run.results().find(ours);
-  const figure* other = run.results().find(theirs);
-  if (mine != nullptr && other != nullptr && other->gb_per_s() > 0)
-    run.results().ratio(ours, theirs, mine->gb_per_s() / other->gb_per_s());
+  const figure* reference = run.results().find(theirs);
+  if (mine != nullptr && reference != nullptr && reference->gb_per_s() > 0)
+    run.results().ratio(ours, theirs, mine->gb_per_s() / reference->gb_per_s());
 }
 
 /// Rows of random places, by one kernel of the first device: all of them of the second device (far), or of both

@@ -47,38 +47,38 @@ double by_threads(std::size_t bytes, const Piece& piece) {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   const auto work = [&] {
-    for (std::size_t at = next.fetch_add(most); at < bytes; at = next.fetch_add(most)) {
-      const std::size_t some = std::min(most, bytes - at);
-      if (piece(at, some) != static_cast<ssize_t>(some)) failed = true;
+    for (std::size_t offset = next.fetch_add(most); offset < bytes; offset = next.fetch_add(most)) {
+      const std::size_t some = std::min(most, bytes - offset);
+      if (piece(offset, some) != static_cast<ssize_t>(some)) failed = true;
     }
   };
   std::vector<std::thread> threads;
   for (int i = 1; i < Kokkos::DefaultHostExecutionSpace().concurrency(); ++i) threads.emplace_back(work);
   work();
-  for (auto& each : threads) each.join();
+  for (auto& thread : threads) thread.join();
   if (failed) throw std::runtime_error("a read or write of the baseline failed");
   return seconds_since(begin) * 1e3;
 }
 
 template <class Work>
 timing times_of(int repeats, const Work& work) {
-  timing made;
-  for (int i = 0; i < repeats; ++i) made.add(work());
-  return made;
+  timing times;
+  for (int i = 0; i < repeats; ++i) times.add(work());
+  return times;
 }
 
 void add(session& run, const std::string& name, std::size_t bytes, const timing& times,
          const std::string& ceiling, std::int64_t wrong) {
-  figure made;
-  made.name = name;
-  made.setting = {{"gib", static_cast<double>(bytes) / 0x1p30},
-                  {"threads", std::int64_t{Kokkos::DefaultHostExecutionSpace().concurrency()}}};
-  made.time.device = times;
-  made.time.wall = times;
-  made.bytes = static_cast<double>(bytes);
-  made.counts = "payload";
-  made.ceiling = ceiling;
-  conclude(run, made, wrong);
+  figure result;
+  result.name = name;
+  result.setting = {{"gib", static_cast<double>(bytes) / 0x1p30},
+                    {"threads", std::int64_t{Kokkos::DefaultHostExecutionSpace().concurrency()}}};
+  result.time.device = times;
+  result.time.wall = times;
+  result.bytes = static_cast<double>(bytes);
+  result.counts = "payload";
+  result.ceiling = ceiling;
+  conclude(run, result, wrong);
 }
 
 /// A sample of the elements, and all of the last row.
@@ -142,15 +142,15 @@ void load(session& run) {
     };
     add(run, "files.load." + space, bytes, whole, "", check());
     // Without the allocation.
-    const auto again = times_of(repeats, [&] {
+    const auto repeat = times_of(repeats, [&] {
       const auto begin = std::chrono::steady_clock::now();
       ferry::detail::read_rows<false>(file, header, ferry::make_ref(table));
       return seconds_since(begin) * 1e3;
     });
-    add(run, "files.read." + space, bytes, again, "files.page_cache.read", check());
+    add(run, "files.read." + space, bytes, repeat, "files.page_cache.read", check());
     const double cache = run.results().find("files.page_cache.read")->time.wall.median();
     run.results().ratio("files.load." + space, "files.page_cache.read", cache / whole.median());
-    run.results().ratio("files.read." + space, "files.page_cache.read", cache / again.median());
+    run.results().ratio("files.read." + space, "files.page_cache.read", cache / repeat.median());
   };
   loaded(ferry::mapped_space{}, "mapped");
   loaded(ferry::pinned_space{}, "pinned");
@@ -185,8 +185,9 @@ void save(session& run) {
     ferry::io::save_npy(at.path(), table);
     return seconds_since(begin) * 1e3;
   });
-  const auto again = ferry::io::map_npy<float>(at.path());
-  add(run, "files.save.mapped", bytes, ours, "files.disk.write", wrong_elements(again.data(), again.size()));
+  const auto repeat = ferry::io::map_npy<float>(at.path());
+  add(run, "files.save.mapped", bytes, ours, "files.disk.write",
+      wrong_elements(repeat.data(), repeat.size()));
 }
 
 /// Gathers from a mapped file in the page cache, against the same gathers from pageable memory.

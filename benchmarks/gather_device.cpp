@@ -40,9 +40,9 @@ void time_hand_written(session& run, const std::string& name, const facts& setti
 
 void compare(session& run, const std::string& ours, const std::string& theirs) {
   const figure* mine = run.results().find(ours);
-  const figure* other = run.results().find(theirs);
-  if (mine != nullptr && other != nullptr && other->gb_per_s() > 0)
-    run.results().ratio(ours, theirs, mine->gb_per_s() / other->gb_per_s());
+  const figure* reference = run.results().find(theirs);
+  if (mine != nullptr && reference != nullptr && reference->gb_per_s() > 0)
+    run.results().ratio(ours, theirs, mine->gb_per_s() / reference->gb_per_s());
 }
 
 /// A table of which no cache holds much.

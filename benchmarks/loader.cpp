@@ -58,16 +58,16 @@ struct shape {
 };
 
 template <cost Cost>
-auto synthetic(std::int64_t samples, const shape& of) {
+auto synthetic(std::int64_t samples, const shape& extents) {
   return ferry::made_by(
       samples,
-      [](const ferry::batch_request& request, std::span<float> to) {
-        const std::size_t width = request.samples.empty() ? 0 : to.size() / request.samples.size();
-        std::size_t at = 0;
+      [](const ferry::batch_request& request, std::span<float> elements) {
+        const std::size_t width = request.samples.empty() ? 0 : elements.size() / request.samples.size();
+        std::size_t position = 0;
         for (const std::int64_t sample : request.samples)
-          for (std::size_t j = 0; j < width; ++j) to[at++] = value_of<Cost>(sample, j);
+          for (std::size_t j = 0; j < width; ++j) elements[position++] = value_of<Cost>(sample, j);
       },
-      ferry::batch_field<float>("x", of.width));
+      ferry::batch_field<float>("x", extents.width));
 }
 
 void step_on(const exec_space& exec, const float* batch, ferry::tensor<float, ferry::device_space>& sums,
@@ -79,23 +79,23 @@ void step_on(const exec_space& exec, const float* batch, ferry::tensor<float, fe
 
 /// Milliseconds for a batch where `workers` threads fill batches at once: they share caches and memory.
 template <cost Cost>
-double ms_to_load(session& run, const shape& of, std::int64_t samples, int workers) {
-  const auto source = synthetic<Cost>(samples, of);
+double ms_to_load(session& run, const shape& extents, std::int64_t samples, int workers) {
+  const auto source = synthetic<Cost>(samples, extents);
   const int fills = (run.chosen().quick ? 2 : 20) * workers;
   std::vector<ferry::tensor<float, ferry::pinned_space>> slots;
-  for (int worker = 0; worker < workers; ++worker) slots.emplace_back("slot", of.batch, of.width);
+  for (int worker = 0; worker < workers; ++worker) slots.emplace_back("slot", extents.batch, extents.width);
   const auto fill_all = [&] {
-    std::atomic<std::size_t> taken{0};
+    std::atomic<std::size_t> batches_read{0};
     const auto begin = clock::now();
     ferry::detail::for_each_chunk(static_cast<std::size_t>(fills), workers, [&] {
-      return
-          [&source, &slot = slots[taken++],
-           listed = std::vector<std::int64_t>(static_cast<std::size_t>(of.batch))](std::size_t fill) mutable {
-            for (std::size_t i = 0; i < listed.size(); ++i)
-              listed[i] = static_cast<std::int64_t>(fill * listed.size() + i);
-            std::byte* data = reinterpret_cast<std::byte*>(slot.data());
-            source.fill({.samples = listed}, &data);
-          };
+      return [&source, &slot = slots[batches_read++],
+              listed = std::vector<std::int64_t>(static_cast<std::size_t>(extents.batch))](
+                 std::size_t fill) mutable {
+        for (std::size_t i = 0; i < listed.size(); ++i)
+          listed[i] = static_cast<std::int64_t>(fill * listed.size() + i);
+        std::byte* data = reinterpret_cast<std::byte*>(slot.data());
+        source.fill({.samples = listed}, &data);
+      };
     });
     return ms_since(begin) / fills;
   };
@@ -107,32 +107,32 @@ double ms_to_load(session& run, const shape& of, std::int64_t samples, int worke
 template <cost Cost>
 void three_stages(session& run, const std::string& name, int workers, double step_over_transfer) {
   const bool quick = run.chosen().quick;
-  const shape of = quick ? shape{32, 16} : shape{8192, 256};
+  const shape extents = quick ? shape{32, 16} : shape{8192, 256};
   const int batches = quick ? 8 : 200;
-  const std::int64_t samples = of.batch * 1000;
+  const std::int64_t samples = extents.batch * 1000;
   const exec_space& exec = run.exec();
-  ferry::tensor<float, ferry::pinned_space> slot("slot", of.batch, of.width);
-  ferry::tensor<float, ferry::device_space> there("there", of.batch, of.width);
-  ferry::tensor<float, ferry::device_space> sums("sums", of.batch, of.width);
+  ferry::tensor<float, ferry::pinned_space> slot("slot", extents.batch, extents.width);
+  ferry::tensor<float, ferry::device_space> there("there", extents.batch, extents.width);
+  ferry::tensor<float, ferry::device_space> sums("sums", extents.batch, extents.width);
   ferry::init::zeros(exec, sums);
   ferry::init::zeros(exec, slot);
 
   stages alone;
   alone.transfer = measure(run, 4, [&](int) { return ferry::copy(exec, slot, there); }).device.median();
-  const double one = measure(run, 8, [&](int) { step_on(exec, there.data(), sums, 1); }).device.median();
-  const int passes = std::clamp(static_cast<int>(step_over_transfer * alone.transfer / one), 1, 2000);
+  const double step_ms = measure(run, 8, [&](int) { step_on(exec, there.data(), sums, 1); }).device.median();
+  const int passes = std::clamp(static_cast<int>(step_over_transfer * alone.transfer / step_ms), 1, 2000);
   alone.step = measure(run, 1, [&](int) { step_on(exec, there.data(), sums, passes); }).device.median();
-  alone.load = ms_to_load<Cost>(run, of, samples, workers);
+  alone.load = ms_to_load<Cost>(run, extents, samples, workers);
 
-  figure made;
-  made.name = name;
-  made.bytes = static_cast<double>(of.elements() * sizeof(float));
-  made.counts = "payload";
+  figure result;
+  result.name = name;
+  result.bytes = static_cast<double>(extents.elements() * sizeof(float));
+  result.counts = "payload";
   std::int64_t wrong = 0;
   std::string bottleneck;
   for (int repeat = 0; repeat < (quick ? 1 : 5); ++repeat) {
-    ferry::prefetcher loader(exec, synthetic<Cost>(samples, of),
-                             {.batch = of.batch,
+    ferry::prefetcher loader(exec, synthetic<Cost>(samples, extents),
+                             {.batch = extents.batch,
                               .depth = workers + 3,
                               .workers = workers,
                               .shuffle = run.fresh_seed(),
@@ -143,10 +143,10 @@ void three_stages(session& run, const std::string& name, int workers, double ste
         if (!batch) batch = loader.next();
         step_on(exec, batch->template get<0>().data(), sums, passes);
         if (k == count - 1) {
-          std::vector<float> got(of.elements());
+          std::vector<float> got(extents.elements());
           ferry::copy(exec, batch->template get<0>(), got).wait();
           for (std::size_t i = 0; i < got.size(); ++i)
-            if (got[i] != value_of<Cost>(batch->samples()[i / of.width], i % of.width)) ++wrong;
+            if (got[i] != value_of<Cost>(batch->samples()[i / extents.width], i % extents.width)) ++wrong;
         }
       }
     };
@@ -155,22 +155,22 @@ void three_stages(session& run, const std::string& name, int workers, double ste
     const auto begin = clock::now();
     serve(batches);
     exec.fence("ferry_bench::wait");
-    const double each = ms_since(begin) / batches;
-    made.time.wall.add(each);
-    made.time.device.add(each);
+    const double batch_ms = ms_since(begin) / batches;
+    result.time.wall.add(batch_ms);
+    result.time.device.add(batch_ms);
     bottleneck = loader.times().back().bottleneck();
   }
-  made.setting = {{"batch", of.batch},
-                  {"width", static_cast<std::int64_t>(of.width)},
-                  {"workers", std::int64_t{workers}},
-                  {"passes", std::int64_t{passes}},
-                  {"load_ms", alone.load},
-                  {"transfer_ms", alone.transfer},
-                  {"step_ms", alone.step},
-                  {"bottleneck", bottleneck}};
-  conclude(run, made, wrong);
-  run.results().ratio(name, "slowest stage", made.time.wall.median() / alone.slowest());
-  run.results().ratio(name, "stages in turn", made.time.wall.median() / alone.in_turn());
+  result.setting = {{"batch", extents.batch},
+                    {"width", static_cast<std::int64_t>(extents.width)},
+                    {"workers", std::int64_t{workers}},
+                    {"passes", std::int64_t{passes}},
+                    {"load_ms", alone.load},
+                    {"transfer_ms", alone.transfer},
+                    {"step_ms", alone.step},
+                    {"bottleneck", bottleneck}};
+  conclude(run, result, wrong);
+  run.results().ratio(name, "slowest stage", result.time.wall.median() / alone.slowest());
+  run.results().ratio(name, "stages in turn", result.time.wall.median() / alone.in_turn());
 }
 
 void load_bound(session& run) { three_stages<cost::decoding>(run, "loader.load_bound", 2, 0.5); }
@@ -181,13 +181,13 @@ void step_bound(session& run) { three_stages<cost::decoding>(run, "loader.step_b
 auto word_pairs(std::int64_t samples, std::int64_t rows, std::uint64_t seed) {
   return ferry::made_by(
       samples,
-      [rows, seed](const ferry::batch_request& request, std::span<std::int64_t> to) {
-        const std::size_t hot = request.samples.empty() ? 0 : to.size() / request.samples.size();
-        std::size_t at = 0;
+      [rows, seed](const ferry::batch_request& request, std::span<std::int64_t> elements) {
+        const std::size_t hot = request.samples.empty() ? 0 : elements.size() / request.samples.size();
+        std::size_t position = 0;
         for (const std::int64_t sample : request.samples)
           for (std::size_t j = 0; j < hot; ++j)
-            to[at++] = static_cast<std::int64_t>(mix(seed + static_cast<std::uint64_t>(sample) * 16 + j) %
-                                                 static_cast<std::uint64_t>(rows));
+            elements[position++] = static_cast<std::int64_t>(
+                mix(seed + static_cast<std::uint64_t>(sample) * 16 + j) % static_cast<std::uint64_t>(rows));
       },
       ferry::batch_field<std::int64_t>("pairs", 7));
 }
@@ -223,16 +223,16 @@ void rows_ahead(session& run) {
   in_turn.name = "loader.rows.in_turn";
   {
     ferry::row_prefetcher loader(exec, table, word_pairs(samples, rows, seed), options);
-    const double each = loop([&] {
+    const double batch_ms = loop([&] {
       const auto got = loader.next();
       ferry::step(exec, rule, table, state, got->plan(), got->gathered()).detach();
     });
-    ahead.time.wall.add(each);
-    ahead.time.device.add(each);
+    ahead.time.wall.add(batch_ms);
+    ahead.time.device.add(batch_ms);
   }
   {
     ferry::prefetcher loader(exec, word_pairs(samples, rows, seed), options);
-    const double each = loop([&] {
+    const double batch_ms = loop([&] {
       const auto got = loader.next();
       const auto pairs = got->get<0>();
       const auto indices = ferry::tensor_view<const std::int64_t, ferry::device_space>(
@@ -242,15 +242,15 @@ void rows_ahead(session& run) {
       ferry::gather(exec, other, plan, gathered).detach();
       ferry::step(exec, rule, other, other_state, plan, gathered).detach();
     });
-    in_turn.time.wall.add(each);
-    in_turn.time.device.add(each);
+    in_turn.time.wall.add(batch_ms);
+    in_turn.time.device.add(batch_ms);
   }
   std::int64_t wrong = 0;
   for (std::size_t i = 0; i < table.size(); ++i)
     if (table.data()[i] != other.data()[i]) ++wrong;
-  for (figure* each : {&ahead, &in_turn}) {
-    each->setting = {{"rows", rows}, {"width", width}, {"positions", batch * 7}};
-    conclude(run, *each, wrong);
+  for (figure* result : {&ahead, &in_turn}) {
+    result->setting = {{"rows", rows}, {"width", width}, {"positions", batch * 7}};
+    conclude(run, *result, wrong);
   }
   run.results().ratio(ahead.name, in_turn.name, ahead.time.wall.median() / in_turn.time.wall.median());
 }

@@ -7,25 +7,25 @@ namespace {
 
 template <class Space>
 timing seconds_to_allocate(std::size_t bytes, int times) {
-  timing made;
+  timing durations;
   for (int i = 0; i < times; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     const ferry::tensor<float, Space> table("table", bytes / 4);
-    made.add(seconds_since(begin) * 1e3);
+    durations.add(seconds_since(begin) * 1e3);
   }
-  return made;
+  return durations;
 }
 
 void add(session& run, const std::string& name, std::size_t bytes, const timing& times) {
-  figure made;
-  made.name = name;
-  made.setting = {{"gib", static_cast<double>(bytes) / 0x1p30}};
-  made.time.device = times;
-  made.time.wall = times;
-  made.bytes = static_cast<double>(bytes);
-  made.counts = "allocated";
-  made.verified = true;
-  run.results().add(made);
+  figure result;
+  result.name = name;
+  result.setting = {{"gib", static_cast<double>(bytes) / 0x1p30}};
+  result.time.device = times;
+  result.time.wall = times;
+  result.bytes = static_cast<double>(bytes);
+  result.counts = "allocated";
+  result.verified = true;
+  run.results().add(result);
 }
 
 /// Page-locked memory, ferry's way before and after the vendor's: whoever comes first pays where the machine

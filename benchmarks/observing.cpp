@@ -13,7 +13,7 @@
 namespace ferry_bench {
 namespace {
 
-/// What one gather by one kernel does for observers: its own span, its kernel's, its wait's, and its counters.
+/// Records of a gather by one kernel: spans of the verb, the kernel and the wait, and counters.
 void hooks_of_one_call(const exec_space& exec, const std::string& label) {
   ferry::detail::trace_span verb("ferry::", "gather", "verb");
   ferry::detail::count_move(
@@ -24,12 +24,12 @@ void hooks_of_one_call(const exec_space& exec, const std::string& label) {
 }
 
 void add(session& run, const std::string& name, const timing& times) {
-  figure made;
-  made.name = name;
-  made.time.device = times;
-  made.time.wall = times;
-  made.verified = true;
-  run.results().add(made);
+  figure result;
+  result.name = name;
+  result.time.device = times;
+  result.time.wall = times;
+  result.verified = true;
+  run.results().add(result);
 }
 
 /// The hooks while nobody listens, next to the shortest call of a verb: one row from device memory.

@@ -42,24 +42,24 @@ struct job {
   std::int64_t n;
 };
 
-/// What the ranks of a job share, whatever they are.
+/// Memory that the ranks of a job share, be they threads or processes.
 struct shared_page {
-  std::atomic<int> here{0};
+  std::atomic<int> arrivals{0};
 };
 
 using sharded = ferry::sharded_table<float, ferry::device_space>;
 
 /// The readings of one rank in milliseconds; the last one is the number of wrong elements.
 std::vector<double> time_rank(const options& chosen, const exec_space& exec, const ferry::communicator& comm,
-                              int rank, const sharded& table, const job& what, std::uint64_t salt,
-                              std::atomic<int>& here) {
+                              int rank, const sharded& table, const job& task, std::uint64_t salt,
+                              std::atomic<int>& arrivals) {
   using clock = std::chrono::steady_clock;
   const auto width = static_cast<std::int64_t>(table.width());
   const auto home = ferry::device_of(exec);
-  batch_tensor out("out", home, what.n, table.width());
+  batch_tensor out("out", home, task.n, table.width());
   std::vector<row_indices> sets;
   for (int s = 0; s < chosen.index_sets; ++s) {
-    sets.emplace_back("indices", home, what.n);
+    sets.emplace_back("indices", home, task.n);
     const auto seed = salt + static_cast<std::uint64_t>(rank * chosen.index_sets + s);
     ferry::init::custom(exec, sets.back(), any_row{seed, table.rows()});
   }
@@ -67,9 +67,9 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   for (int call = 0; call < chosen.warm_up + chosen.repeats; ++call) {
     exec.fence("ferry_bench::processes");
     comm.barrier();
-    const int all = (++here - 1) / ranks * ranks + ranks;
+    const int target = (++arrivals - 1) / ranks * ranks + ranks;
     const auto give_up = clock::now() + std::chrono::seconds(1);
-    while (here.load() < all && clock::now() < give_up) continue;
+    while (arrivals.load() < target && clock::now() < give_up) continue;
     const auto begin = clock::now();
     ferry::gather(exec, table, sets[static_cast<std::size_t>(call) % sets.size()], out, ferry::path::peer{})
         .wait();
@@ -85,28 +85,28 @@ std::vector<double> time_rank(const options& chosen, const exec_space& exec, con
   return readings;
 }
 
-std::size_t rows_for(const options& chosen, const job& what) {
+std::size_t rows_for(const options& chosen, const job& task) {
   const double bytes = chosen.quick ? 0x1p20 : chosen.device_table_gib.value_or(8) * 0x1p30;
-  return static_cast<std::size_t>(bytes) / static_cast<std::size_t>(what.row_bytes);
+  return static_cast<std::size_t>(bytes) / static_cast<std::size_t>(task.row_bytes);
 }
 
 /// All jobs on one rank that is a process.
 std::vector<std::vector<double>> run_process(const options& chosen, int rank, const std::string& key,
-                                             const std::vector<job>& jobs, std::atomic<int>& here) {
+                                             const std::vector<job>& jobs, std::atomic<int>& arrivals) {
   const exec_space exec;
   const auto comm = ferry::communicator::node(rank, ranks, key);
-  std::vector<std::vector<double>> made;
-  for (const job& what : jobs) {
-    sharded table("table", comm, rows_for(chosen, what), what.row_bytes / 4);
-    ferry::init::custom(exec, table, element_value{what.row_bytes / 4});
-    made.push_back(time_rank(chosen, exec, comm, rank, table, what, made.size() << 20, here));
+  std::vector<std::vector<double>> timings;
+  for (const job& task : jobs) {
+    sharded table("table", comm, rows_for(chosen, task), task.row_bytes / 4);
+    ferry::init::custom(exec, table, element_value{task.row_bytes / 4});
+    timings.push_back(time_rank(chosen, exec, comm, rank, table, task, timings.size() << 20, arrivals));
   }
-  return made;
+  return timings;
 }
 
 /// All jobs on both ranks of one process; the readings of rank 0, then those of rank 1.
 std::vector<std::vector<double>> run_threads(const options& chosen, const std::vector<job>& jobs,
-                                             std::atomic<int>& here) {
+                                             std::atomic<int>& arrivals) {
   const auto comm = ferry::communicator::devices({0, ferry::devices().size() > 1 ? 1 : 0});
   std::vector<std::vector<double>> made(ranks * jobs.size());
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -114,7 +114,7 @@ std::vector<std::vector<double>> run_threads(const options& chosen, const std::v
     ferry::init::custom(exec_space(), table, element_value{jobs[j].row_bytes / 4});
     comm.run([&](int rank, const auto& exec) {
       made[static_cast<std::size_t>(rank) * jobs.size() + j] =
-          time_rank(chosen, exec, comm, rank, table, jobs[j], j << 20, here);
+          time_rank(chosen, exec, comm, rank, table, jobs[j], j << 20, arrivals);
     });
   }
   return made;
@@ -165,18 +165,18 @@ class child {
   }
 
  private:
-  static void send(int to, const std::vector<double>& list) {
+  static void send(int descriptor, const std::vector<double>& list) {
     std::vector<double> message{static_cast<double>(list.size())};
     message.insert(message.end(), list.begin(), list.end());
     const auto bytes = static_cast<ssize_t>(message.size() * sizeof(double));
-    if (::write(to, message.data(), static_cast<std::size_t>(bytes)) != bytes)
+    if (::write(descriptor, message.data(), static_cast<std::size_t>(bytes)) != bytes)
       throw std::runtime_error("no one reads");
   }
-  void take(void* to, std::size_t bytes) {
-    for (auto* at = static_cast<char*>(to); bytes > 0;) {
-      const ssize_t got = ::read(reads_, at, bytes);
+  void take(void* target, std::size_t bytes) {
+    for (auto* position = static_cast<char*>(target); bytes > 0;) {
+      const ssize_t got = ::read(reads_, position, bytes);
       if (got <= 0) throw std::runtime_error("a child ended without its readings");
-      at += got;
+      position += got;
       bytes -= static_cast<std::size_t>(got);
     }
   }
@@ -186,21 +186,21 @@ class child {
 };
 
 /// The readings of both ranks as a figure: the slower one of each pair.
-void add(report& results, const job& what, const char* kind, const std::vector<double>& one,
-         const std::vector<double>& other) {
-  figure made;
-  made.name = "gather.peer." + bytes_text(what.row_bytes) + "." + std::to_string(what.n) + "." + kind;
-  made.setting = {
-      {"n", what.n}, {"row_bytes", what.row_bytes}, {"clock", std::string("host, the slower rank")}};
-  made.counts = "payload of one rank";
-  made.bytes = static_cast<double>(what.n * what.row_bytes);
-  for (std::size_t i = 0; i + 1 < one.size() && i + 1 < other.size(); ++i) {
-    made.time.wall.add(std::max(one[i], other[i]));
-    made.time.device.add(std::max(one[i], other[i]));
+void add(report& results, const job& task, const char* kind, const std::vector<double>& process_ms,
+         const std::vector<double>& thread_ms) {
+  figure result;
+  result.name = "gather.peer." + bytes_text(task.row_bytes) + "." + std::to_string(task.n) + "." + kind;
+  result.setting = {
+      {"n", task.n}, {"row_bytes", task.row_bytes}, {"clock", std::string("host, the slower rank")}};
+  result.counts = "payload of one rank";
+  result.bytes = static_cast<double>(task.n * task.row_bytes);
+  for (std::size_t i = 0; i + 1 < process_ms.size() && i + 1 < thread_ms.size(); ++i) {
+    result.time.wall.add(std::max(process_ms[i], thread_ms[i]));
+    result.time.device.add(std::max(process_ms[i], thread_ms[i]));
   }
-  made.verified = one.back() + other.back() == 0;
-  results.add(made);
-  if (!made.verified) results.failed(made.name, "elements are wrong");
+  result.verified = process_ms.back() + thread_ms.back() == 0;
+  results.add(result);
+  if (!result.verified) results.failed(result.name, "elements are wrong");
 }
 
 int run(const options& chosen, int devices) {
@@ -226,19 +226,20 @@ int run(const options& chosen, int devices) {
     const std::string key = "bench_processes." + std::to_string(::getpid());
     child first(0, [&] { return run_process(chosen, 0, key, jobs, pages[1].here); });
     child second(devices > 1 ? 1 : 0, [&] { return run_process(chosen, 1, key, jobs, pages[1].here); });
-    for (const job& what : jobs) {
-      const auto one = first.read();
-      add(results, what, "processes", one, second.read());
+    for (const job& task : jobs) {
+      const auto timings = first.read();
+      add(results, task, "processes", timings, second.read());
     }
   };
   by_threads();
   by_processes();
-  for (const job& what : jobs) {
-    const std::string name = "gather.peer." + bytes_text(what.row_bytes) + "." + std::to_string(what.n);
-    const figure* one = results.find(name + ".processes");
-    const figure* other = results.find(name + ".threads");
-    if (one != nullptr && other != nullptr)
-      results.ratio(name + ".processes", name + ".threads", one->gb_per_s() / other->gb_per_s());
+  for (const job& task : jobs) {
+    const std::string name = "gather.peer." + bytes_text(task.row_bytes) + "." + std::to_string(task.n);
+    const figure* process_figure = results.find(name + ".processes");
+    const figure* reference = results.find(name + ".threads");
+    if (process_figure != nullptr && reference != nullptr)
+      results.ratio(name + ".processes", name + ".threads",
+                    process_figure->gb_per_s() / reference->gb_per_s());
   }
   ::munmap(page, sizeof(shared_page) * 2);
   results.print_end();

@@ -12,10 +12,10 @@ void time_all(session& run, const std::string& name, const facts& setting, const
   using unique = ferry::duplicates::assume_unique;
   const auto batch = salted_batch(run, n, table.width());
   const auto distinct = index_sets::make<distinct_row>(run, n, table.rows());
-  const auto each = winners(run, distinct[1]);
-  time_scatter(run, name + ".unique_unchecked", setting, table, distinct, each, batch, burst, moved, unique{},
-               ferry::bounds::unchecked{});
-  time_scatter(run, name + ".unique", setting, table, distinct, each, batch, burst, moved, unique{});
+  const auto distinct_rows = winners(run, distinct[1]);
+  time_scatter(run, name + ".unique_unchecked", setting, table, distinct, distinct_rows, batch, burst, moved,
+               unique{}, ferry::bounds::unchecked{});
+  time_scatter(run, name + ".unique", setting, table, distinct, distinct_rows, batch, burst, moved, unique{});
   const auto any = index_sets::make<any_row>(run, n, table.rows());
   time_scatter(run, name + ".last", setting, table, any, winners(run, any[1]), batch, burst, moved);
 }

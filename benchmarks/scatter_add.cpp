@@ -9,23 +9,23 @@ namespace {
 template <class Which, class... Policies>
 void time_sums(session& run, const std::string& name, const std::string& ceiling,
                ferry::tensor<float, ferry::device_space>& table, const batch_tensor& values,
-               const Which& which, const index_sets& sets, Policies... policies) {
+               const Which& selection, const index_sets& sets, Policies... policies) {
   const named_rows named(run, sets[1]);
   const auto n = static_cast<std::int64_t>(values.rows());
   const auto width = static_cast<std::int64_t>(values.width());
-  figure made;
-  made.name = "scatter_add.device.step_batch." + name;
-  made.setting = facts{{"n", n}, {"row_bytes", 4 * width}, {"burst", std::int64_t{16}}};
-  made.counts = "read + write";
-  made.ceiling = ceiling;
-  made.bytes = 4 * static_cast<double>(2 * named.count() * width + n * width);
-  made.time = measure(run, 16, [&](int call) {
-    return ferry::scatter_add(run.exec(), table, which[call], values, policies...);
+  figure result;
+  result.name = "scatter_add.device.step_batch." + name;
+  result.setting = facts{{"n", n}, {"row_bytes", 4 * width}, {"burst", std::int64_t{16}}};
+  result.counts = "read + write";
+  result.ceiling = ceiling;
+  result.bytes = 4 * static_cast<double>(2 * named.count() * width + n * width);
+  result.time = measure(run, 16, [&](int call) {
+    return ferry::scatter_add(run.exec(), table, selection[call], values, policies...);
   });
   const element_value before{width};
   ferry::init::custom(run.exec(), table, before);
-  ferry::scatter_add(run.exec(), table, which[1], values, policies...).wait();
-  conclude(run, made,
+  ferry::scatter_add(run.exec(), table, selection[1], values, policies...).wait();
+  conclude(run, result,
            wrong_in_table(run, table.data(), static_cast<std::int64_t>(table.size()), before,
                           first_sgd_step{-1.0}, named));
 }

@@ -55,14 +55,14 @@ void for_each_path(const Visit& visit) {
 /// Times the paths in turns, so that whatever slows the machine down for a while slows all of them.
 template <class Space, class View>
 void measure_point(session& run, const std::string& point, const View& table, std::int64_t n, facts setting,
-                   tally& all) {
+                   tally& total) {
   const auto sets = index_sets::make<any_row>(run, n, table.rows());
   batch_tensor batch("batch", n, table.width());
   std::vector<runner> runners;
   for_each_path<Space>([&](auto path) {
-    runner made;
-    made.path = std::string(path.name);
-    runners.push_back(made);
+    runner entry;
+    entry.path = std::string(path.name);
+    runners.push_back(entry);
     ferry::init::custom(run.exec(), batch, poison_value{});
     ferry::gather(run.exec(), table, sets[0], batch, path).wait();
     if (const auto wrong = wrong_rows(run, batch, sets[0]); wrong != 0)
@@ -74,38 +74,38 @@ void measure_point(session& run, const std::string& point, const View& table, st
     std::size_t next = 0;
     for_each_path<Space>([&](auto path) {
       const auto& rows = sets[turn * static_cast<int>(runners.size()) + static_cast<int>(next) + 1];
-      const auto from = std::chrono::steady_clock::now();
+      const auto call_begin = std::chrono::steady_clock::now();
       ferry::gather(run.exec(), table, rows, batch, path).wait();
-      runners[next++].ms.add(seconds_since(from) * 1e3);
+      runners[next++].ms.add(seconds_since(call_begin) * 1e3);
     });
   }
-  const auto told = ferry::explain(ferry::verb::gather, table, n, run.exec());
-  const std::string picked(name(told.picked));
+  const auto explanation = ferry::explain(ferry::verb::gather, table, n, run.exec());
+  const std::string picked(name(explanation.picked));
   double best = std::numeric_limits<double>::max(), chosen = 0.0, automatic = 0.0;
   std::string fastest;
-  for (const auto& one : runners) {
-    const double ms = one.ms.median();
-    setting.emplace_back(one.path + "_ms", ms);
-    if (one.path == picked) chosen = ms;
-    if (one.path == ferry::path::automatic::name)
+  for (const auto& entry : runners) {
+    const double ms = entry.ms.median();
+    setting.emplace_back(entry.path + "_ms", ms);
+    if (entry.path == picked) chosen = ms;
+    if (entry.path == ferry::path::automatic::name)
       automatic = ms;
     else if (ms < best) {
       best = ms;
-      fastest = one.path;
+      fastest = entry.path;
     }
   }
-  for (const auto& one : told.candidates)
-    setting.emplace_back(std::string(name(one.path)) + "_predicted_ms", one.seconds * 1e3);
+  for (const auto& candidate : explanation.candidates)
+    setting.emplace_back(std::string(name(candidate.path)) + "_predicted_ms", candidate.seconds * 1e3);
   const double ratio = chosen / best;
   setting.insert(setting.end(), {{"picked", picked},
                                  {"fastest", fastest},
                                  {"picked_to_best", ratio},
                                  {"automatic_to_best", automatic / best}});
   run.results().describe("selection." + point, setting);
-  ++all.points;
-  all.chosen_well += ratio <= good ? 1 : 0;
-  all.automatic_well += automatic <= good * best ? 1 : 0;
-  all.worst = std::max(all.worst, ratio);
+  ++total.points;
+  total.chosen_well += ratio <= good ? 1 : 0;
+  total.automatic_well += automatic <= good * best ? 1 : 0;
+  total.worst = std::max(total.worst, ratio);
   std::printf("%-36s %-11s %9.4f ms  x%.2f  automatic %9.4f ms  x%.2f  best %s\n", point.c_str(),
               picked.c_str(), chosen, ratio, automatic, automatic / best, fastest.c_str());
   std::fflush(stdout);
@@ -113,7 +113,7 @@ void measure_point(session& run, const std::string& point, const View& table, st
 
 /// Smaller tables are the first rows of the largest, which is built once.
 template <class Space>
-void measure_space(session& run, double most_gib, tally& all) {
+void measure_space(session& run, double most_gib, tally& total) {
   const bool quick = run.chosen().quick;
   const std::vector<std::int64_t> rows_bytes =
       quick ? std::vector<std::int64_t>{16, 512} : std::vector<std::int64_t>{16, 64, 128, 512, 4096};
@@ -136,7 +136,7 @@ void measure_space(session& run, double most_gib, tally& all) {
         measure_point<Space>(
             run, point, table, n,
             {{"space", std::string(Space::name)}, {"table_gib", size}, {"row_bytes", row_bytes}, {"n", n}},
-            all);
+            total);
       }
 }
 
@@ -147,13 +147,13 @@ void selection(session& run) {
       quick ? ferry::calibrate(run.exec(),
                                {.max_seconds = 0.5, .max_bytes = std::size_t{1} << 24, .save = false})
             : ferry::calibrate(run.exec(), {.save = false});
-  facts found{{"calibration_s", seconds_since(begin)}, {"origin", ferry::profile_origin(run.exec())}};
+  facts setting{{"calibration_s", seconds_since(begin)}, {"origin", ferry::profile_origin(run.exec())}};
   for (const auto& field : ferry::detail::profile_fields)
-    found.emplace_back(std::string(field.name), profile.*field.member);
+    setting.emplace_back(std::string(field.name), profile.*field.member);
   for (std::size_t i = 0; i < ferry::detail::reading_names.size(); ++i)
-    found.emplace_back("measured_" + std::string(ferry::detail::reading_names[i]),
-                       std::int64_t{(profile.measured >> i) & 1u});
-  run.results().describe("profile", found);
+    setting.emplace_back("measured_" + std::string(ferry::detail::reading_names[i]),
+                         std::int64_t{(profile.measured >> i) & 1u});
+  run.results().describe("profile", setting);
   std::printf("calibrated in %.2f s\n", seconds_since(begin));
 
   // Sixty-four gigabytes where the machine has twice that; not more than is asked for.
@@ -161,23 +161,23 @@ void selection(session& run) {
       std::min(run.chosen().table_gib.value_or(64.0), 0.6 * static_cast<double>(free_host_bytes()) / gib);
   const double device = std::min(run.chosen().device_table_gib.value_or(64.0),
                                  0.6 * static_cast<double>(free_device_bytes()) / gib);
-  tally all;
-  measure_space<ferry::device_space>(run, device, all);
-  measure_space<ferry::pinned_space>(run, host, all);
-  measure_space<ferry::mapped_space>(run, host, all);
-  const auto share = [&all](int well) { return static_cast<double>(well) / std::max(1, all.points); };
+  tally total;
+  measure_space<ferry::device_space>(run, device, total);
+  measure_space<ferry::pinned_space>(run, host, total);
+  measure_space<ferry::mapped_space>(run, host, total);
+  const auto share = [&total](int well) { return static_cast<double>(well) / std::max(1, total.points); };
   std::printf(
       "%d points: the picked path is within a tenth of the fastest at %.1f %% (worst x%.2f), automatic "
       "itself at "
       "%.1f %%\n",
-      all.points, 100.0 * share(all.chosen_well), all.worst, 100.0 * share(all.automatic_well));
-  run.results().describe("selection", {{"points", std::int64_t{all.points}},
-                                       {"picked_within_a_tenth", share(all.chosen_well)},
-                                       {"automatic_within_a_tenth", share(all.automatic_well)},
-                                       {"worst", all.worst},
+      total.points, 100.0 * share(total.chosen_well), total.worst, 100.0 * share(total.automatic_well));
+  run.results().describe("selection", {{"points", std::int64_t{total.points}},
+                                       {"picked_within_a_tenth", share(total.chosen_well)},
+                                       {"automatic_within_a_tenth", share(total.automatic_well)},
+                                       {"worst", total.worst},
                                        {"seconds", seconds_since(begin)}});
-  run.results().ratio("selection.picked_within_a_tenth", "selection.points", share(all.chosen_well));
-  run.results().ratio("selection.automatic_within_a_tenth", "selection.points", share(all.automatic_well));
+  run.results().ratio("selection.picked_within_a_tenth", "selection.points", share(total.chosen_well));
+  run.results().ratio("selection.automatic_within_a_tenth", "selection.points", share(total.automatic_well));
 }
 
 const registration mine{"selection", selection};

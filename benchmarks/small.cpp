@@ -44,32 +44,32 @@ class small_batches {
   [[nodiscard]] element_value before() const { return {width_}; }
 
   void measure_empty() {
-    figure made;
-    made.name = "small.empty_kernel";
-    made.setting = {{"burst", std::int64_t{small_burst}}};
+    figure result;
+    result.name = "small.empty_kernel";
+    result.setting = {{"burst", std::int64_t{small_burst}}};
     const Kokkos::RangePolicy<exec_space> one(run_.exec(), 0, 1);
-    made.time = measure(run_, small_burst,
-                        [&](int) { Kokkos::parallel_for("ferry_bench::nothing", one, nothing{}); });
-    empty_ = made.time;
-    conclude(run_, made, 0);
+    result.time = measure(run_, small_burst,
+                          [&](int) { Kokkos::parallel_for("ferry_bench::nothing", one, nothing{}); });
+    empty_ = result.time;
+    conclude(run_, result, 0);
   }
 
   template <class Work, class Check>
   void time(const std::string& verb, std::int64_t n, const Work& work, const Check& wrong) {
-    figure made;
-    made.name = "small." + verb + ".n" + std::to_string(n);
-    made.setting = {{"rows", run_.chosen().step_rows},
-                    {"n", n},
-                    {"row_bytes", 4 * width_},
-                    {"burst", std::int64_t{small_burst}}};
-    made.time = measure(run_, small_burst, work);
-    conclude(run_, made, wrong());
+    figure result;
+    result.name = "small." + verb + ".n" + std::to_string(n);
+    result.setting = {{"rows", run_.chosen().step_rows},
+                      {"n", n},
+                      {"row_bytes", 4 * width_},
+                      {"burst", std::int64_t{small_burst}}};
+    result.time = measure(run_, small_burst, work);
+    conclude(run_, result, wrong());
     if (empty_.wall.median() > 0)
-      run_.results().ratio(made.name + " wall", "small.empty_kernel wall",
-                           made.time.wall.median() / empty_.wall.median());
+      run_.results().ratio(result.name + " wall", "small.empty_kernel wall",
+                           result.time.wall.median() / empty_.wall.median());
     if (loop_.wall.median() > 0)
-      run_.results().ratio(made.name + " wall", "small.loop." + verb + ".n" + std::to_string(n) + " wall",
-                           made.time.wall.median() / loop_.wall.median());
+      run_.results().ratio(result.name + " wall", "small.loop." + verb + ".n" + std::to_string(n) + " wall",
+                           result.time.wall.median() / loop_.wall.median());
     loop_ = {};
   }
 
@@ -79,15 +79,15 @@ class small_batches {
   void time_loop([[maybe_unused]] const std::string& verb, [[maybe_unused]] std::int64_t n,
                  [[maybe_unused]] const index_sets& sets, [[maybe_unused]] const Loop& loop) {
     if constexpr (on_host) {
-      figure made;
-      made.name = "small.loop." + verb + ".n" + std::to_string(n);
-      made.setting = {{"n", n}, {"row_bytes", 4 * width_}, {"burst", std::int64_t{small_burst}}};
-      made.time = measure(run_, small_burst, [&](int call) {
+      figure result;
+      result.name = "small.loop." + verb + ".n" + std::to_string(n);
+      result.setting = {{"n", n}, {"row_bytes", 4 * width_}, {"burst", std::int64_t{small_burst}}};
+      result.time = measure(run_, small_burst, [&](int call) {
         const auto* const rows = sets[call].data();
         for (std::int64_t p = 0; p < n; ++p) loop(static_cast<std::int64_t>(rows[p]), p);
       });
-      loop_ = made.time;
-      conclude(run_, made, 0);
+      loop_ = result.time;
+      conclude(run_, result, 0);
     }
   }
 
@@ -95,8 +95,8 @@ class small_batches {
     const auto& exec = run_.exec();
     batch_tensor batch("batch", n, width_);
     time_loop("gather", n, sets,
-              [to = batch.data(), from = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
-                std::memcpy(to + p * w, from + row * w, static_cast<std::size_t>(w) * sizeof(float));
+              [target = batch.data(), from = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
+                std::memcpy(target + p * w, from + row * w, static_cast<std::size_t>(w) * sizeof(float));
               });
     time(
         "gather", n, [&](int call) { return ferry::gather(exec, table_, sets[call], batch); },
@@ -113,8 +113,8 @@ class small_batches {
           return counted > named.count() ? counted - named.count() : named.count() - counted;
         });
     time_loop("scatter", n, sets,
-              [from = batch.data(), to = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
-                std::memcpy(to + row * w, from + p * w, static_cast<std::size_t>(w) * sizeof(float));
+              [source = batch.data(), to = table_.data(), w = width_](std::int64_t row, std::int64_t p) {
+                std::memcpy(to + row * w, source + p * w, static_cast<std::size_t>(w) * sizeof(float));
               });
     const auto salted = salted_batch(run_, n, static_cast<std::size_t>(width_));
     time(
@@ -139,21 +139,21 @@ class small_batches {
         });
     const ferry::optim::sgd sgd{.lr = 0.1};
     time_loop("step.sgd", n, sets,
-              [to = table_.data(), from = grads.data(), w = width_](std::int64_t row, std::int64_t p) {
-                for (std::int64_t e = 0; e < w; ++e) to[row * w + e] -= 0.1f * from[p * w + e];
+              [target = table_.data(), from = grads.data(), w = width_](std::int64_t row, std::int64_t p) {
+                for (std::int64_t e = 0; e < w; ++e) target[row * w + e] -= 0.1f * from[p * w + e];
               });
     step("sgd", n, sgd, first_sgd_step{sgd.lr}, sets, named, grads);
     const ferry::optim::adam adam{.lr = 0.1, .eps = 0.25};
     if (on_host) moments_.resize(2 * table_.size());
     time_loop("step.adam", n, sets,
-              [to = table_.data(), from = grads.data(), w = width_, first = moments_.data(),
+              [target = table_.data(), from = grads.data(), w = width_, first = moments_.data(),
                second = moments_.data() + moments_.size() / 2](std::int64_t row, std::int64_t p) {
                 for (std::int64_t e = 0; e < w; ++e) {
-                  const std::int64_t at = row * w + e;
+                  const std::int64_t element = row * w + e;
                   const float g = from[p * w + e];
-                  first[at] = 0.9f * first[at] + 0.1f * g;
-                  second[at] = 0.999f * second[at] + 0.001f * g * g;
-                  to[at] -= 0.1f * first[at] / (std::sqrt(second[at]) + 0.25f);
+                  first[element] = 0.9f * first[element] + 0.1f * g;
+                  second[element] = 0.999f * second[element] + 0.001f * g * g;
+                  target[element] -= 0.1f * first[element] / (std::sqrt(second[element]) + 0.25f);
                 }
               });
     step("adam", n, adam, first_normed_step{adam.lr, adam.eps}, sets, named, grads);

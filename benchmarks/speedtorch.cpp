@@ -46,7 +46,7 @@ template <class Prepare, class Work>
 measured measure_prepared(const session& run, const Prepare& prepare, const Work& work) {
   const int warm_up = run.chosen().warm_up, repeats = run.chosen().repeats;
   stopwatch watch(run.exec());
-  measured made;
+  measured reading;
   for (int call = 0; call < warm_up + 2 * repeats; ++call) {
     prepare(call);
     if (call < warm_up) {
@@ -54,15 +54,15 @@ measured measure_prepared(const session& run, const Prepare& prepare, const Work
     } else if (call < warm_up + repeats) {
       const auto begin = std::chrono::steady_clock::now();
       work(call).wait();
-      made.wall.add(1e3 * seconds_since(begin));
+      reading.wall.add(1e3 * seconds_since(begin));
     } else {
       watch.start();
       auto ticket = work(call);
-      made.device.add(watch.stop());
+      reading.device.add(watch.stop());
       ticket.wait();
     }
   }
-  return made;
+  return reading;
 }
 
 /// sent(inputs[p], c) must be what the table's formula gives for (rows[p], c): what a loop relies on.
@@ -162,26 +162,26 @@ class switchers {
   template <class Prepare, class Work, class Check>
   void time(const std::string& verb, const std::string& way, const std::string& indices, int fields,
             const traffic& moved, const Prepare& prepare, const Work& work, const Check& check) {
-    figure made;
-    made.name = "speedtorch." + verb + end_ + way;
-    made.ceiling = run_.ceiling(moved.ceiling);
-    made.time = measure_prepared(run_, prepare, work);
+    figure result;
+    result.name = "speedtorch." + verb + end_ + way;
+    result.ceiling = run_.ceiling(moved.ceiling);
+    result.time = measure_prepared(run_, prepare, work);
     const std::int64_t wrong = check();
     const std::int64_t distinct = model_.plan().unique_count();
-    made.setting = {{"space", std::string(Space::name)},
-                    {"memory", model_.table().describe()},
-                    {"table_gib", static_cast<double>(model_.table().size()) * 4 / 0x1p30},
-                    {"rows", static_cast<std::int64_t>(model_.table().rows())},
-                    {"width", width_},
-                    {"n", static_cast<std::int64_t>(sets_[1].size())},
-                    {"distinct", distinct},
-                    {"row_bytes", 4 * width_},
-                    {"tables", std::int64_t{fields}},
-                    {"indices", indices},
-                    {"burst", std::int64_t{1}}};
-    made.bytes = 4.0 * static_cast<double>(width_ * distinct * fields);
-    made.counts = "payload, distinct rows";
-    conclude(run_, made, wrong);
+    result.setting = {{"space", std::string(Space::name)},
+                      {"memory", model_.table().describe()},
+                      {"table_gib", static_cast<double>(model_.table().size()) * 4 / 0x1p30},
+                      {"rows", static_cast<std::int64_t>(model_.table().rows())},
+                      {"width", width_},
+                      {"n", static_cast<std::int64_t>(sets_[1].size())},
+                      {"distinct", distinct},
+                      {"row_bytes", 4 * width_},
+                      {"tables", std::int64_t{fields}},
+                      {"indices", indices},
+                      {"burst", std::int64_t{1}}};
+    result.bytes = 4.0 * static_cast<double>(width_ * distinct * fields);
+    result.counts = "payload, distinct rows";
+    conclude(run_, result, wrong);
   }
 
   [[nodiscard]] const std::vector<std::int64_t>& listed(int call) const {

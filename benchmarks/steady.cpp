@@ -20,10 +20,11 @@ void check_counter(session& run) {
 /// A loop that waits for nothing has to ask for nothing either: what `work(call)`, whose tickets are let go, allocates
 /// and waits for in each of 50 turns after 50 others. The times are those of measure().
 template <class Work>
-void count_turns(const session& run, figure& made, const Work& work) {
+void count_turns(const session& run, figure& result, const Work& work) {
   constexpr int turns = 50;
   constexpr int burst = 8;
-  made.setting.insert(made.setting.end(), {{"turns", std::int64_t{turns}}, {"burst", std::int64_t{burst}}});
+  result.setting.insert(result.setting.end(),
+                        {{"turns", std::int64_t{turns}}, {"burst", std::int64_t{burst}}});
   const auto loop = [&] {
     for (int turn = 0; turn < turns; ++turn) work(turn).detach();
   };
@@ -32,9 +33,9 @@ void count_turns(const session& run, figure& made, const Work& work) {
   loop();
   const call_counts counts = counter.stop();
   run.exec().fence("ferry_bench::wait");
-  made.counted = {{"allocations", static_cast<double>(counts.allocations) / turns},
-                  {"synchronisations", static_cast<double>(counts.synchronisations) / turns}};
-  made.time = measure(run, burst, work);
+  result.counted = {{"allocations", static_cast<double>(counts.allocations) / turns},
+                    {"synchronisations", static_cast<double>(counts.synchronisations) / turns}};
+  result.time = measure(run, burst, work);
 }
 
 /// The verbs of a training step on path::direct, on fresh rows each turn; the step's turn also sorts its indices.
@@ -48,29 +49,29 @@ void steady(session& run, const std::string& name) {
   auto view = table.rows_of(row_bytes);
   const auto distinct = index_sets::make<distinct_row>(run, n, view.rows());
   const auto begin = [&](const std::string& verb) {
-    figure made;
-    made.name = name + "." + verb;
-    made.setting = table.setting() + facts{{"n", n}, {"row_bytes", row_bytes}};
-    return made;
+    figure result;
+    result.name = name + "." + verb;
+    result.setting = table.setting() + facts{{"n", n}, {"row_bytes", row_bytes}};
+    return result;
   };
   {
     const auto sets = index_sets::make<any_row>(run, n, view.rows());
     batch_tensor batch("batch", n, view.width());
-    auto made = begin("gather");
-    count_turns(run, made,
+    auto result = begin("gather");
+    count_turns(run, result,
                 [&](int call) { return ferry::gather(run.exec(), view, sets[call], batch, direct); });
     ferry::init::custom(run.exec(), batch, poison_value{});
     ferry::gather(run.exec(), view, sets[1], batch, direct).wait();
-    conclude(run, made, wrong_rows(run, batch, sets[1]));
+    conclude(run, result, wrong_rows(run, batch, sets[1]));
   }
   {
     const ferry::duplicates::assume_unique unique;
     const auto batch = salted_batch(run, n, view.width());
-    auto made = begin("scatter");
-    count_turns(run, made, [&](int call) {
+    auto result = begin("scatter");
+    count_turns(run, result, [&](int call) {
       return ferry::scatter(run.exec(), view, distinct[call], batch, direct, unique);
     });
-    conclude(run, made,
+    conclude(run, result,
              wrong_after_scatter(run, view, distinct[1], distinct[1], winners(run, distinct[1]), batch,
                                  direct, unique));
   }
@@ -79,12 +80,12 @@ void steady(session& run, const std::string& name) {
     batch_tensor grads("grads", n, view.width());
     ferry::init::custom(run.exec(), grads, gradient_value{static_cast<std::int64_t>(view.width())});
     auto state = ferry::optim::make_state(rule, view);
-    auto made = begin("step");
+    auto result = begin("step");
     const auto plan = [&](int call) { return ferry::make_plan(run.exec(), distinct[call], view.rows()); };
-    count_turns(run, made, [&](int call) {
+    count_turns(run, result, [&](int call) {
       return ferry::step(run.exec(), rule, view, state, plan(call), grads, direct);
     });
-    conclude(run, made,
+    conclude(run, result,
              wrong_after_step(run, view, rule, first_sgd_step{rule.lr}, plan(1), named_rows(run, distinct[1]),
                               grads, direct));
   }

@@ -23,9 +23,9 @@ struct wrong_decoded {
   KOKKOS_FUNCTION void operator()(std::int64_t i, std::int64_t& wrong) const {
     const std::int64_t named = i / width, column = i % width;
     const summed_gradient sum{{width}, positions, begins[named], begins[named + 1]};
-    const std::int64_t at = rows[named] * width + column;
+    const std::int64_t element = rows[named] * width + column;
     const double difference =
-        static_cast<double>(after[at]) - first(static_cast<double>(before[at]), sum(column));
+        static_cast<double>(after[element]) - first(static_cast<double>(before[element]), sum(column));
     if (!(difference < tolerance && difference > -tolerance)) ++wrong;
   }
 };
@@ -33,8 +33,8 @@ struct wrong_decoded {
 template <class Rule, class First>
 void time_int8(session& run, const std::string& name, const Rule& rule, const First& first) {
   const auto rows = run.chosen().step_rows, n = run.chosen().step_n, width = run.chosen().width;
-  figure made;
-  made.ceiling = run.ceiling(in_memory().ceiling);
+  figure result;
+  result.ceiling = run.ceiling(in_memory().ceiling);
   const auto& exec = run.exec();
   ferry::rowwise_int8_tensor<ferry::device_space> table("codes", rows, width);
   const auto sets = index_sets::make<distinct_row>(run, n, static_cast<std::size_t>(rows));
@@ -57,18 +57,18 @@ void time_int8(session& run, const std::string& name, const Rule& rule, const Fi
                                     named.positions.data(), width, first, tolerance});
 
   auto state = ferry::optim::make_state(rule, table);
-  made.name = name;
-  made.setting = {{"rows", rows},
-                  {"n", n},
-                  {"width", width},
-                  {"row_bytes", static_cast<std::int64_t>(table.row_bytes())},
-                  {"burst", std::int64_t{in_memory().burst}}};
-  made.counts = "read + write";
-  made.bytes = static_cast<double>(n) * (2.0 * static_cast<double>(table.row_bytes()) +
-                                         4.0 * static_cast<double>(width * (2 * state.fields() + 1)));
-  made.time = measure(run, in_memory().burst,
-                      [&](int call) { return ferry::step(exec, rule, table, state, plans[call], grads); });
-  conclude(run, made, wrong);
+  result.name = name;
+  result.setting = {{"rows", rows},
+                    {"n", n},
+                    {"width", width},
+                    {"row_bytes", static_cast<std::int64_t>(table.row_bytes())},
+                    {"burst", std::int64_t{in_memory().burst}}};
+  result.counts = "read + write";
+  result.bytes = static_cast<double>(n) * (2.0 * static_cast<double>(table.row_bytes()) +
+                                           4.0 * static_cast<double>(width * (2 * state.fields() + 1)));
+  result.time = measure(run, in_memory().burst,
+                        [&](int call) { return ferry::step(exec, rule, table, state, plans[call], grads); });
+  conclude(run, result, wrong);
 }
 
 void by_sgd(session& run) {

@@ -14,38 +14,38 @@ constexpr first_normed_step first{rule.lr, rule.eps};
 template <class Space, class... Policies>
 void time_records(session& run, const std::string& name, std::int64_t rows, std::int64_t width,
                   std::int64_t n, const step_terms& terms, Policies... policies) {
-  figure made;
-  made.ceiling = run.ceiling(terms.ceiling);
-  auto of = ferry::optim::make_records<float, Space>(rule, "weights", static_cast<std::size_t>(rows),
-                                                     static_cast<std::size_t>(width));
+  figure result;
+  result.ceiling = run.ceiling(terms.ceiling);
+  auto records = ferry::optim::make_records<float, Space>(rule, "weights", static_cast<std::size_t>(rows),
+                                                          static_cast<std::size_t>(width));
   const auto sets = index_sets::make<distinct_row>(run, n, static_cast<std::size_t>(rows));
   const plan_sets plans(run, sets, static_cast<std::size_t>(rows));
   const named_rows named(run, sets[1]);
   batch_tensor grads("grads", n, width);
   ferry::init::custom(run.exec(), grads, gradient_value{width});
-  made.name = name;
-  made.setting = {{"rows", rows},
-                  {"n", n},
-                  {"distinct", named.count()},
-                  {"width", width},
-                  {"record_bytes", static_cast<std::int64_t>(of.row_bytes())},
-                  {"burst", std::int64_t{terms.burst}}};
-  made.counts = "read + write";
-  made.bytes = 4.0 * static_cast<double>(n * width * (2 * 3 + (terms.counts_gradients ? 1 : 0)));
+  result.name = name;
+  result.setting = {{"rows", rows},
+                    {"n", n},
+                    {"distinct", named.count()},
+                    {"width", width},
+                    {"record_bytes", static_cast<std::int64_t>(records.row_bytes())},
+                    {"burst", std::int64_t{terms.burst}}};
+  result.counts = "read + write";
+  result.bytes = 4.0 * static_cast<double>(n * width * (2 * 3 + (terms.counts_gradients ? 1 : 0)));
 
   const element_value before{width};
-  ferry::init::custom(run.exec(), of.table(), before);
-  ferry::step(run.exec(), rule, of, plans[1], grads, policies...).wait();
+  ferry::init::custom(run.exec(), records.table(), before);
+  ferry::step(run.exec(), rule, records, plans[1], grads, policies...).wait();
   std::int64_t wrong = 0;
   {
     ferry::tensor<float, Space> dense("dense", rows, width);
-    ferry::copy(run.exec(), of.table(), dense).wait();
+    ferry::copy(run.exec(), records.table(), dense).wait();
     wrong = wrong_in_table(run, dense.data(), rows * width, before, first, named);
   }
-  made.time = measure(run, terms.burst, [&](int call) {
-    return ferry::step(run.exec(), rule, of, plans[call], grads, policies...);
+  result.time = measure(run, terms.burst, [&](int call) {
+    return ferry::step(run.exec(), rule, records, plans[call], grads, policies...);
   });
-  conclude(run, made, wrong);
+  conclude(run, result, wrong);
 }
 
 /// Next to step.adam.mapped: a third of the bursts over the link. Of the bytes that a table and its state have there.

@@ -25,7 +25,7 @@ void for_each_path(const Visit& visit) {
   }
 }
 
-/// What plots.py finds a figure by.
+/// Setting by which plots.py finds a figure.
 facts setting_of(const std::string& sweep, std::string_view space, std::string_view path, std::size_t bytes) {
   return {{"sweep", sweep},
           {"space", std::string(space)},
@@ -66,7 +66,7 @@ class sweep_of {
       all_paths("rows", bytes_text(row_bytes), largest_.rows_of(row_bytes));
   }
 
-  /// Where a call's time goes: the whole call, the same with the indices sorted beforehand, the same with a single row,
+  /// Parts of a call's time: the whole call, a call with the indices sorted beforehand, a call of a single row,
   /// and the sorting alone.
   void parts() {
     const auto row_bytes = run_.chosen().width * 4;
@@ -77,24 +77,24 @@ class sweep_of {
       batch_tensor batch("batch", n, view.width());
       for_each_path<Space>([&](auto path) {
         if constexpr (!std::is_same_v<decltype(path), ferry::path::automatic>) {
-          const auto time = [&](const std::string& part, const auto& which) {
+          const auto time = [&](const std::string& part, const auto& rows) {
             time_gather_by(run_, name_of("parts", path) + "." + part, parts_setting(path.name, part, view),
-                           view, which, sets, batch, 1, over_the_link(), path);
+                           view, rows, sets, batch, 1, over_the_link(), path);
           };
           if (n != 1) time("whole", sets);
           time(n == 1 ? "one_row" : "planned", plans);
         }
       });
       if (n == 1) continue;
-      figure made;
-      made.name = "sweep.parts." + short_name<Space>() + ".make_plan";
-      made.setting = parts_setting("", "make_plan", view);
-      made.setting.emplace_back("n", n);
-      made.time = measure(run_, 1, [&](int call) {
+      figure result;
+      result.name = "sweep.parts." + short_name<Space>() + ".make_plan";
+      result.setting = parts_setting("", "make_plan", view);
+      result.setting.emplace_back("n", n);
+      result.time = measure(run_, 1, [&](int call) {
         static_cast<void>(ferry::make_plan(run_.exec(), sets[call], view.rows()));
       });
-      made.verified = true;  // by the gathers
-      run_.results().add(made);
+      result.verified = true;  // by the gathers
+      run_.results().add(result);
     }
   }
 
@@ -105,9 +105,9 @@ class sweep_of {
   }
   template <class View>
   static facts parts_setting(std::string_view path, const std::string& part, const View& view) {
-    auto made = setting_of("parts", Space::name, path, view.size() * sizeof(float));
-    made.emplace_back("part", part);
-    return made;
+    auto setting = setting_of("parts", Space::name, path, view.size() * sizeof(float));
+    setting.emplace_back("part", part);
+    return setting;
   }
   template <class View>
   void all_paths(const std::string& sweep, const std::string& point, const View& view) {

@@ -4,7 +4,7 @@
 #include "../../src/plan/sort_kernels.hpp"
 #include "detail/sort_and_place.hpp"
 
-#include <ferry/distributed/detail/route_kernels.hpp>
+#include <ferry/distributed/sharded/detail/route_kernels.hpp>
 
 #include <cuda_runtime.h>
 #include <thrust/iterator/counting_iterator.h>

@@ -2,7 +2,7 @@
 #include "../../src/plan/sort_kernels.hpp"
 #include "../enabled.hpp"
 
-#include <ferry/distributed/detail/route_kernels.hpp>
+#include <ferry/distributed/sharded/detail/route_kernels.hpp>
 #include <ferry/memory/detail/tools.hpp>
 #include <ferry/runtime/detail/backend.hpp>
 

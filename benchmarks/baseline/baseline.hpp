@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-/// What a programmer would write without ferry, as fast as the machine lets him. The build compiles one of
+/// Code of a program without ferry, as fast as the machine allows. The build compiles one of
 /// host.cpp and cuda.cpp; on a host backend both kinds of memory are ordinary memory.
 namespace ferry_bench::baseline {
 
@@ -17,19 +17,19 @@ namespace ferry_bench::baseline {
 class block {
  public:
   enum class kind { device, locked };
-  block(kind where, std::size_t bytes);
+  block(kind place, std::size_t bytes);
   ~block();
   block(const block&) = delete;
   block& operator=(const block&) = delete;
   [[nodiscard]] void* data() const { return data_; }
 
  private:
-  kind where_;
+  kind place_;
   void* data_ = nullptr;
 };
 
 /// The vendor's copy, enqueued.
-void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes);
+void copy(const exec_space& exec, void* target, const void* source, std::size_t bytes);
 
 /// The vendor's copies in both directions of the link at the same time.
 class two_way_copy {

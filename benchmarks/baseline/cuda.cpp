@@ -29,11 +29,11 @@ __global__ void gather_row_pairs(const uint4* __restrict__ table, const std::int
   const std::int64_t in_row = i & ((std::int64_t{1} << row_shift) - 1);
   const std::int64_t first = (i >> row_shift) * 2;
   if (first >= n) return;
-  const bool both = first + 1 < n;
-  const uint4 one = table[(rows[first] << row_shift) + in_row];
-  const uint4 two = both ? table[(rows[first + 1] << row_shift) + in_row] : one;
-  out[(first << row_shift) + in_row] = one;
-  if (both) out[((first + 1) << row_shift) + in_row] = two;
+  const bool paired = first + 1 < n;
+  const uint4 value = table[(rows[first] << row_shift) + in_row];
+  const uint4 two = paired ? table[(rows[first + 1] << row_shift) + in_row] : value;
+  out[(first << row_shift) + in_row] = value;
+  if (paired) out[((first + 1) << row_shift) + in_row] = two;
 }
 
 /// Blocks for each multiprocessor, 0 for one thread a packet, two_rows for one thread a packet of two rows.
@@ -53,38 +53,39 @@ constexpr std::array<launch_shape, 7> shapes = {{{two_rows, 256, "two packets a 
 
 }  // namespace
 
-block::block(kind where, std::size_t bytes) : where_(where) {
-  if (where_ == kind::device)
+block::block(kind place, std::size_t bytes) : place_(place) {
+  if (place_ == kind::device)
     check_cuda(cudaMalloc(&data_, bytes), "cudaMalloc");
   else
     check_cuda(cudaHostAlloc(&data_, bytes, cudaHostAllocDefault), "cudaHostAlloc");
 }
 block::~block() {
-  if (where_ == kind::device)
+  if (place_ == kind::device)
     cudaFree(data_);
   else
     cudaFreeHost(data_);
 }
 
-void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes) {
-  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, exec.cuda_stream()), "cudaMemcpyAsync");
+void copy(const exec_space& exec, void* target, const void* source, std::size_t bytes) {
+  check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, exec.cuda_stream()),
+             "cudaMemcpyAsync");
 }
 
 struct two_way_copy::state {
   cudaStream_t back = nullptr;
   cudaEvent_t begun = nullptr;
-  cudaEvent_t done = nullptr;
+  cudaEvent_t end = nullptr;
 
   state() {
     check_cuda(cudaStreamCreateWithFlags(&back, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-    for (cudaEvent_t* one : {&begun, &done})
-      check_cuda(cudaEventCreateWithFlags(one, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    for (cudaEvent_t* event : {&begun, &end})
+      check_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
   }
   state(const state&) = delete;
   state& operator=(const state&) = delete;
   ~state() {
     cudaEventDestroy(begun);
-    cudaEventDestroy(done);
+    cudaEventDestroy(end);
     cudaStreamDestroy(back);
   }
 };
@@ -93,13 +94,13 @@ two_way_copy::~two_way_copy() = default;
 
 void two_way_copy::enqueue(const exec_space& exec, void* to_device, const void* from_host, void* to_host,
                            const void* from_device, std::size_t bytes) const {
-  const auto& [back, begun, done] = *state_;
+  const auto& [back, begun, end] = *state_;
   check_cuda(cudaEventRecord(begun, exec.cuda_stream()), "cudaEventRecord");
   check_cuda(cudaStreamWaitEvent(back, begun, 0), "cudaStreamWaitEvent");
   copy(exec, to_device, from_host, bytes);
   check_cuda(cudaMemcpyAsync(to_host, from_device, bytes, cudaMemcpyDefault, back), "cudaMemcpyAsync");
-  check_cuda(cudaEventRecord(done, back), "cudaEventRecord");
-  check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), done, 0), "cudaStreamWaitEvent");
+  check_cuda(cudaEventRecord(end, back), "cudaEventRecord");
+  check_cuda(cudaStreamWaitEvent(exec.cuda_stream(), end, 0), "cudaStreamWaitEvent");
 }
 
 const char* memory_ceiling() { return "ceiling.device_copy"; }
@@ -122,9 +123,9 @@ void gather(const exec_space& exec, const void* table, const std::int64_t* rows,
     return;
   }
   const std::int64_t needed = (packets + how.threads - 1) / how.threads;
-  const std::int64_t wanted = std::int64_t{how.blocks_per_multiprocessor} * multiprocessors;
+  const std::int64_t demand = std::int64_t{how.blocks_per_multiprocessor} * multiprocessors;
   const std::int64_t most = std::numeric_limits<int>::max();
-  const std::int64_t blocks = std::min(wanted == 0 ? needed : std::min(wanted, needed), most);
+  const std::int64_t blocks = std::min(demand == 0 ? needed : std::min(demand, needed), most);
   gather_packets<<<static_cast<unsigned>(blocks), static_cast<unsigned>(how.threads), 0,
                    exec.cuda_stream()>>>(static_cast<const uint4*>(table), rows, static_cast<uint4*>(out),
                                          packets, row_shift);

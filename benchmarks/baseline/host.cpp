@@ -12,12 +12,12 @@ namespace {
 constexpr std::size_t copy_bytes = std::size_t{1} << 18;
 
 struct copy_piece {
-  char* to;
-  const char* from;
+  char* target;
+  const char* source;
   std::size_t bytes;
   KOKKOS_FUNCTION void operator()(std::int64_t i) const {
     const std::size_t begin = static_cast<std::size_t>(i) * copy_bytes;
-    std::memcpy(to + begin, from + begin, bytes - begin < copy_bytes ? bytes - begin : copy_bytes);
+    std::memcpy(target + begin, source + begin, bytes - begin < copy_bytes ? bytes - begin : copy_bytes);
   }
 };
 
@@ -35,16 +35,16 @@ using range = Kokkos::RangePolicy<exec_space, Kokkos::IndexType<std::int64_t>>;
 
 }  // namespace
 
-block::block(kind where, std::size_t bytes)
-    : where_(where), data_(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)) {
+block::block(kind place, std::size_t bytes)
+    : place_(place), data_(std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096)) {
   if (data_ == nullptr) throw std::bad_alloc();
 }
 block::~block() { std::free(data_); }
 
-void copy(const exec_space& exec, void* to, const void* from, std::size_t bytes) {
+void copy(const exec_space& exec, void* target, const void* source, std::size_t bytes) {
   const auto pieces = static_cast<std::int64_t>((bytes + copy_bytes - 1) / copy_bytes);
   Kokkos::parallel_for("ferry_bench::copy", range(exec, 0, pieces),
-                       copy_piece{static_cast<char*>(to), static_cast<const char*>(from), bytes});
+                       copy_piece{static_cast<char*>(target), static_cast<const char*>(source), bytes});
 }
 
 /// There is no link: one copy after the other.

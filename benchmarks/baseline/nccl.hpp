@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-/// What a programmer would write with NCCL alone. The build compiles nccl_cuda.cpp where it finds NCCL, else
+/// Code of a program with NCCL alone. The build compiles nccl_cuda.cpp if it finds NCCL, else
 /// nccl_none.cpp.
 namespace ferry_bench::baseline {
 

@@ -71,7 +71,7 @@ struct buffers {
   ncclComm_t comm = nullptr;
   unsigned *owner = nullptr, *owner_sorted = nullptr;
   int *position = nullptr, *position_sorted = nullptr, *groups = nullptr;  ///< begin, counts out, counts in
-  std::int64_t *asked = nullptr, *wanted = nullptr;
+  std::int64_t *requests = nullptr, *arrived_requests = nullptr;
   char *leaving = nullptr, *arrived = nullptr;
   void* scratch = nullptr;
   std::size_t scratch_bytes = 0;
@@ -84,7 +84,7 @@ struct nccl_ranks::state {
   std::vector<int> devices;
   std::int64_t row_bytes;
   std::int64_t most;  ///< rows that may arrive at one rank
-  std::vector<buffers> of;
+  std::vector<buffers> ranks;
 };
 
 bool nccl_ranks::available() { return true; }
@@ -98,119 +98,133 @@ nccl_ranks::nccl_ranks(const std::vector<int>& devices, std::int64_t n, std::int
              "ncclCommInitAll");
   const auto count = static_cast<std::size_t>(n), most = static_cast<std::size_t>(state_->most);
   for (std::size_t r = 0; r < devices.size(); ++r) {
-    buffers& own = state_->of[r];
-    own.comm = comms[r];
+    buffers& rank_buffers = state_->ranks[r];
+    rank_buffers.comm = comms[r];
     check_cuda(cudaSetDevice(devices[r]), "cudaSetDevice");
     const auto make = [](auto*& data, std::size_t bytes) {
       check_cuda(cudaMalloc(&data, bytes), "cudaMalloc");
       check_cuda(cudaMemset(data, 0x5A, bytes), "cudaMemset");
     };
-    make(own.owner, 4 * count);
-    make(own.owner_sorted, 4 * count);
-    make(own.position, 4 * count);
-    make(own.position_sorted, 4 * count);
-    make(own.groups, 4 * 256);
-    make(own.asked, 8 * count);
-    make(own.wanted, 8 * most);
-    make(own.leaving, most * static_cast<std::size_t>(row_bytes));
-    make(own.arrived, most * static_cast<std::size_t>(row_bytes));
-    check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, own.scratch_bytes, own.owner, own.owner_sorted,
-                                               own.position, own.position_sorted, n),
+    make(rank_buffers.owner, 4 * count);
+    make(rank_buffers.owner_sorted, 4 * count);
+    make(rank_buffers.position, 4 * count);
+    make(rank_buffers.position_sorted, 4 * count);
+    make(rank_buffers.groups, 4 * 256);
+    make(rank_buffers.requests, 8 * count);
+    make(rank_buffers.arrived_requests, 8 * most);
+    make(rank_buffers.leaving, most * static_cast<std::size_t>(row_bytes));
+    make(rank_buffers.arrived, most * static_cast<std::size_t>(row_bytes));
+    check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, rank_buffers.scratch_bytes, rank_buffers.owner,
+                                               rank_buffers.owner_sorted, rank_buffers.position,
+                                               rank_buffers.position_sorted, n),
                "SortPairs");
-    make(own.scratch, own.scratch_bytes);
-    check_cuda(cudaMallocHost(&own.host, 4 * 256), "cudaMallocHost");
+    make(rank_buffers.scratch, rank_buffers.scratch_bytes);
+    check_cuda(cudaMallocHost(&rank_buffers.host, 4 * 256), "cudaMallocHost");
   }
   check_cuda(cudaSetDevice(before), "cudaSetDevice");
 }
 
 nccl_ranks::~nccl_ranks() {
-  for (buffers& own : state_->of) {
-    ncclCommDestroy(own.comm);
-    for (void* each :
-         {static_cast<void*>(own.owner), static_cast<void*>(own.owner_sorted),
-          static_cast<void*>(own.position), static_cast<void*>(own.position_sorted),
-          static_cast<void*>(own.groups), static_cast<void*>(own.asked), static_cast<void*>(own.wanted),
-          static_cast<void*>(own.leaving), static_cast<void*>(own.arrived), own.scratch})
-      cudaFree(each);
-    cudaFreeHost(own.host);
+  for (buffers& rank_buffers : state_->ranks) {
+    ncclCommDestroy(rank_buffers.comm);
+    for (void* pointer :
+         {static_cast<void*>(rank_buffers.owner), static_cast<void*>(rank_buffers.owner_sorted),
+          static_cast<void*>(rank_buffers.position), static_cast<void*>(rank_buffers.position_sorted),
+          static_cast<void*>(rank_buffers.groups), static_cast<void*>(rank_buffers.requests),
+          static_cast<void*>(rank_buffers.arrived_requests), static_cast<void*>(rank_buffers.leaving),
+          static_cast<void*>(rank_buffers.arrived), rank_buffers.scratch})
+      cudaFree(pointer);
+    cudaFreeHost(rank_buffers.host);
   }
 }
 
 void nccl_ranks::exchange(int rank, const exec_space& exec, std::size_t bytes) {
-  buffers& own = state_->of[static_cast<std::size_t>(rank)];
+  buffers& rank_buffers = state_->ranks[static_cast<std::size_t>(rank)];
   check_nccl(ncclGroupStart(), "ncclGroupStart");
-  for (int r = 0; r < static_cast<int>(state_->of.size()); ++r) {
-    const std::size_t at = static_cast<std::size_t>(r) * bytes;
-    check_nccl(ncclSend(own.leaving + at, bytes, ncclChar, r, own.comm, exec.cuda_stream()), "ncclSend");
-    check_nccl(ncclRecv(own.arrived + at, bytes, ncclChar, r, own.comm, exec.cuda_stream()), "ncclRecv");
+  for (int r = 0; r < static_cast<int>(state_->ranks.size()); ++r) {
+    const std::size_t offset = static_cast<std::size_t>(r) * bytes;
+    check_nccl(
+        ncclSend(rank_buffers.leaving + offset, bytes, ncclChar, r, rank_buffers.comm, exec.cuda_stream()),
+        "ncclSend");
+    check_nccl(
+        ncclRecv(rank_buffers.arrived + offset, bytes, ncclChar, r, rank_buffers.comm, exec.cuda_stream()),
+        "ncclRecv");
   }
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
 }
 
 void nccl_ranks::all_reduce(int rank, const exec_space& exec, float* array, std::int64_t count) {
-  buffers& own = state_->of[static_cast<std::size_t>(rank)];
-  check_nccl(ncclAllReduce(array, array, static_cast<std::size_t>(count), ncclFloat, ncclSum, own.comm,
-                           exec.cuda_stream()),
+  buffers& rank_buffers = state_->ranks[static_cast<std::size_t>(rank)];
+  check_nccl(ncclAllReduce(array, array, static_cast<std::size_t>(count), ncclFloat, ncclSum,
+                           rank_buffers.comm, exec.cuda_stream()),
              "ncclAllReduce");
 }
 
 void nccl_ranks::lookup(int rank, const exec_space& exec, const void* shard, const std::int64_t* rows,
                         void* out, std::int64_t n) {
-  buffers& own = state_->of[static_cast<std::size_t>(rank)];
-  const int ranks = static_cast<int>(state_->of.size());
+  buffers& rank_buffers = state_->ranks[static_cast<std::size_t>(rank)];
+  const int ranks = static_cast<int>(state_->ranks.size());
   const cudaStream_t queue = exec.cuda_stream();
   const int packets = static_cast<int>(state_->row_bytes / 16);
   int before = 0, bits = 1;
   while ((1 << bits) < ranks) ++bits;
   check_cuda(cudaGetDevice(&before), "cudaGetDevice");
   check_cuda(cudaSetDevice(state_->devices[static_cast<std::size_t>(rank)]), "cudaSetDevice");
-  int* const begin = own.groups;
-  int* const out_count = own.groups + 128;
-  int* const in_count = own.groups + 192;
-  find_owners<<<blocks_for(n), threads, 0, queue>>>(rows, n, ranks, own.owner, own.position);
-  check_cuda(cub::DeviceRadixSort::SortPairs(own.scratch, own.scratch_bytes, own.owner, own.owner_sorted,
-                                             own.position, own.position_sorted, n, 0, bits, queue),
-             "SortPairs");
-  find_groups<<<1, ranks + 1, 0, queue>>>(own.owner_sorted, n, ranks, begin, out_count);
-  local_rows<<<blocks_for(n), threads, 0, queue>>>(rows, own.position_sorted, n, ranks, own.asked);
+  int* const begin = rank_buffers.groups;
+  int* const out_count = rank_buffers.groups + 128;
+  int* const in_count = rank_buffers.groups + 192;
+  find_owners<<<blocks_for(n), threads, 0, queue>>>(rows, n, ranks, rank_buffers.owner,
+                                                    rank_buffers.position);
+  check_cuda(
+      cub::DeviceRadixSort::SortPairs(rank_buffers.scratch, rank_buffers.scratch_bytes, rank_buffers.owner,
+                                      rank_buffers.owner_sorted, rank_buffers.position,
+                                      rank_buffers.position_sorted, n, 0, bits, queue),
+      "SortPairs");
+  find_groups<<<1, ranks + 1, 0, queue>>>(rank_buffers.owner_sorted, n, ranks, begin, out_count);
+  local_rows<<<blocks_for(n), threads, 0, queue>>>(rows, rank_buffers.position_sorted, n, ranks,
+                                                   rank_buffers.requests);
   check_nccl(ncclGroupStart(), "ncclGroupStart");
   for (int r = 0; r < ranks; ++r) {
-    check_nccl(ncclSend(out_count + r, 1, ncclInt, r, own.comm, queue), "ncclSend");
-    check_nccl(ncclRecv(in_count + r, 1, ncclInt, r, own.comm, queue), "ncclRecv");
+    check_nccl(ncclSend(out_count + r, 1, ncclInt, r, rank_buffers.comm, queue), "ncclSend");
+    check_nccl(ncclRecv(in_count + r, 1, ncclInt, r, rank_buffers.comm, queue), "ncclRecv");
   }
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
-  check_cuda(cudaMemcpyAsync(own.host, own.groups, 4 * 256, cudaMemcpyDeviceToHost, queue),
+  check_cuda(cudaMemcpyAsync(rank_buffers.host, rank_buffers.groups, 4 * 256, cudaMemcpyDeviceToHost, queue),
              "cudaMemcpyAsync");
   check_cuda(cudaStreamSynchronize(queue), "cudaStreamSynchronize");
-  const int *from = own.host, *leaves = own.host + 128, *comes = own.host + 192;
+  const int *from = rank_buffers.host, *leaves = rank_buffers.host + 128, *comes = rank_buffers.host + 192;
   std::int64_t arriving = 0;
   check_nccl(ncclGroupStart(), "ncclGroupStart");
   for (int r = 0; r < ranks; ++r) {
-    check_nccl(
-        ncclSend(own.asked + from[r], static_cast<std::size_t>(leaves[r]), ncclInt64, r, own.comm, queue),
-        "ncclSend");
-    check_nccl(
-        ncclRecv(own.wanted + arriving, static_cast<std::size_t>(comes[r]), ncclInt64, r, own.comm, queue),
-        "ncclRecv");
+    check_nccl(ncclSend(rank_buffers.requests + from[r], static_cast<std::size_t>(leaves[r]), ncclInt64, r,
+                        rank_buffers.comm, queue),
+               "ncclSend");
+    check_nccl(ncclRecv(rank_buffers.arrived_requests + arriving, static_cast<std::size_t>(comes[r]),
+                        ncclInt64, r, rank_buffers.comm, queue),
+               "ncclRecv");
     arriving += comes[r];
   }
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
   if (arriving > state_->most) check_nccl(ncclInvalidArgument, "lookup: more rows than the buffers hold");
   read_rows<<<blocks_for(arriving * packets), threads, 0, queue>>>(
-      static_cast<const uint4*>(shard), own.wanted, arriving, packets, reinterpret_cast<uint4*>(own.leaving));
+      static_cast<const uint4*>(shard), rank_buffers.arrived_requests, arriving, packets,
+      reinterpret_cast<uint4*>(rank_buffers.leaving));
   std::int64_t sent = 0;
   check_nccl(ncclGroupStart(), "ncclGroupStart");
   const auto bytes = [&](std::int64_t count) { return static_cast<std::size_t>(count * state_->row_bytes); };
   for (int r = 0; r < ranks; ++r) {
-    check_nccl(ncclSend(own.leaving + bytes(sent), bytes(comes[r]), ncclChar, r, own.comm, queue),
-               "ncclSend");
-    check_nccl(ncclRecv(own.arrived + bytes(from[r]), bytes(leaves[r]), ncclChar, r, own.comm, queue),
+    check_nccl(
+        ncclSend(rank_buffers.leaving + bytes(sent), bytes(comes[r]), ncclChar, r, rank_buffers.comm, queue),
+        "ncclSend");
+    check_nccl(ncclRecv(rank_buffers.arrived + bytes(from[r]), bytes(leaves[r]), ncclChar, r,
+                        rank_buffers.comm, queue),
                "ncclRecv");
     sent += comes[r];
   }
   check_nccl(ncclGroupEnd(), "ncclGroupEnd");
   place_rows<<<blocks_for(n * packets), threads, 0, queue>>>(
-      reinterpret_cast<const uint4*>(own.arrived), own.position_sorted, n, packets, static_cast<uint4*>(out));
+      reinterpret_cast<const uint4*>(rank_buffers.arrived), rank_buffers.position_sorted, n, packets,
+      static_cast<uint4*>(out));
   check_cuda(cudaGetLastError(), "lookup");
   check_cuda(cudaSetDevice(before), "cudaSetDevice");
 }

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-/// What a work asks of the system. The build compiles one of calls_host.cpp and calls_cuda.cpp.
+/// Calls of the system that a work causes. The build compiles one of calls_host.cpp and calls_cuda.cpp.
 namespace ferry_bench {
 
 struct call_counts {

@@ -16,8 +16,8 @@ std::atomic<bool> counting{false};
 std::atomic<std::int64_t> allocations{0};
 std::atomic<std::int64_t> synchronisations{0};
 
-void count(std::atomic<std::int64_t>& which) {
-  if (counting.load(std::memory_order_relaxed)) which.fetch_add(1, std::memory_order_relaxed);
+void count(std::atomic<std::int64_t>& counter) {
+  if (counting.load(std::memory_order_relaxed)) counter.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -71,11 +71,11 @@ FERRY_BENCH_COUNT(synchronisation, cudaEventSynchronize, (cudaEvent_t event), (e
 FERRY_BENCH_COUNT(synchronisation, cudaStreamSynchronize, (cudaStream_t stream), (stream))
 FERRY_BENCH_COUNT(synchronisation, cudaDeviceSynchronize, (), ())
 FERRY_BENCH_COUNT(synchronisation, cudaMemcpy,
-                  (void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind),
-                  (to, from, bytes, kind))
+                  (void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind),
+                  (target, source, bytes, kind))
 FERRY_BENCH_COUNT(synchronisation, cudaMemcpyToSymbol,
-                  (const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
+                  (const void* symbol, const void* source, std::size_t bytes, std::size_t offset,
                    cudaMemcpyKind kind),
-                  (symbol, from, bytes, offset, kind))
+                  (symbol, source, bytes, offset, kind))
 FERRY_BENCH_COUNT(synchronisation, cudaMemset, (void* data, int value, std::size_t bytes),
                   (data, value, bytes))

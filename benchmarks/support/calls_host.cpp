@@ -31,9 +31,9 @@ call_counter::call_counter() {
 call_counter::~call_counter() { tools::set_callbacks(of_others); }
 
 call_counts call_counter::stop() {
-  const call_counts made{allocations, synchronisations};
+  const call_counts counts{allocations, synchronisations};
   tools::set_callbacks(of_others);
-  return made;
+  return counts;
 }
 
 }  // namespace ferry_bench

@@ -14,7 +14,7 @@
 #include <string>
 #include <type_traits>
 
-/// What the cases of copy share: filled arrays, and the check of every element.
+/// Parts of the cases of copy: filled arrays, and the check of every element.
 namespace ferry_bench {
 
 /// Counts the elements of row-major memory that are not the formula's, where they lie.
@@ -31,19 +31,19 @@ std::int64_t wrong_elements(const session& run, const Array& array, const elemen
 
 /// Times copy(call), which moves `bytes` bytes into `to`, and checks the formula there after a copy onto poison.
 template <class To, class Copy>
-figure time_copy(session& run, const std::string& name, facts setting, To& to, double bytes,
+figure time_copy(session& run, const std::string& name, facts setting, To& target, double bytes,
                  const traffic& moved, const element_value& expected, const Copy& copy) {
-  figure made;
-  made.name = name;
-  made.setting = std::move(setting);
-  made.bytes = bytes * moved.factor;
-  made.counts = moved.counts;
-  if (!moved.ceiling.empty()) made.ceiling = run.ceiling(moved.ceiling);
-  made.time = measure(run, 1, copy);
-  ferry::init::constant(run.exec(), to, -1.0F);
+  figure result;
+  result.name = name;
+  result.setting = std::move(setting);
+  result.bytes = bytes * moved.factor;
+  result.counts = moved.counts;
+  if (!moved.ceiling.empty()) result.ceiling = run.ceiling(moved.ceiling);
+  result.time = measure(run, 1, copy);
+  ferry::init::constant(run.exec(), target, -1.0F);
   copy(0).wait();
-  conclude(run, made, wrong_elements(run, to, expected));
-  return made;
+  conclude(run, result, wrong_elements(run, target, expected));
+  return result;
 }
 
 }  // namespace ferry_bench

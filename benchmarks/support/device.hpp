@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <memory>
 
-/// What Kokkos does not tell about the device. The build compiles one of device_host.cpp and device_cuda.cpp.
+/// Properties of the device that Kokkos does not report. The build compiles one of device_host.cpp and device_cuda.cpp.
 namespace ferry_bench {
 
 using exec_space = Kokkos::DefaultExecutionSpace;
@@ -37,6 +37,6 @@ facts describe_device();
 std::size_t free_device_bytes();
 
 /// Blocking, through none of ferry's code.
-void copy_to_host(void* to, const void* from, std::size_t bytes);
+void copy_to_host(void* target, const void* source, std::size_t bytes);
 
 }  // namespace ferry_bench

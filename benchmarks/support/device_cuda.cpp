@@ -67,8 +67,8 @@ std::size_t free_device_bytes() {
   return free;
 }
 
-void copy_to_host(void* to, const void* from, std::size_t bytes) {
-  check_cuda(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+void copy_to_host(void* target, const void* source, std::size_t bytes) {
+  check_cuda(cudaMemcpy(target, source, bytes, cudaMemcpyDefault), "cudaMemcpy");
 }
 
 }  // namespace ferry_bench

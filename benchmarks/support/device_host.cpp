@@ -32,6 +32,6 @@ facts describe_device() {
 
 std::size_t free_device_bytes() { return free_host_bytes(); }
 
-void copy_to_host(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+void copy_to_host(void* target, const void* source, std::size_t bytes) { std::memcpy(target, source, bytes); }
 
 }  // namespace ferry_bench

@@ -31,7 +31,7 @@ struct element_value {
   }
 };
 
-/// What no formula gives.
+/// A value that no formula gives.
 struct poison_value {
   KOKKOS_FUNCTION float operator()(std::int64_t, std::int64_t) const { return -1.0F; }
 };

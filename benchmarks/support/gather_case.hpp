@@ -13,16 +13,15 @@ namespace ferry_bench {
 /// Times gathers from `table` into `batch` by `which[call]`, indices or plans, then poisons the batch, gathers once
 /// more and checks every element against `sets`.
 template <class Table, class Which, class... Policies>
-void time_gather_by(session& run, std::string name, facts setting, const Table& table, const Which& which,
+void time_gather_by(session& run, std::string name, facts setting, const Table& table, const Which& rows,
                     const index_sets& sets, batch_tensor& batch, int burst, const traffic& moved,
                     Policies... policies) {
-  figure made = figure_of(run, std::move(name), std::move(setting), batch, burst, moved);
-  made.time = measure(run, burst, [&](int call) {
-    return ferry::gather(run.exec(), table, which[call], batch, policies...);
-  });
+  figure result = figure_of(run, std::move(name), std::move(setting), batch, burst, moved);
+  result.time = measure(
+      run, burst, [&](int call) { return ferry::gather(run.exec(), table, rows[call], batch, policies...); });
   ferry::init::custom(run.exec(), batch, poison_value{});
-  ferry::gather(run.exec(), table, which[1], batch, policies...).wait();
-  conclude(run, made, wrong_rows(run, batch, sets[1]));
+  ferry::gather(run.exec(), table, rows[1], batch, policies...).wait();
+  conclude(run, result, wrong_rows(run, batch, sets[1]));
 }
 
 template <class Table, class... Policies>

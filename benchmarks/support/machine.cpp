@@ -31,13 +31,13 @@ std::size_t meminfo_bytes(const std::string& key) {
 }  // namespace
 
 facts describe_machine() {
-  facts found = {{"processor", value_of("/proc/cpuinfo", "model name")},
-                 {"threads", static_cast<std::int64_t>(std::thread::hardware_concurrency())},
-                 {"memory_gib", static_cast<double>(meminfo_bytes("MemTotal")) / 0x1p30}};
-  if (utsname system{}; uname(&system) == 0) found.emplace_back("kernel", std::string(system.release));
+  facts properties = {{"processor", value_of("/proc/cpuinfo", "model name")},
+                      {"threads", static_cast<std::int64_t>(std::thread::hardware_concurrency())},
+                      {"memory_gib", static_cast<double>(meminfo_bytes("MemTotal")) / 0x1p30}};
+  if (utsname system{}; uname(&system) == 0) properties.emplace_back("kernel", std::string(system.release));
   if (auto driver = value_of("/proc/driver/nvidia/version", "NVRM version"); !driver.empty())
-    found.emplace_back("driver", std::move(driver));
-  return found;
+    properties.emplace_back("driver", std::move(driver));
+  return properties;
 }
 
 std::size_t free_host_bytes() { return meminfo_bytes("MemAvailable"); }

@@ -36,13 +36,13 @@ int run(const ferry_bench::options& chosen) {
   results.describe("device", ferry_bench::describe_device());
   const std::regex wanted(chosen.filter);
   int ran = 0;
-  for (const auto& one : ferry_bench::registered_cases()) {
-    if (!std::regex_search(one.name, wanted)) continue;
+  for (const auto& entry : ferry_bench::registered_cases()) {
+    if (!std::regex_search(entry.name, wanted)) continue;
     ++ran;
     try {
-      one.run(session);
+      entry.run(session);
     } catch (const std::exception& error) {
-      results.failed(one.name, error.what());
+      results.failed(entry.name, error.what());
     }
   }
   if (ran == 0) results.failed("--filter " + chosen.filter, "no case has such a name; --list shows them");
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     const auto chosen = ferry_bench::parse_options(argc, argv, exit_status);
     if (exit_status) return *exit_status;
     if (chosen.list) {
-      for (const auto& one : ferry_bench::registered_cases()) std::printf("%s\n", one.name.c_str());
+      for (const auto& entry : ferry_bench::registered_cases()) std::printf("%s\n", entry.name.c_str());
       return 0;
     }
     return run(chosen);

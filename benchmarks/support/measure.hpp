@@ -33,7 +33,7 @@ double burst_ms(stopwatch& watch, const Work& work, int first, int burst) {
     flying.reserve(static_cast<std::size_t>(burst));
     for (int i = 0; i < burst; ++i) flying.push_back(work(first + i));
     const double ms = watch.stop() / burst;
-    for (auto& one : flying) one.wait();
+    for (auto& ticket : flying) ticket.wait();
     return ms;
   }
 }
@@ -57,18 +57,18 @@ measured measure(const session& run, int burst, const Work& work) {
     for (; std::chrono::steady_clock::now() < until; call += burst)
       detail::burst_ms(watch, work, call, burst);
   }
-  measured made;
+  measured reading;
   for (int i = 0; i < repeats; ++i) {
     const auto begin = std::chrono::steady_clock::now();
     detail::call_and_wait(exec, work, call++);
-    made.wall.add(
+    reading.wall.add(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count());
   }
   for (int i = 0; i < repeats; ++i) {
-    made.device.add(detail::burst_ms(watch, work, call, burst));
+    reading.device.add(detail::burst_ms(watch, work, call, burst));
     call += burst;
   }
-  return made;
+  return reading;
 }
 
 }  // namespace ferry_bench

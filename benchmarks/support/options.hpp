@@ -8,7 +8,7 @@
 
 namespace ferry_bench {
 
-/// What a run measures and how often.
+/// Cases, sizes and repeats of a run.
 struct options {
   bool list = false;
   bool quick = false;

@@ -14,11 +14,11 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json to_json(const facts& found) {
-  json made = json::object();
-  for (const auto& [key, value] : found)
-    std::visit([&made, &key = key](const auto& held) { made[key] = held; }, value);
-  return made;
+json to_json(const facts& setting) {
+  json document = json::object();
+  for (const auto& [key, value] : setting)
+    std::visit([&document, &key = key](const auto& content) { document[key] = content; }, value);
+  return document;
 }
 
 json to_json(const timing& times) {
@@ -30,9 +30,9 @@ json to_json(const timing& times) {
 }
 
 json to_json(const std::vector<std::pair<std::string, std::string>>& notes) {
-  json made = json::array();
-  for (const auto& [name, why] : notes) made.push_back({{"name", name}, {"why", why}});
-  return made;
+  json object = json::array();
+  for (const auto& [name, why] : notes) object.push_back({{"name", name}, {"why", why}});
+  return object;
 }
 
 std::string now_text() {
@@ -51,30 +51,30 @@ double figure::gb_per_s() const {
   return ms > 0 ? bytes / ms / 1e6 : 0.0;
 }
 
-void report::describe(const std::string& section, const facts& found) {
+void report::describe(const std::string& section, const facts& setting) {
   auto& known = sections_[section];
-  known.insert(known.end(), found.begin(), found.end());
+  known.insert(known.end(), setting.begin(), setting.end());
 }
 
-void report::add(const figure& made) {
+void report::add(const figure& result) {
   if (figures_.empty())
     std::printf("%-50s %11s %11s %11s %11s %9s  %s\n", "figure", "ms", "min", "max", "wall ms", "GB/s", "of");
-  figures_.push_back(made);
-  const timing& device = made.time.device;
-  std::printf("%-50s %11.4f %11.4f %11.4f %11.4f", made.name.c_str(), device.median(), device.least(),
-              device.most(), made.time.wall.median());
-  if (made.bytes > 0)
-    std::printf(" %9.2f", made.gb_per_s());
+  figures_.push_back(result);
+  const timing& device = result.time.device;
+  std::printf("%-50s %11.4f %11.4f %11.4f %11.4f", result.name.c_str(), device.median(), device.least(),
+              device.most(), result.time.wall.median());
+  if (result.bytes > 0)
+    std::printf(" %9.2f", result.gb_per_s());
   else
     std::printf(" %9s", "");
-  const figure* top = made.ceiling.empty() ? nullptr : find(made.ceiling);
+  const figure* top = result.ceiling.empty() ? nullptr : find(result.ceiling);
   if (top != nullptr && top->gb_per_s() > 0) {
-    const double value = made.gb_per_s() / top->gb_per_s();
-    std::printf("  %.3f of %s", value, made.ceiling.c_str());
-    ratios_.push_back({made.name, made.ceiling, value});
+    const double value = result.gb_per_s() / top->gb_per_s();
+    std::printf("  %.3f of %s", value, result.ceiling.c_str());
+    ratios_.push_back({result.name, result.ceiling, value});
   }
-  for (const auto& [what, times] : made.counted)
-    if (const auto* value = std::get_if<double>(&times)) std::printf("  %g %s", *value, what.c_str());
+  for (const auto& [title, times] : result.counted)
+    if (const auto* value = std::get_if<double>(&times)) std::printf("  %g %s", *value, title.c_str());
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -112,7 +112,7 @@ void report::write(const options& chosen, double seconds) const {
   json whole;
   whole["date"] = now_text();
   whole["seconds"] = seconds;
-  for (const auto& [section, found] : sections_) whole[section] = to_json(found);
+  for (const auto& [section, setting] : sections_) whole[section] = to_json(setting);
   whole["options"] = {{"quick", chosen.quick},
                       {"repeats", chosen.repeats},
                       {"warm_up", chosen.warm_up},
@@ -125,24 +125,24 @@ void report::write(const options& chosen, double seconds) const {
                       {"rows_bytes", chosen.rows_bytes},
                       {"ceiling_gib", chosen.ceiling_gib}};
   whole["figures"] = json::array();
-  for (const figure& one : figures_) {
-    json made = {{"name", one.name}, {"setting", to_json(one.setting)}};
-    made["ms"] = to_json(one.time.device);
-    made["wall_ms"] = to_json(one.time.wall);
-    if (one.bytes > 0) {
-      made["bytes"] = one.bytes;
-      made["counts"] = one.counts;
-      made["gb_per_s"] = one.gb_per_s();
+  for (const figure& result : figures_) {
+    json object = {{"name", result.name}, {"setting", to_json(result.setting)}};
+    object["ms"] = to_json(result.time.device);
+    object["wall_ms"] = to_json(result.time.wall);
+    if (result.bytes > 0) {
+      object["bytes"] = result.bytes;
+      object["counts"] = result.counts;
+      object["gb_per_s"] = result.gb_per_s();
     }
-    if (!one.counted.empty()) made["counted"] = to_json(one.counted);
-    if (!one.ceiling.empty()) made["ceiling"] = one.ceiling;
-    made["verified"] = one.verified;
-    whole["figures"].push_back(std::move(made));
+    if (!result.counted.empty()) object["counted"] = to_json(result.counted);
+    if (!result.ceiling.empty()) object["ceiling"] = result.ceiling;
+    object["verified"] = result.verified;
+    whole["figures"].push_back(std::move(object));
   }
   whole["ratios"] = json::array();
-  for (const ratio_of& one : ratios_)
+  for (const ratio_of& ratio : ratios_)
     whole["ratios"].push_back(
-        {{"numerator", one.numerator}, {"denominator", one.denominator}, {"value", one.value}});
+        {{"numerator", ratio.numerator}, {"denominator", ratio.denominator}, {"value", ratio.value}});
   whole["failures"] = to_json(failures_);
   whole["skipped"] = to_json(skipped_);
   std::ofstream file(chosen.json);

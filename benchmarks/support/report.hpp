@@ -34,8 +34,8 @@ struct figure {
 /// Everything that a run found out. Shows each figure as it comes.
 class report {
  public:
-  void describe(const std::string& section, const facts& found);
-  void add(const figure& made);
+  void describe(const std::string& section, const facts& setting);
+  void add(const figure& result);
   /// value = figure / of, both from this run.
   void ratio(const std::string& numerator, const std::string& denominator, double value);
   void failed(const std::string& name, const std::string& why);

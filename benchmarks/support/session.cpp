@@ -35,21 +35,21 @@ struct triad {
 /// A block of `words` words, filled.
 class filled_block {
  public:
-  filled_block(const exec_space& exec, baseline::block::kind where, std::int64_t words)
-      : held_(where, static_cast<std::size_t>(words) * 8) {
+  filled_block(const exec_space& exec, baseline::block::kind place, std::int64_t words)
+      : block_(place, static_cast<std::size_t>(words) * 8) {
     Kokkos::parallel_for("ferry_bench::fill", range(exec, 0, words),
-                         fill_words{static_cast<std::uint64_t*>(held_.data())});
+                         fill_words{static_cast<std::uint64_t*>(block_.data())});
     exec.fence("ferry_bench::fill");
   }
-  [[nodiscard]] double* data() const { return static_cast<double*>(held_.data()); }
+  [[nodiscard]] double* data() const { return static_cast<double*>(block_.data()); }
 
  private:
-  baseline::block held_;
+  baseline::block block_;
 };
 
 std::vector<benchmark_case>& case_list() {
-  static std::vector<benchmark_case> all;
-  return all;
+  static std::vector<benchmark_case> cases;
+  return cases;
 }
 
 }  // namespace
@@ -66,31 +66,31 @@ std::string session::ceiling(const std::string& name) {
   using kind = baseline::block::kind;
   if (const figure* known = report_.find(name)) return known->name;
   const auto words = static_cast<std::int64_t>(options_.ceiling_gib * 0x1p30 / 8);
-  figure made;
-  made.name = name;
+  figure result;
+  result.name = name;
   const auto settle = [&](double gib, double factor, const char* counts) {
-    made.setting = {{"gib", gib}};
-    made.bytes = gib * 0x1p30 * factor;
-    made.counts = counts;
-    made.verified = true;
-    report_.add(made);
+    result.setting = {{"gib", gib}};
+    result.bytes = gib * 0x1p30 * factor;
+    result.counts = counts;
+    result.verified = true;
+    report_.add(result);
     return name;
   };
   const double gib = static_cast<double>(words) * 8 / 0x1p30;
   if (name == "ceiling.link_both_ways") {
     const filled_block from_host(exec_, kind::locked, words), to_device(exec_, kind::device, words);
     const filled_block from_device(exec_, kind::device, words), to_host(exec_, kind::locked, words);
-    const baseline::two_way_copy both;
-    made.time = measure(*this, 1, [&](int) {
-      both.enqueue(exec_, to_device.data(), from_host.data(), to_host.data(), from_device.data(),
-                   static_cast<std::size_t>(words) * 8);
+    const baseline::two_way_copy two_way;
+    result.time = measure(*this, 1, [&](int) {
+      two_way.enqueue(exec_, to_device.data(), from_host.data(), to_host.data(), from_device.data(),
+                      static_cast<std::size_t>(words) * 8);
     });
     return settle(gib, 2.0, "payload, both ways");
   }
   if (name == "ceiling.triad") {
     const filled_block a(exec_, kind::device, words), b(exec_, kind::device, words),
         c(exec_, kind::device, words);
-    made.time = measure(*this, 1, [&](int) {
+    result.time = measure(*this, 1, [&](int) {
       Kokkos::parallel_for("ferry_bench::triad", range(exec_, 0, words), triad{a.data(), b.data(), c.data()});
     });
     return settle(gib, 3.0, "two reads + write");
@@ -102,7 +102,7 @@ std::string session::ceiling(const std::string& name) {
   const std::int64_t copied = on_device ? 2 * words : words;
   const filled_block from(exec_, name == "ceiling.h2d" ? kind::locked : kind::device, copied);
   const filled_block to(exec_, name == "ceiling.d2h" ? kind::locked : kind::device, copied);
-  made.time = measure(*this, 1, [&](int) {
+  result.time = measure(*this, 1, [&](int) {
     baseline::copy(exec_, to.data(), from.data(), static_cast<std::size_t>(copied) * 8);
   });
   return on_device ? settle(2 * gib, 2.0, "read + write") : settle(gib, 1.0, "payload");

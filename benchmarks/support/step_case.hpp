@@ -12,7 +12,7 @@
 
 namespace ferry_bench {
 
-/// What a rule's steps are measured against, and how. Gradients that lie in the device don't pass its link.
+/// Ceiling of a rule's steps, and the bytes that count. Gradients that lie in the device don't pass its link.
 struct step_terms {
   std::string ceiling;
   bool counts_gradients;
@@ -40,30 +40,32 @@ class step_case {
 
   /// By `which[call]`: the index sets, or plans of them.
   template <class Which, class... Policies>
-  void time(const std::string& variant, const index_sets& sets, const Which& which, Policies... policies) {
+  void time(const std::string& variant, const index_sets& sets, const Which& selection,
+            Policies... policies) {
     const named_rows named(run_, sets[1]);
     const auto n = static_cast<std::int64_t>(grads_.rows());
     const auto width = static_cast<std::int64_t>(grads_.width());
-    figure made;
-    made.name = name_ + "." + variant;
-    made.setting = {{"rows", static_cast<std::int64_t>(table_.rows())},
-                    {"n", n},
-                    {"distinct", named.count()},
-                    {"width", width},
-                    {"burst", std::int64_t{terms_.burst}}};
-    made.counts = "read + write";
-    made.ceiling = ceiling_;
+    figure result;
+    result.name = name_ + "." + variant;
+    result.setting = {{"rows", static_cast<std::int64_t>(table_.rows())},
+                      {"n", n},
+                      {"distinct", named.count()},
+                      {"width", width},
+                      {"burst", std::int64_t{terms_.burst}}};
+    result.counts = "read + write";
+    result.ceiling = ceiling_;
     ferry::init::custom(run_.exec(), table_, element_value{width});
     {
       auto state = ferry::optim::make_state(rule_, table_);
       const std::int64_t of_row = width * (1 + state.fields()) + state.row_fields;
-      made.bytes =
+      result.bytes =
           4 * static_cast<double>(2 * of_row * named.count() + (terms_.counts_gradients ? n * width : 0));
-      made.time = measure(run_, terms_.burst, [&](int call) {
-        return ferry::step(run_.exec(), rule_, table_, state, which[call], grads_, policies...);
+      result.time = measure(run_, terms_.burst, [&](int call) {
+        return ferry::step(run_.exec(), rule_, table_, state, selection[call], grads_, policies...);
       });
     }
-    conclude(run_, made, wrong_after_step(run_, table_, rule_, first_, which[1], named, grads_, policies...));
+    conclude(run_, result,
+             wrong_after_step(run_, table_, rule_, first_, selection[1], named, grads_, policies...));
   }
 
  private:

@@ -60,7 +60,7 @@ struct named_rows {
   }
 };
 
-/// What moves a row: the sum of its gradients.
+/// Sum of the gradients of a row, which moves it.
 struct summed_gradient {
   gradient_value gradient;
   const std::int64_t* positions;
@@ -134,8 +134,8 @@ struct changed_in_rows {
 template <class First>
 std::int64_t wrong_in_table(const session& run, const float* table, std::int64_t elements,
                             const element_value& before, const First& first, const named_rows& named) {
-  const auto count = [&](std::int64_t which, const auto& check) {
-    return count_of(run.exec(), "ferry_bench::check", which, check);
+  const auto count = [&](std::int64_t field, const auto& check) {
+    return count_of(run.exec(), "ferry_bench::check", field, check);
   };
   const std::int64_t moved = named.count() * before.width;
   const auto changed = count(elements, changed_elements{table, before});
@@ -147,12 +147,12 @@ std::int64_t wrong_in_table(const session& run, const float* table, std::int64_t
 /// The same after a step on a table of its own state by `which`: indices or plan of the rows named.
 template <class Table, class Rule, class First, class Which, class... Policies>
 std::int64_t wrong_after_step(const session& run, Table& table, const Rule& rule, const First& first,
-                              const Which& which, const named_rows& named, const batch_tensor& grads,
+                              const Which& rows, const named_rows& named, const batch_tensor& grads,
                               Policies... policies) {
   const element_value before{static_cast<std::int64_t>(table.width())};
   ferry::init::custom(run.exec(), table, before);
   auto state = ferry::optim::make_state(rule, table);
-  ferry::step(run.exec(), rule, table, state, which, grads, policies...).wait();
+  ferry::step(run.exec(), rule, table, state, rows, grads, policies...).wait();
   return wrong_in_table(run, table.data(), static_cast<std::int64_t>(table.size()), before, first, named);
 }
 

@@ -76,12 +76,12 @@ class index_sets {
  public:
   template <class Formula>
   static index_sets make(session& run, std::int64_t n, std::size_t rows) {
-    index_sets made;
+    index_sets sets;
     for (int s = 0; s < run.chosen().index_sets; ++s) {
-      made.sets_.emplace_back("indices", n);
-      ferry::init::custom(run.exec(), made.sets_.back(), Formula{run.fresh_seed(), rows});
+      sets.sets_.emplace_back("indices", n);
+      ferry::init::custom(run.exec(), sets.sets_.back(), Formula{run.fresh_seed(), rows});
     }
-    return made;
+    return sets;
   }
   [[nodiscard]] const row_indices& operator[](int call) const {
     return sets_[static_cast<std::size_t>(call) % sets_.size()];
@@ -124,17 +124,17 @@ inline std::int64_t wrong_rows(const session& run, const batch_tensor& batch, co
   copy_to_host(here.data(), batch.data(), here.size() * sizeof(float));
   const auto listed = to_host(rows);
   for (std::size_t i = 0; i < here.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    if (here[i] != element_value{width}(listed[i / batch.width()], at % width)) ++wrong;
+    const auto position = static_cast<std::int64_t>(i);
+    if (here[i] != element_value{width}(listed[i / batch.width()], position % width)) ++wrong;
   }
   return wrong;
 }
 
 /// Adds the figure, or the failure where elements were wrong.
-inline void conclude(session& run, figure& made, std::int64_t wrong) {
-  made.verified = wrong == 0;
-  run.results().add(made);
-  if (wrong != 0) run.results().failed(made.name, std::to_string(wrong) + " elements are wrong");
+inline void conclude(session& run, figure& result, std::int64_t wrong) {
+  result.verified = wrong == 0;
+  run.results().add(result);
+  if (wrong != 0) run.results().failed(result.name, std::to_string(wrong) + " elements are wrong");
 }
 
 /// "512B"

@@ -22,15 +22,15 @@ timing together(const session& run, const ferry::communicator& comm, const Work&
   using clock = std::chrono::steady_clock;
   const int ranks = comm.size(), warm_up = run.chosen().warm_up, repeats = run.chosen().repeats;
   std::vector<std::vector<double>> readings(static_cast<std::size_t>(ranks));
-  std::atomic<int> here{0};
+  std::atomic<int> arrivals{0};
   comm.run([&](int rank, const auto& exec) {
     for (int call = 0; call < warm_up + repeats; ++call) {
       exec.fence("ferry_bench::together");
       comm.barrier();
       // Threads wake up from the barrier one after the other, so they meet once more, awake.
-      ++here;
+      ++arrivals;
       const auto give_up = clock::now() + std::chrono::seconds(1);
-      while (here.load() < (call + 1) * ranks && clock::now() < give_up) continue;
+      while (arrivals.load() < (call + 1) * ranks && clock::now() < give_up) continue;
       const auto begin = clock::now();
       if constexpr (std::is_void_v<decltype(work(rank, exec, call))>) {
         work(rank, exec, call);
@@ -42,13 +42,13 @@ timing together(const session& run, const ferry::communicator& comm, const Work&
       if (call >= warm_up) readings[static_cast<std::size_t>(rank)].push_back(ms);
     }
   });
-  timing made;
+  timing times;
   for (int i = 0; i < repeats; ++i) {
     double slowest = 0;
-    for (const auto& of : readings) slowest = std::max(slowest, of[static_cast<std::size_t>(i)]);
-    made.add(slowest);
+    for (const auto& list : readings) slowest = std::max(slowest, list[static_cast<std::size_t>(i)]);
+    times.add(slowest);
   }
-  return made;
+  return times;
 }
 
 }  // namespace ferry_bench

@@ -11,7 +11,7 @@
 
 namespace ferry_bench {
 
-/// What a verb on rows is measured against: bytes of one call as a multiple of the batch's, what they count, and the
+/// Measure of a verb on rows: bytes of one call as a multiple of the batch's, their meaning, and the
 /// ceiling.
 struct traffic {
   double factor;
@@ -25,16 +25,16 @@ inline traffic inside_the_device() { return {2.0, "read + write", "ceiling.devic
 /// The figure of a verb on `batch`, still to be timed.
 inline figure figure_of(session& run, std::string name, facts setting, const batch_tensor& batch, int burst,
                         const traffic& moved) {
-  figure made;
-  made.name = std::move(name);
-  made.setting =
+  figure result;
+  result.name = std::move(name);
+  result.setting =
       std::move(setting) + facts{{"n", static_cast<std::int64_t>(batch.rows())},
                                  {"row_bytes", static_cast<std::int64_t>(batch.width() * sizeof(float))},
                                  {"burst", std::int64_t{burst}}};
-  made.bytes = static_cast<double>(batch.size() * sizeof(float)) * moved.factor;
-  made.counts = moved.counts;
-  made.ceiling = run.ceiling(moved.ceiling);
-  return made;
+  result.bytes = static_cast<double>(batch.size() * sizeof(float)) * moved.factor;
+  result.counts = moved.counts;
+  result.ceiling = run.ceiling(moved.ceiling);
+  return result;
 }
 
 }  // namespace ferry_bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <ferry/distributed/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -2,7 +2,7 @@
 #include "distributed/forwarding_transport.hpp"
 #include "distributed/kit.hpp"
 
-#include <ferry/distributed/detail/payload.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
 
 #include <atomic>
 #include <condition_variable>

@@ -4,8 +4,8 @@
 #include "support/said.hpp"
 #include "support/watchdog.hpp"
 
-#include <ferry/distributed/open_shared.hpp>
-#include <ferry/distributed/share.hpp>
+#include <ferry/distributed/shared/open_shared.hpp>
+#include <ferry/distributed/shared/share.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

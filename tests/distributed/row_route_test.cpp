@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "distributed/kit.hpp"
 
-#include <ferry/distributed/detail/kernel_route.hpp>
-#include <ferry/distributed/detail/pull_rows.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/pull_rows.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 

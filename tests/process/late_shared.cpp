@@ -4,8 +4,8 @@
 #include "../support/process_space.hpp"
 #include "check.hpp"
 
-#include <ferry/distributed/open_shared.hpp>
-#include <ferry/distributed/share.hpp>
+#include <ferry/distributed/shared/open_shared.hpp>
+#include <ferry/distributed/shared/share.hpp>
 
 #include <Kokkos_Core.hpp>
 

@@ -25,7 +25,10 @@ LAYERS = [
     ("optim",),  # steps on 8-bit rows, too
     ("bags",),  # step_bags is a step
     ("io", "loader", "cache", "interop"),
-    ("distributed",),  # saves and loads shards
+    ("distributed/communicator",),
+    ("distributed/collectives", "distributed/shared"),
+    ("distributed/sharded",),  # saves and loads shards
+    ("distributed",),  # opt-in headers that need another library
     ("compat",),  # saves and loads files
 ]
 # capability -> the others whose detail/ it may include.
@@ -43,12 +46,20 @@ OPEN_TO = {
     "interop": {"memory", "tensor", "runtime"},
     "loader": {"memory", "plan", "runtime", "tensor"},
     "cache": {"memory", "tensor", "runtime", "profile", "plan", "rows", "int8", "optim", "bags"},
-    "distributed": {"memory", "tensor", "runtime", "plan", "rows", "optim", "bags", "io"},
+    "distributed/communicator": {"memory", "tensor", "runtime"},
+    "distributed/collectives": {"memory", "tensor", "runtime", "plan", "rows", "distributed/communicator"},
+    "distributed/shared": {"memory", "distributed/communicator"},
+    "distributed/sharded": {"memory", "tensor", "runtime", "plan", "rows", "optim", "bags", "io", "distributed/communicator",
+                            "distributed/shared"},
+    "distributed": {"memory", "runtime", "plan", "distributed/communicator", "distributed/collectives"},
     "compat": {"tensor", "runtime"},
     "backends": {"memory", "runtime"},
     "umbrella": set(),
 }
 SUBFOLDERS = {"detail", "rules", "shardings", "transforms"}
+# A capability of several parts, which are areas of their own: distributed/sharded.
+PARTS = {area.split("/")[0]: {other.split("/")[1] for layer in LAYERS for other in layer if other.startswith(area.split("/")[0] + "/")}
+         for layer in LAYERS for area in layer if "/" in area}
 
 ALLOWED = {}
 for layer in LAYERS:
@@ -87,6 +98,8 @@ def area_of(path, root):
     if parts[0] == "backends":
         return "backends"
     inside = parts[2:]
+    if len(inside) > 2 and inside[1] in PARTS.get(inside[0], ()):
+        return "/".join(inside[:2])
     if len(inside) > 1:
         return inside[0]
     if inside[0] in PLAIN:
@@ -148,6 +161,8 @@ def check_header(path, root):
     in_backends = path.is_relative_to(root / "backends")
     if not in_backends:
         folders = path.relative_to(root).parts[3:-1]
+        if folders and "/" in (area_of(path, root) or ""):
+            folders = folders[1:]
         if len(folders) > 1 or not SUBFOLDERS.issuperset(folders):
             found.append(f"lies in {'/'.join(folders)}; below a capability there may be {', '.join(sorted(SUBFOLDERS))}")
     bans = EVERYWHERE if in_backends else EVERYWHERE + AGNOSTIC
@@ -193,6 +208,8 @@ GOOD = {
     "include/ferry/rows/gather.hpp": "#include <ferry/rows/detail/kernels.hpp>\n",
     "include/ferry/optim/rules/sgd.hpp": "#include <ferry/rows/gather.hpp>\n",
     "include/ferry/interop/eigen.hpp": "#include <Eigen/Core>\n#include <ferry/rows/gather.hpp>\n",
+    "include/ferry/distributed/communicator/detail/rank.hpp": "#include <ferry/rows/gather.hpp>\n",
+    "include/ferry/distributed/sharded/table.hpp": "#include <ferry/distributed/communicator/detail/rank.hpp>\n",
     "include/ferry/ferry.hpp": '#include "backends/enabled.hpp"\n#include "../../backends/enabled.hpp"\n',
     "backends/enabled.hpp": "#ifdef KOKKOS_ENABLE_CUDA\n#include \"cuda/alloc.hpp\"\n#endif\n",
     "backends/host/alloc.hpp": "#include <ferry/memory/detail/block.hpp>\n",
@@ -212,6 +229,8 @@ BROKEN = [
     ("include/ferry/memory/pool.hpp", "#include <ferry/ferry.hpp>", "memory may include only"),
     ("include/ferry/version.hpp", "#include <ferry/memory/pool.hpp>", "is a plain header"),
     ("include/ferry/extra.hpp", "", "outside the capabilities"),
+    ("include/ferry/distributed/communicator/detail/rank.hpp", "#include <ferry/distributed/sharded/table.hpp>", "may include only"),
+    ("include/ferry/distributed/sharded/inside/extra.hpp", "", "lies in inside"),
     ("include/ferry/rows/inside/extra.hpp", "", "lies in inside"),
     ("include/ferry/rows/detail/deeper/extra.hpp", "", "lies in detail/deeper"),
     ("include/ferry/interop/eigen.hpp", "#include <ferry/rows/detail/kernels.hpp>", "nothing from rows/detail"),

@@ -4,7 +4,7 @@
 #include "trainer.hpp"
 #include "vectors.hpp"
 
-#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
 #ifdef SKIPGRAM_MPI
 #include <ferry/distributed/mpi.hpp>
 #endif

@@ -3,7 +3,7 @@
 
 #include "embedding.hpp"
 
-#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
 
 #include <memory>
 

@@ -4,8 +4,8 @@
 #include "kernels.hpp"
 #include "sharded_embedding.hpp"
 
-#include <ferry/distributed/all_reduce.hpp>
-#include <ferry/distributed/split.hpp>
+#include <ferry/distributed/collectives/all_reduce.hpp>
+#include <ferry/distributed/collectives/split.hpp>
 
 #include <algorithm>
 #include <chrono>

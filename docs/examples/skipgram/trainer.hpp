@@ -11,7 +11,7 @@
 #include "progress.hpp"
 #include "vectors.hpp"
 
-#include <ferry/distributed/communicator.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
 
 #include <array>
 #include <cstdint>

@@ -4,8 +4,8 @@
 /// @file
 /// Groups of MPI processes. Needs MPI's headers and library; no other header of ferry does.
 
-#include <ferry/distributed/communicator.hpp>
-#include <ferry/distributed/detail/mpi_transport.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/mpi_transport.hpp>
 
 #include <memory>
 

@@ -4,10 +4,10 @@
 /// @file
 /// Sums over ranks by NCCL. Needs NCCL's header and library; no other header of ferry does.
 
-#include <ferry/distributed/all_reduce.hpp>
-#include <ferry/distributed/communicator.hpp>
-#include <ferry/distributed/detail/collective.hpp>
-#include <ferry/distributed/detail/nccl_link.hpp>
+#include <ferry/distributed/collectives/all_reduce.hpp>
+#include <ferry/distributed/collectives/detail/nccl_link.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
 #include <ferry/error.hpp>
 #include <ferry/memory/detail/event.hpp>
 #include <ferry/plan/detail/checks.hpp>

@@ -135,7 +135,7 @@ class checkpoint {
     }
   }
 
-  /// Adds a sharded table or state: see ferry/distributed/checkpoint.hpp.
+  /// Adds a sharded table or state: see ferry/distributed/sharded/checkpoint.hpp.
   /// @{
   template <class Object>
     requires ferry::detail::CheckpointPart<Object>

@@ -29,8 +29,8 @@
 /// Addressers: where the rows of a table lie. A verb is written once, over one of these:
 ///
 ///   value_type, memory_space  of the table
-///   is_strided                whether row r lies at base + r * stride. Paths that occupy host threads, searches
-///                             and atomic additions need it
+///   is_strided                whether row r lies at base + r * stride. Paths that occupy host threads,
+///                             searches and atomic additions need it
 ///   gathers_once<OutSpace>    whether a gather with a plan reads each different row once
 ///   path_label<Path>          the name of kernels on this path
 ///   table()                   the table as an array_ref, for checks, messages and the ticket

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/element.hpp>
+#include <ferry/distributed/collectives/detail/sum_in_place.hpp>
+#include <ferry/distributed/collectives/detail/sum_of_ranks.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <vector>
+
+namespace ferry {
+
+/// array = the sum of the ranks' arrays, element by element: ((x0 + x1) + x2) + ... in the order of the
+/// ranks, in the accumulation type (float for 16-bit formats, 64 bits for integers), rounded once. All
+/// ranks get the same bits.
+///
+///   exec   the execution space instance that adds
+///   comm   the group
+///   array  an array of numbers in any memory space, of the same type and extents on all ranks
+///
+/// Collective, see communicator. Each rank adds a slice of the elements, so the work of a rank does not grow
+/// with their number. Dense arrays on devices that reach each other are read and written where they are, by
+/// one kernel on each rank; others travel as rows do. Does nothing for a thread that acts for the group as a
+/// whole. Blocks until the sum is there. protocol_error where the arrays differ; peer_error where another
+/// rank failed.
+template <class Exec, class Array>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket all_reduce(
+    const Exec& exec, const communicator& comm, Array&& array) {
+  detail::require_execution_space<Exec>();
+  detail::require_rows<Array>();
+  detail::require_output<Array>();
+  const auto ref = make_ref(array);
+  using value = typename decltype(ref)::value_type;
+  static_assert(NumberElement<value>, "ferry: all_reduce adds, so the elements must be numbers.");
+  using home = detail::payload_space<Exec, typename decltype(ref)::memory_space>;
+  detail::call_note note("all_reduce of");
+  for (std::size_t i = 0; i < ref.rank; ++i) note.add(i == 0 ? "" : " x").add_number(ref.extents[i]);
+  note.add(" elements").add_hidden(detail::note_part::types, typeid(value).hash_code());
+  detail::collective call(comm, note);
+  if (call.is_whole() || call.ranks() == 1) return {};
+  return call.guarded([&] {
+    const int ranks = call.ranks();
+    if constexpr (!detail::device_is_host<Exec>)
+      if (call.passes_device_memory()) {  // ranks may have arrays in other spaces
+        const detail::summed_array own = detail::describe_summed(exec, ref);
+        const auto arrays = call.all_gather(std::span<const detail::summed_array>(&own, 1));
+        if constexpr (!detail::is_host_exec<Exec> && !decltype(ref)::memory_space::is_host_accessible)
+          if (detail::can_sum_in_place<Exec>(arrays, static_cast<std::size_t>(ref.size()) * sizeof(value)))
+            return detail::sum_ranks_in_place(call, exec, ref, arrays);
+      }
+    const std::int64_t all = ref.size();
+    const auto begin = [&](int r) { return all / ranks * r + all % ranks * r / ranks; };
+    const std::int64_t mine = begin(call.rank() + 1) - begin(call.rank());
+    auto own = detail::payload<value, home>(exec, "all_reduce", all);
+    auto slices = detail::payload<value, home>(exec, "slices of all ranks", ranks * mine);
+    auto sum = detail::payload<value, home>(exec, "sum", mine);
+    detail::array_ref<value, home> like;
+    like.rank = ref.rank;
+    like.extents = ref.extents;
+    like.make_dense();
+    like.data = own.data();
+    copy(exec, ref, like).join();
+    std::vector<detail::outgoing_part> to(static_cast<std::size_t>(ranks));
+    std::vector<detail::incoming_part> from(to.size());
+    const auto part = [](value* data, std::int64_t first, std::int64_t count) {
+      return detail::incoming_part{reinterpret_cast<std::byte*>(data + first),
+                                   static_cast<std::size_t>(count) * sizeof(value)};
+    };
+    for (int r = 0; r < ranks; ++r) {
+      const auto place = static_cast<std::size_t>(r);
+      const auto slice = part(own.data(), begin(r), begin(r + 1) - begin(r));
+      to[place] = {slice.data, slice.bytes};
+      from[place] = part(slices.data(), r * mine, mine);
+    }
+    detail::exchange_payload<home>(call, exec, exec, to, from);
+    static const std::string label = "ferry::all_reduce::in_order";
+    const typename execution_backend<Exec>::device_guard on(exec);  // Kokkos leaves its own device current
+    detail::launch(exec, label, mine, kernels::sum_of_ranks<value>{slices.data(), mine, ranks, sum.data()});
+    execution_backend<Exec>::fence(exec, label);
+    for (int r = 0; r < ranks; ++r) {
+      const auto place = static_cast<std::size_t>(r);
+      const auto slice = part(sum.data(), 0, mine);
+      to[place] = {slice.data, slice.bytes};
+      from[place] = part(own.data(), begin(r), begin(r + 1) - begin(r));
+    }
+    detail::exchange_payload<home>(call, exec, exec, to, from);
+    call.close();
+    copy(exec, like, ref).join();
+    return ticket();
+  });
+}
+
+}  // namespace ferry

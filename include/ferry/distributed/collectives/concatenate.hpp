@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/collectives/detail/wire_copy.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace ferry {
+
+/// whole = the rows of all ranks' parts, one after the other by rank, on every rank that asks; as
+/// torch.nn.parallel.gather. The parts may differ in their number of rows.
+///
+///   exec   the execution space instance that copies
+///   comm   the group
+///   part   this rank's rows
+///   whole  as many rows as all parts together, as wide as they are; a rank that passes an array without rows
+///          gets none
+///
+/// Collective, see communicator. For a thread that acts for the group as a whole whole = part. Blocks until
+/// the rows are there. Throws invalid_argument for extents that do not fit, and peer_error where that
+/// happened to another rank.
+template <class Exec, class Part, class Whole>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket concatenate(
+    const Exec& exec, const communicator& comm, const Part& part, Whole&& whole) {
+  detail::require_execution_space<Exec>();
+  detail::require_rows<Part>();
+  detail::require_rows<Whole>();
+  detail::require_output<Whole>();
+  detail::require_reach<Exec, Part>();
+  detail::require_reach<Exec, Whole>();
+  const auto to = make_ref(whole);
+  const auto source = detail::read_only(make_ref(part));
+  using value = typename decltype(to)::value_type;
+  static_assert(
+      std::is_same_v<const value, typename decltype(source)::value_type>,
+      "ferry: concatenate moves rows as they are, so parts and whole must have the same element type.");
+  auto note = detail::note_of_array<value>("concatenate", source, 1);
+  detail::collective call(comm, note);
+  return call.guarded([&]() -> ticket {
+    const std::array<std::int64_t, 2> mine{source.rows(), !call.is_whole() && to.rows() == 0 ? 0 : 1};
+    std::vector<std::int64_t> all(mine.begin(), mine.end());
+    if (!call.is_whole()) all = call.all_gather(std::span<const std::int64_t>(mine));
+    std::int64_t rows = 0;
+    for (std::size_t r = 0; r < all.size(); r += 2) rows += all[r];
+    const bool takes = mine[1] != 0;
+    if (takes && (to.rows() != rows || (rows != 0 && to.width() != source.width())))
+      throw invalid_argument("ferry::concatenate: " + to.describe() + " was given for the " +
+                             std::to_string(rows) + " rows of all parts, of which " + source.describe() +
+                             " is one");
+    if (call.is_whole()) return copy(exec, source, to);
+    using home = detail::payload_space<Exec, typename decltype(to)::memory_space,
+                                       typename decltype(source)::memory_space>;
+    auto own = detail::payload<value, home>(exec, "part", source.size());
+    auto dense = detail::wire_copy<value, home>(exec, to);
+    auto like = dense.like;
+    like.extents = source.extents;
+    like.rank = source.rank;
+    like.make_dense();
+    like.data = own.data();
+    copy(exec, source, like).join();
+    std::vector<detail::outgoing_part> out(static_cast<std::size_t>(call.ranks()));
+    std::vector<detail::incoming_part> in(out.size());
+    std::int64_t begin = 0;
+    for (std::size_t r = 0; r < out.size(); ++r) {
+      if (all[2 * r + 1] != 0)
+        out[r] = {reinterpret_cast<const std::byte*>(own.data()), own.size() * sizeof(value)};
+      if (takes) in[r] = {dense.bytes(begin), static_cast<std::size_t>(all[2 * r]) * dense.row_bytes()};
+      begin += all[2 * r];
+    }
+    detail::exchange_payload<home>(call, exec, exec, out, in);
+    call.close();
+    if (takes) dense.give(exec, to);
+    return {};
+  });
+}
+
+}  // namespace ferry

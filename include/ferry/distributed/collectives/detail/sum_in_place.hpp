@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/device_lane.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/memory/detail/event.hpp>
+#include <ferry/rows/detail/tile.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/launch.hpp>
+#include <ferry/runtime/detail/launch_context.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/detail/numeric.hpp>
+
+#include <Kokkos_Macros.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The sum over the arrays of ranks by kernels that read and write all of them where they are.
+namespace ferry::kernels {
+
+/// Elements of all arrays = their sum, added in the order of the arrays. Of `size` elements those from
+/// `first` on, in groups of `each`.
+///
+/// One thread per group: a packet of 16 bytes of each array, so that neighbouring threads read and write
+/// neighbouring bytes, or element by element where `packed` is false or the group is the last, shorter one.
+/// No other thread, and no other rank's kernel, uses the elements of the group.
+template <class T>
+struct sum_in_place {
+  static constexpr int most = 32;
+  static constexpr int each = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1;
+  using tile = tile_shape<each, true, false, false>;
+  using compute = accumulation_t<T>;
+
+  T* arrays[most];
+  int count;
+  bool packed;
+  std::int64_t first;
+  std::int64_t size;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t group) const {
+    const std::int64_t begin = first + group * each;
+    if (packed && begin + each <= size) {
+      compute sum[each];
+      load_tile<tile>(sum, static_cast<const T*>(arrays[0]) + begin, each);
+      for (int r = 1; r < count; ++r) {
+        compute next[each];
+        load_tile<tile>(next, static_cast<const T*>(arrays[r]) + begin, each);
+        for (int e = 0; e < each; ++e) sum[e] += next[e];
+      }
+      for (int r = 0; r < count; ++r) store_tile<tile>(sum, arrays[r] + begin, each);
+      return;
+    }
+    for (std::int64_t i = begin; i < begin + each && i < size; ++i) {
+      auto sum = convert<compute>(arrays[0][i]);
+      for (int r = 1; r < count; ++r) sum += convert<compute>(arrays[r][i]);
+      const T rounded = convert<T>(sum);
+      for (int r = 0; r < count; ++r) arrays[r][i] = rounded;
+    }
+  }
+};
+
+}  // namespace ferry::kernels
+
+namespace ferry::detail {
+
+/// What each rank says about its array.
+struct summed_array {
+  std::uintptr_t data = 0;
+  int device = -1;          ///< of the array and of the instance
+  std::int32_t direct = 0;  ///< whether kernels may take it as it is
+};
+
+/// The array of a rank, which no work uses any more when this returns: other ranks are about to write to it.
+template <class Exec, class T, class Space>
+summed_array describe_summed(const Exec& exec, const array_ref<T, Space>& array) {
+  summed_array made;
+  if constexpr (!is_host_exec<Exec> && !Space::is_host_accessible) {
+    const int device = execution_backend<Exec>::device_of(exec);
+    if (!array.is_contiguous() || (array.device() >= 0 && array.device() != device)) return made;
+    static const std::string label = "ferry::all_reduce::arrays";
+    if (array.accesses != nullptr) array.accesses->wait_for_all();
+    execution_backend<Exec>::fence(exec, label);
+    made.data = reinterpret_cast<std::uintptr_t>(array.data);
+    made.device = device;
+    made.direct = 1;
+  }
+  return made;
+}
+
+/// Whether kernels of each rank reach the arrays of all; the same on all ranks. Arrays may be one array, but
+/// must not overlap otherwise.
+template <class Exec>
+bool can_sum_in_place([[maybe_unused]] const std::vector<summed_array>& arrays,
+                      [[maybe_unused]] std::size_t bytes) {
+  if constexpr (is_host_exec<Exec>) {
+    return false;
+  } else {
+    if (arrays.size() > static_cast<std::size_t>(kernels::sum_in_place<float>::most)) return false;
+    for (const summed_array& each : arrays)
+      if (each.direct == 0) return false;
+    for (const summed_array& one : arrays)
+      for (const summed_array& other : arrays) {
+        if (one.data < other.data && other.data - one.data < bytes) return false;
+        if (!execution_backend<Exec>::devices_reach(one.device, other.device)) return false;
+      }
+    return true;
+  }
+}
+
+/// No rank leaves an exchange before all have taken what they need, here by a kernel.
+template <class Act>
+class acting_lane final : public device_lane {
+ public:
+  explicit acting_lane(const Act& act) : act_(act) {}
+  void publish() override {}
+  [[nodiscard]] const event_handle& published() const override { return nothing_; }
+  [[nodiscard]] int device() const override { return -1; }
+  void take(const device_lane*, std::byte*, const std::byte*, std::size_t) override {}
+  void read(std::byte*, const std::byte*, std::size_t) const override {}
+  void finish() override { act_(); }
+  void abandon() noexcept override {}
+
+ private:
+  const Act& act_;
+  event_handle nothing_;
+};
+
+/// array = the sum of the ranks' arrays, where can_sum_in_place. Each rank sums a part, for all.
+template <class Exec, class T, class Space>
+ticket sum_ranks_in_place(collective& call, const Exec& exec, const array_ref<T, Space>& array,
+                          const std::vector<summed_array>& arrays) {
+  using kernel = kernels::sum_in_place<T>;
+  launch_context<Exec> of(exec, "all_reduce");
+  of.refuse_capture("but it waits for other ranks");
+  of.writes_to(array);
+  kernel sum{};
+  sum.count = static_cast<int>(arrays.size());
+  sum.packed = true;
+  for (std::size_t r = 0; r < arrays.size(); ++r) {
+    sum.arrays[r] = reinterpret_cast<T*>(arrays[r].data);
+    sum.packed = sum.packed && arrays[r].data % (kernel::each * sizeof(T)) == 0;
+  }
+  sum.size = array.size();
+  const std::int64_t groups = (sum.size + kernel::each - 1) / kernel::each;
+  const auto begin = [&](int rank) {
+    return groups / call.ranks() * rank + std::min<std::int64_t>(groups % call.ranks(), rank);
+  };
+  sum.first = begin(call.rank()) * kernel::each;
+  const std::string& label = of.label("in_place");
+  const auto act = [&] {
+    launch(exec, label, begin(call.rank() + 1) - begin(call.rank()), sum);
+    execution_backend<Exec>::fence(exec, label);
+  };
+  acting_lane<decltype(act)> lane(act);
+  const std::vector<outgoing_part> to(arrays.size());
+  const std::vector<incoming_part> from(arrays.size());
+  call.exchange_devices(to, from, lane);  // throws also where another rank's kernel failed
+  call.close();
+  return of.finish();
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/error.hpp>
+
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// outputs[i] = replicas[i](inputs[i]), all at once: each on a thread that acts for a rank of this process,
+/// so replicas may call collective verbs. As torch.nn.parallel.parallel_apply.
+///
+///   comm      the group
+///   replicas  one function for each rank of this process, in the order of the ranks: a std::vector, say
+///   inputs    one input for each of them
+///
+/// Returns a std::vector of the results in that order; nothing where the replicas return nothing. Throws
+/// invalid_argument unless there are as many replicas and inputs as ranks of this process; exceptions of the
+/// replicas as communicator::run does.
+template <class Replicas, class Inputs>
+auto parallel_apply(const communicator& comm, Replicas&& replicas, Inputs&& inputs) {
+  using result = std::decay_t<decltype(replicas[std::size_t{}](inputs[std::size_t{}]))>;
+  const auto first = static_cast<std::size_t>(comm.group()->first_local());
+  const auto ranks = static_cast<std::size_t>(comm.group()->local_count());
+  const auto functions = static_cast<std::size_t>(std::size(replicas));
+  const auto given = static_cast<std::size_t>(std::size(inputs));
+  if (functions != ranks || given != ranks)
+    throw invalid_argument("ferry::parallel_apply: " + std::to_string(functions) + " replicas and " +
+                           std::to_string(given) + " inputs were given for the " + std::to_string(ranks) +
+                           " ranks of this process");
+  if constexpr (std::is_void_v<result>) {
+    comm.run([&](int rank) {
+      const std::size_t i = static_cast<std::size_t>(rank) - first;
+      replicas[i](inputs[i]);
+    });
+  } else {
+    std::vector<std::optional<result>> made(ranks);
+    comm.run([&](int rank) {
+      const std::size_t i = static_cast<std::size_t>(rank) - first;
+      made[i].emplace(replicas[i](inputs[i]));
+    });
+    std::vector<result> outputs;
+    outputs.reserve(ranks);
+    for (auto& each : made) outputs.push_back(std::move(*each));
+    return outputs;
+  }
+}
+
+}  // namespace ferry

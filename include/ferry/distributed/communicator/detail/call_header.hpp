@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/transport.hpp>
+
+#include <cstdint>
+
+namespace ferry::detail {
+
+/// What a rank sends to each other rank at the beginning of every call.
+struct call_header {
+  enum class kind : std::uint32_t { all_gather, exchange, failure, abort, late };
+
+  /// The first bytes of a message: of a header, or of the data of a call.
+  static constexpr std::uint64_t header_mark = 0x7265646165682e66ull, data_mark = 0x617461642e66ull;
+
+  std::uint64_t mark = header_mark;
+  call_note note;
+  kind what = kind::all_gather;
+  std::uint64_t bytes = 0;
+  std::uint64_t call = 0;
+  failure_text said;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+/// One call of a verb on a sharded table: by one rank of several, or by one thread for the whole group. Its
+/// phases are the collective calls of the transport, in an order that is the same on all ranks. An exception
+/// between two phases is told to the others in the next phase; so every rank leaves the verb at the same
+/// point, and the group stays usable.
+class collective {
+ public:
+  /// Throws as communicator::rank.
+  collective(const communicator& comm, const call_note& note);
+  collective(const collective&) = delete;
+  collective& operator=(const collective&) = delete;
+
+  /// Whether one thread acts for all ranks; then there are no phases.
+  [[nodiscard]] bool is_whole() const { return rank_ < 0; }
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int ranks() const { return group_->size(); }
+  /// The ranks that this thread acts for.
+  /// @{
+  [[nodiscard]] int first() const { return is_whole() ? group_->first_local() : rank_; }
+  [[nodiscard]] int last() const { return is_whole() ? first() + group_->local_count() : rank_ + 1; }
+  /// @}
+
+  /// What every rank passes, by rank.
+  template <class T>
+  [[nodiscard]] std::vector<T> all_gather(std::span<const T> mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(mine.size() * static_cast<std::size_t>(ranks()));
+    all_gather_bytes(std::as_bytes(mine), reinterpret_cast<std::byte*>(all.data()));
+    return all;
+  }
+  void all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs);
+  /// Waits for all ranks, which have succeeded up to here.
+  void agree();
+  /// Directly after an all_gather of addresses: all ranks read memory of each other from here on, up to
+  /// agree(), which is the next phase. No rank leaves the verb before all have ended their reads, also where
+  /// one throws or the group breaks.
+  void begin_reads() { reads_ = true; }
+  /// Keeps memory that other ranks read until the verb has ended, also after an exception.
+  void keep(std::shared_ptr<void> memory) { kept_.push_back(std::move(memory)); }
+  void exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from);
+  /// The same of memory of devices; see transport::exchange_device_memory and exchange_devices.
+  /// @{
+  [[nodiscard]] bool sends_device_memory() const { return group_->sends_device_memory(); }
+  void exchange_device_memory(std::span<const outgoing_part> to, std::span<const incoming_part> from);
+  [[nodiscard]] bool passes_device_memory() const { return group_->passes_device_memory(); }
+  void exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                        device_lane& lane);
+  /// @}
+  /// The file descriptor of rank `from` on the others; see transport::pass_descriptor.
+  [[nodiscard]] int pass_descriptor(int from, int descriptor);
+  /// After the last phase: later exceptions are this rank's own.
+  void close() { open_ = false; }
+
+  /// Runs the verb.
+  template <class Body>
+  auto guarded(Body&& body) {
+    try {
+      return body();
+    } catch (const std::exception& said) {
+      tell(said.what());
+      throw;
+    } catch (...) {
+      tell("an exception that is no std::exception");
+      throw;
+    }
+  }
+
+ private:
+  /// An exception of the transport has reached all ranks, or broken the group.
+  void phase(function_ref<void(const call_note&)> act);
+  void tell(const char* what) noexcept;
+
+  std::shared_ptr<transport> group_;
+  int rank_;
+  call_note note_;
+  int phases_ = 0;
+  bool open_ = true;
+  bool reads_ = false;
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
+}  // namespace ferry::detail

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/communication_error.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/communicator/detail/host_values.hpp>
+#include <ferry/distributed/communicator/detail/instance_lane.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/runtime/detail/engine.hpp>
+#include <ferry/tensor/extents.hpp>
+#include <ferry/tensor/slice.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <array>
+#include <cstddef>
+#include <exception>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Buffers of rows that travel between ranks. Indices and counts travel in wire_space, where the host reads
+/// them.
+namespace ferry::detail {
+
+/// Where such buffers lie: on the ranks' devices where one of the arrays that the rows come from or go to is
+/// in device memory, else where the wire is.
+template <class Exec, class... Spaces>
+using payload_space = std::conditional_t<!is_host_exec<Exec> && (!Spaces::is_host_accessible || ...),
+                                         device_space, wire_space<Exec>>;
+
+/// A buffer for work of `exec`: on its device from the cache of the engine, because to allocate and free
+/// device memory waits for the device. No work may be in flight when it ends, also after an exception.
+template <class T, class Space, class Exec, class... Sizes>
+tensor<T, Space> payload([[maybe_unused]] const Exec& exec, const char* label, Sizes... sizes) {
+  if constexpr (Space::is_host_accessible) {
+    return tensor<T, Space>(label, sizes...);
+  } else {
+    const std::array<std::size_t, sizeof...(Sizes)> extents{static_cast<std::size_t>(sizes)...};
+    const auto shape = ferry::shape<dynamic_rank>::make(extents, label, sizeof(T));
+    auto memory = engine::get(exec)->device_scratch(shape.size() * sizeof(T));
+    T* const data = static_cast<T*>(memory.get());
+    return tensor<T, Space>(label, shape, data, std::move(memory));
+  }
+}
+
+/// Waits for an instance at the end of a scope.
+template <class Exec>
+struct waited_for {
+  const Exec& exec;
+
+  explicit waited_for(const Exec& on) : exec(on) {}
+  waited_for(const waited_for&) = delete;
+  waited_for& operator=(const waited_for&) = delete;
+  ~waited_for() {
+    try {
+      now();
+    } catch (...) {  // the device failed: nothing of it runs any more
+    }
+  }
+  void now() const {
+    static const std::string label = "ferry::distributed::payload";
+    execution_backend<Exec>::fence(exec, label);
+  }
+};
+
+/// Waits for an instance where a block ends by an exception.
+template <class Exec>
+struct waited_when_thrown {
+  const Exec& exec;
+  int exceptions = std::uncaught_exceptions();
+
+  explicit waited_when_thrown(const Exec& on) : exec(on) {}
+  waited_when_thrown(const waited_when_thrown&) = delete;
+  waited_when_thrown& operator=(const waited_when_thrown&) = delete;
+  ~waited_when_thrown() {
+    if (std::uncaught_exceptions() > exceptions) waited_for<Exec>{exec};
+  }
+};
+
+/// Whether both instances are of the device that has a buffer in Space.
+template <class Space, class Exec>
+bool share_home([[maybe_unused]] const Exec& one, [[maybe_unused]] const Exec& other) {
+  if constexpr (Space::is_host_accessible)
+    return true;
+  else
+    return execution_backend<Exec>::device_of(one) == execution_backend<Exec>::device_of(other);
+}
+
+/// Copies between buffers of the devices of two instances. Blocks.
+template <class Exec>
+void copy_home(const Exec& to_exec, void* to, const Exec& from_exec, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  const waited_for<Exec> waits(to_exec);
+  execution_backend<Exec>::copy_from_device_async(to_exec, "ferry::distributed::copy_home", to, from,
+                                                  execution_backend<Exec>::device_of(from_exec), bytes);
+  waits.now();
+}
+
+/// Calls act(rows) with rows of a buffer of `exec`, or with their copy on the device of `there`.
+template <class T, class Space, class Exec, class Act>
+void with_rows_near(const Exec& exec, const Exec& there, const tensor_slice<const T, Space>& rows,
+                    const Act& act) {
+  if constexpr (!Space::is_host_accessible)
+    if (!share_home<Space>(exec, there)) {
+      auto copied = payload<T, Space>(there, "rows near a shard", rows.rows(), rows.width());
+      copy_home(there, copied.data(), exec, rows.data(), copied.size() * sizeof(T));
+      return act(tensor_slice<const T, Space>(copied.first(copied.rows())));
+    }
+  act(rows);
+}
+
+/// The exchange of device memory with ranks of other processes: through host memory. Parts that are the same
+/// for several ranks, one after the other, leave the device once.
+template <class Exec>
+void exchange_by_host(collective& call, const Exec& sends, const Exec& takes,
+                      std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+  static constexpr const char* label = "ferry::distributed::by_host";
+  using backend = execution_backend<Exec>;
+  const auto is_new = [&](std::size_t r) { return r == 0 || to[r].data != to[r - 1].data; };
+  std::size_t out = 0, in = 0;
+  for (std::size_t r = 0; r < to.size(); ++r) out += to[r].bytes;
+  for (const incoming_part& each : from) in += each.bytes;
+  tensor<std::byte, pinned_space> leaving("values for ranks", out), arrived("values of ranks", in);
+  std::vector<outgoing_part> parts(to.size());
+  std::vector<incoming_part> into(from.size());
+  {
+    const waited_for<Exec> waits(sends);
+    std::byte* at = leaving.data();
+    for (std::size_t r = 0; r < to.size(); ++r) {
+      if (to[r].bytes == 0) continue;
+      if (!is_new(r) && parts[r - 1].bytes == to[r].bytes) {
+        parts[r] = parts[r - 1];
+        continue;
+      }
+      backend::copy_async(sends, label, at, to[r].data, to[r].bytes);
+      parts[r] = {at, to[r].bytes};
+      at += to[r].bytes;
+    }
+    waits.now();
+  }
+  std::byte* at = arrived.data();
+  for (std::size_t r = 0; r < from.size(); ++r) {
+    into[r] = {at, from[r].bytes};
+    at += from[r].bytes;
+  }
+  call.exchange(parts, into);
+  const waited_for<Exec> waits(takes);
+  for (std::size_t r = 0; r < from.size(); ++r)
+    if (from[r].bytes != 0) backend::copy_async(takes, label, from[r].data, into[r].data, from[r].bytes);
+  waits.now();
+}
+
+/// Keeps memory for ever: messages of a group that has broken may still use it.
+template <class Memory>
+void keep_for_ever(Memory&& memory) {
+  static_cast<void>(new std::remove_cvref_t<Memory>(std::forward<Memory>(memory)));
+}
+
+/// The same where messages may lie in memory of devices. They have buffers of their own, which outlive the
+/// call where the group breaks.
+template <class Exec>
+void exchange_by_messages(collective& call, const Exec& sends, const Exec& takes,
+                          std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+  static constexpr const char* label = "ferry::distributed::by_messages";
+  using backend = execution_backend<Exec>;
+  const auto self = static_cast<std::size_t>(call.rank());
+  std::size_t out = 0, in = 0;
+  for (std::size_t r = 0; r < to.size(); ++r) {
+    if (r == self) continue;
+    out += to[r].bytes;
+    in += from[r].bytes;
+  }
+  auto leaving = payload<std::byte, device_space>(sends, "values for ranks", out);
+  auto arrived = payload<std::byte, device_space>(takes, "values of ranks", in);
+  std::vector<outgoing_part> parts(to.size());
+  std::vector<incoming_part> into(from.size());
+  copy_home(takes, from[self].data, sends, to[self].data, to[self].bytes);
+  {
+    const waited_for<Exec> waits(sends);
+    const std::byte* at = leaving.data();
+    for (std::size_t r = 0; r < to.size(); ++r) {
+      if (r == self || to[r].bytes == 0) continue;
+      backend::copy_async(sends, label, const_cast<std::byte*>(at), to[r].data, to[r].bytes);
+      parts[r] = {at, to[r].bytes};
+      at += to[r].bytes;
+    }
+    waits.now();
+  }
+  std::byte* at = arrived.data();
+  for (std::size_t r = 0; r < from.size(); ++r) {
+    if (r == self) continue;
+    into[r] = {at, from[r].bytes};
+    at += from[r].bytes;
+  }
+  try {
+    const typename backend::device_guard on(takes);
+    call.exchange_device_memory(parts, into);
+  } catch (const communication_error&) {
+    keep_for_ever(std::move(leaving));
+    keep_for_ever(std::move(arrived));
+    throw;
+  }
+  const waited_for<Exec> waits(takes);
+  for (std::size_t r = 0; r < from.size(); ++r)
+    if (into[r].bytes != 0) backend::copy_async(takes, label, from[r].data, into[r].data, into[r].bytes);
+  waits.now();
+}
+
+/// exchange of buffers in Space: those of device memory have been made by `sends` and lie on its device, and
+/// those for what comes on that of `takes`. Blocks.
+template <class Space, class Exec>
+void exchange_payload(collective& call, [[maybe_unused]] const Exec& sends,
+                      [[maybe_unused]] const Exec& takes, std::span<const outgoing_part> to,
+                      std::span<const incoming_part> from) {
+  if constexpr (Space::is_host_accessible) {
+    call.exchange(to, from);
+  } else if (call.passes_device_memory()) {
+    instance_lane<Exec> lane(sends, takes);
+    lane.publish();
+    call.exchange_devices(to, from, lane);
+  } else if (call.sends_device_memory()) {
+    exchange_by_messages(call, sends, takes, to, from);
+  } else {
+    exchange_by_host(call, sends, takes, to, from);
+  }
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/process_identity.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace ferry::detail {
+
+class access_tracker;
+class device_lane;
+class rank_devices;
+
+/// Bytes for one rank or from one rank.
+struct outgoing_part {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+struct incoming_part {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// How the ranks of a group reach each other. A process may hold several ranks, each with a thread of its
+/// own; the functions are called by the thread of `rank`.
+///
+/// all_gather, exchange and fail are the collective calls. All ranks make them in the same order, and each
+/// takes part in every one: a rank that fails calls fail() where the others call all_gather or exchange. A
+/// call ends in the same way on all ranks:
+///
+///   notes differ                   protocol_error on all; the group is broken
+///   a rank called fail()           peer_error on the others, which name it; the group stays as it was
+///   a rank does not come in time   communication_error on all that came; the group is broken
+///   a rank called abort()          peer_error on all others, from then on
+///
+/// Memory passed to exchange is not touched after the call, however it ends.
+class transport {
+ public:
+  transport() = default;
+  transport(const transport&) = delete;
+  transport& operator=(const transport&) = delete;
+  virtual ~transport();
+
+  /// False in a child process, which shares the connections with its parent and has none of its threads.
+  [[nodiscard]] bool in_own_process() const noexcept { return process_.is_here(); }
+
+  /// Number of ranks of the group.
+  [[nodiscard]] virtual int size() const = 0;
+  /// The ranks of this process are [first_local, first_local + local_count).
+  /// @{
+  [[nodiscard]] virtual int first_local() const = 0;
+  [[nodiscard]] virtual int local_count() const = 0;
+  /// @}
+  /// Name of the transport, for messages.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  /// theirs[r * mine.size()] .. = what rank r passed; all pass the same number of bytes.
+  virtual void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
+                          std::byte* theirs) = 0;
+  /// Sends to[r] to rank r and receives from[r] from it; size() parts each. The sizes of the two ends agree.
+  virtual void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
+                        std::span<const incoming_part> from) = 0;
+  /// Whether exchange_devices serves: the ranks are threads of this process.
+  [[nodiscard]] virtual bool passes_device_memory() const { return false; }
+  /// exchange, of a rank whose parts lie in memory of devices; other ranks may call exchange. `lane` has been
+  /// published, and lives as long as the call. Where the copies of a rank fail, it throws their error, the
+  /// others throw peer_error, and the group is broken.
+  virtual void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
+                                std::span<const incoming_part> from, device_lane& lane);
+  /// Whether exchange_device_memory serves: messages of this process may lie in memory of devices.
+  [[nodiscard]] virtual bool sends_device_memory() const { return false; }
+  /// exchange, of a rank whose parts lie in memory of the current device and are ready; that for the rank
+  /// itself is empty. Other ranks may call exchange.
+  virtual void exchange_device_memory(int rank, const call_note& note, std::span<const outgoing_part> to,
+                                      std::span<const incoming_part> from);
+  /// The call after an all_gather of addresses, where the ranks are threads of this process and have read
+  /// each other's memory in between: all_gather of nothing, or with `failed` what fail() does. Where the
+  /// group breaks, no rank leaves before all others have ended their reads, too, by a call or by leave().
+  virtual void end_reads(int rank, const call_note& note, const char* failed);
+  /// Whether pass_descriptor serves.
+  [[nodiscard]] virtual bool passes_descriptors() const { return false; }
+  /// Collective: the file descriptor of rank `from` on the others, which own theirs; -1 on `from` itself.
+  [[nodiscard]] virtual int pass_descriptor(int rank, const call_note& note, int from, int descriptor);
+  /// From here on, each call waits first for the writes of this process that have been recorded, and for the
+  /// `reads`, while somebody else keeps the tracker. For memory that other processes reach, whose devices do
+  /// not know of each other's work; threads need not wait.
+  virtual void wait_before_calls(const std::shared_ptr<access_tracker>& of, bool reads);
+  /// Takes part in the next call of the others as the rank that failed.
+  virtual void fail(int rank, const call_note& note, const char* what) noexcept = 0;
+
+  /// Ends all present and later calls of the other ranks with what this rank says.
+  virtual void abort(int rank, const char* what) noexcept = 0;
+  /// A thread begins or ends to act for `rank`. enter throws invalid_argument where another one does, and
+  /// out_of_range for a rank that is not of this process. `for_good`: no other thread will follow, so those
+  /// who wait for the rank wait in vain.
+  /// @{
+  virtual void enter(int rank) = 0;
+  virtual void leave(int rank, bool for_good) noexcept = 0;
+  /// @}
+  /// Whether any thread acts for a rank of this process.
+  [[nodiscard]] virtual bool is_occupied() const = 0;
+  /// After all threads of a run have ended: makes the group usable again if it was broken by abort() and all
+  /// of its ranks are in this process.
+  virtual void recover() noexcept {}
+
+  /// The devices of the ranks; null where the ranks have none.
+  [[nodiscard]] virtual const rank_devices* devices() const { return nullptr; }
+
+  /// A number for the next table or plan of this group that `rank` makes: the same on all ranks that make
+  /// theirs in the same order.
+  [[nodiscard]] virtual std::uint64_t next_number(int rank) = 0;
+
+ private:
+  process_mark process_;
+};
+
+/// The rank that the calling thread acts for in each group; bindings nest.
+class rank_binding {
+ public:
+  rank_binding(const transport* group, int rank);
+  rank_binding(const rank_binding&) = delete;
+  rank_binding& operator=(const rank_binding&) = delete;
+  /// Bindings may end in any order.
+  ~rank_binding();
+
+  /// The rank of this thread, -1 where it has none.
+  [[nodiscard]] static int rank_in(const transport* group);
+
+ private:
+  const transport* group_;
+  int rank_;
+  rank_binding* outer_;
+};
+
+}  // namespace ferry::detail

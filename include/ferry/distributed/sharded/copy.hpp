@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/host_values.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/gather.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/error.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <type_traits>
+
+namespace ferry {
+
+namespace detail {
+
+/// Rows that one part of a copy moves, so that its buffers stay small.
+inline constexpr std::int64_t copied_at_once = 1 << 16;
+
+/// Rows [begin, begin + count) of an array with dense rows.
+template <class T, class Space>
+array_ref<T, Space> part_of(array_ref<T, Space> array, std::int64_t begin, std::int64_t count) {
+  array.data += begin * array.row_stride();
+  array.extents[0] = count;
+  return array;
+}
+
+template <class Table, class Array>
+void require_same_extents(const Table& table, const Array& array) {
+  require_dense_rows("copy", array);
+  if (array.rows() != static_cast<std::int64_t>(table.rows()) ||
+      array.width() != static_cast<std::int64_t>(table.width()))
+    throw invalid_argument("ferry::copy: the extents of " + table.describe() + " and " + array.describe() +
+                           " differ");
+}
+
+template <class Exec>
+tensor<std::int64_t, wire_space<Exec>> row_list(std::int64_t count) {
+  return tensor<std::int64_t, wire_space<Exec>>("rows", count);
+}
+
+}  // namespace detail
+
+/// A sharded table = an array of all its rows, in the order of the row numbers, with conversion where the
+/// element types differ. Collective, see sharded_table: every rank passes an array with the same contents and
+/// copies the rows that it owns. Blocks until all ranks have copied.
+template <class Exec, class From, class T, class Space, class Spread>
+  requires(detail::flaw_of_array<From>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const From& from, sharded_table<T, Space, Spread>& to) {
+  const auto source = detail::read_only(make_ref(from));
+  detail::collective call(to.comm(), detail::note_of<>("copy into the shards", to));
+  return call.guarded([&] {
+    detail::require_same_extents(to, source);
+    if (!call.is_whole()) call.agree();
+    auto rows = detail::row_list<Exec>(detail::copied_at_once);
+    for (int r = call.first(); r < call.last(); ++r) {
+      const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), call.ranks());
+      const std::int64_t all = to.rows_of(r);
+      for (std::int64_t begin = 0; begin < all; begin += detail::copied_at_once) {
+        const std::int64_t count = std::min(detail::copied_at_once, all - begin);
+        for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(begin + i);
+        auto shard = to.shard(r).rows_between(begin, begin + count);
+        detail::gather_across(exec, source, rows.first(count), shard);
+      }
+    }
+    if (!call.is_whole()) call.agree();
+    call.close();
+    return ticket();
+  });
+}
+
+/// An array of all rows = a sharded table, in the order of the row numbers, with conversion where the element
+/// types differ. Collective, see sharded_table: every rank gets all rows in an array of its own; a rank that
+/// passes an array without rows gets none. Blocks until the rows are there.
+template <class Exec, class T, class Space, class Spread, class To>
+  requires(detail::flaw_of_array<To>() == detail::flaw::none)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const sharded_table<T, Space, Spread>& from, To&& to) {
+  detail::require_output<To>();
+  const auto sink = make_ref(to);
+  const auto all = static_cast<std::int64_t>(from.rows());
+  bool takes = true;
+  decltype(detail::row_list<Exec>(0)) rows;
+  {
+    detail::collective call(from.comm(), detail::note_of<>("copy", from));
+    call.guarded([&] {
+      takes = call.is_whole() || sink.rows() != 0;
+      if (takes) detail::require_same_extents(from, sink);
+      rows = detail::row_list<Exec>(std::min(detail::copied_at_once, all));
+      if (!call.is_whole()) call.agree();
+      call.close();
+    });
+  }
+  for (std::int64_t begin = 0; begin < all; begin += detail::copied_at_once) {
+    const std::int64_t count = std::min(detail::copied_at_once, all - begin);
+    for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = begin + i;
+    const std::int64_t taken = takes ? count : 0;
+    auto part = takes ? detail::part_of(sink, begin, count) : sink;
+    if (!takes) {  // no rows, of the table's width
+      part.rank = 2;
+      part.extents[1] = static_cast<std::int64_t>(from.width());
+      part.make_dense();
+    }
+    gather(exec, from, rows.first(taken), part, bounds::unchecked{}).join();
+  }
+  return {};
+}
+
+/// A sharded table = another one of the same extents, of any sharding, with conversion where the element
+/// types differ. Collective, see sharded_table. Where the two belong to different groups the calling thread
+/// must act for both groups as a whole. Blocks until all rows are there.
+template <class Exec, class T, class Space, class Spread, class U, class ToSpace, class ToSpread>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const sharded_table<T, Space, Spread>& from, sharded_table<U, ToSpace, ToSpread>& to) {
+  int first = 0, last = 0;
+  std::int64_t most = 0;  // every rank takes part as often as the rank with most rows
+  for (int r = 0; r < to.comm().size(); ++r) most = std::max(most, to.rows_of(r));
+  const std::int64_t at_once = std::min(detail::copied_at_once, most);
+  decltype(detail::row_list<Exec>(0)) rows;
+  tensor<U, ToSpace> landed;  // for shards on another device than the instance
+  {
+    auto note = detail::note_of<>("copy", from);
+    detail::collective call(from.comm(), note.add(" to ").add_number(to.number()));
+    call.guarded([&] {
+      if (from.rows() != to.rows() || from.width() != to.width())
+        throw invalid_argument("ferry::copy: the extents of " + from.describe() + " and " + to.describe() +
+                               " differ");
+      if (!(from.comm() == to.comm()) && !(call.is_whole() && to.comm().acting_rank() < 0))
+        throw invalid_argument(
+            "ferry::copy: " + from.describe() + " and " + to.describe() +
+            " belong to different groups, and the calling thread does not act for both as a whole");
+      const detail::collective there(to.comm(), note);
+      first = there.first();
+      last = there.last();
+      rows = detail::row_list<Exec>(at_once);
+      for (int r = first; r < last; ++r)
+        if (landed.rows() == 0 && detail::lies_elsewhere(exec, make_ref(to.shard(r))))
+          landed = tensor<U, ToSpace>("copied rows", detail::memory_home(exec), at_once, to.width());
+      if (!call.is_whole()) call.agree();
+      call.close();
+    });
+  }
+  std::exception_ptr lost;
+  for (int r = first; r < last; ++r) {
+    const auto at = to.sharding().global_rows(r, static_cast<std::int64_t>(to.rows()), to.comm().size());
+    for (std::int64_t begin = 0; begin < most; begin += detail::copied_at_once) {
+      const std::int64_t own = std::min(begin, to.rows_of(r));
+      const std::int64_t count = std::min(detail::copied_at_once, to.rows_of(r) - own);
+      for (std::int64_t i = 0; i < count; ++i) rows.data()[i] = at(own + i);
+      auto shard = to.shard(r).rows_between(own, own + count);
+      if (detail::lies_elsewhere(exec, make_ref(shard))) {
+        auto part = landed.first(count);
+        gather(exec, from, rows.first(count), part, bounds::unchecked{}).join();
+        try {
+          if (lost == nullptr) copy(exec, part, shard).join();
+        } catch (...) {  // the others count on this rank in the gathers that follow
+          lost = std::current_exception();
+        }
+      } else {
+        gather(exec, from, rows.first(count), shard, bounds::unchecked{}).join();
+      }
+    }
+  }
+  // A rank that has left may read the shards of the others by path::peer.
+  auto note = detail::note_of<>("end of a copy", from);
+  detail::collective end(from.comm(), note.add(" to ").add_number(to.number()));
+  return end.guarded([&] {
+    if (lost != nullptr) std::rethrow_exception(lost);
+    if (!end.is_whole()) end.agree();
+    end.close();
+    return ticket();
+  });
+}
+
+}  // namespace ferry

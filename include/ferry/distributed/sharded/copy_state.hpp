@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/host_values.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/sharded_state.hpp>
+#include <ferry/error.hpp>
+#include <ferry/optim/state.hpp>
+#include <ferry/runtime/ticket.hpp>
+#include <ferry/tensor/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Calls each(field of the shard, field of the whole table) for the fields of a state.
+template <class Shard, class Whole, class Each>
+void for_each_field(Shard& shard, Whole& whole, const Each& each) {
+  for (int f = 0; f < whole.fields(); ++f) each(shard.field(f), whole.field(f));
+  for (int f = 0; f < std::remove_const_t<Whole>::row_fields; ++f)
+    each(shard.row_field_at(f), whole.row_field_at(f));
+}
+
+/// Throws unless the two states are for tables of the same extents and have the same fields.
+template <class Shards, class Whole>
+void require_like_states(Shards& shards, Whole& whole) {
+  const auto unfit = [&] {
+    throw invalid_argument(
+        "ferry::copy: the states are not of the same rule and options, for tables of the same extents");
+  };
+  if (shards.acting_rank() >= 0)
+    throw invalid_argument(
+        "ferry::copy: states are copied by a thread that acts for the group as a whole, outside of communicator::run");
+  for (int r = 0; r < shards.ranks(); ++r) {
+    auto& shard = shards.shard(r);
+    if (shard.fields() != whole.fields()) unfit();
+    for (int f = 0; f < whole.fields(); ++f)
+      if (shard.field_name(f) != whole.field_name(f)) unfit();
+    for_each_field(shard, whole, [&](auto&, auto& field) {
+      if (static_cast<std::int64_t>(field.rows()) != shards.rows()) unfit();
+    });
+  }
+}
+
+/// The rows of the whole table that a shard has.
+template <class Exec, class Shard>
+auto rows_of_shard(const Shard& shard, std::int64_t count) {
+  tensor<std::int64_t, wire_space<Exec>> made("rows", count);
+  for (std::int64_t i = 0; i < count; ++i) made.data()[i] = shard.clock()->rows(i);
+  return made;
+}
+
+template <class From, class To>
+void copy_counts(const From& from, To& to) {
+  to.steps = from.steps;
+  to.skipped = from.skipped;
+  to.seed = from.seed;
+  to.row_policy = from.row_policy;
+  to.updates.restore(from.updates.recorded());
+}
+
+}  // namespace detail
+
+/// The state of an ordinary table = that of a sharded one, in the order of the row numbers, with the counters
+/// of steps and rows. For files see io::checkpoint, which takes sharded states. By a thread that acts for the
+/// group as a whole; blocks. Throws invalid_argument for states of other rules, options or extents.
+template <class Exec, class Rule, class T, class Space, class ToSpace>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const sharded_state<Rule, T, Space>& from, optim::state<Rule, T, ToSpace>& to) {
+  detail::require_like_states(from, to);
+  const bool counts = !from.shard(0).clock()->row_policy.empty();
+  tensor<std::uint32_t, ToSpace> counters;
+  const device home = to.fields() != 0 ? to.field(0).device() : detail::memory_home(exec);
+  if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", home, from.rows());
+  for (int r = 0; r < from.ranks(); ++r) {
+    const auto& shard = from.shard(r);
+    const auto rows = detail::rows_of_shard<Exec>(shard, from.rows_of(r));
+    const auto put = [&](const auto& own, auto& whole) { detail::scatter_across(exec, whole, rows, own); };
+    detail::for_each_field(shard, to, put);
+    if (counts) put(shard.row_steps(), counters);
+  }
+  detail::copy_counts(*from.shard(0).clock(), *to.clock());
+  to.clock()->row_steps = std::move(counters);
+  return {};
+}
+
+/// The state of a sharded table = that of an ordinary one, as above the other way round.
+template <class Exec, class Rule, class T, class Space, class ToSpace>
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket copy(
+    const Exec& exec, const optim::state<Rule, T, Space>& from, sharded_state<Rule, T, ToSpace>& to) {
+  detail::require_like_states(to, from);
+  const bool counts = !from.clock()->row_policy.empty();
+  for (int r = 0; r < to.ranks(); ++r) {
+    auto& shard = to.shard(r);
+    const auto rows = detail::rows_of_shard<Exec>(shard, to.rows_of(r));
+    tensor<std::uint32_t, ToSpace> counters;
+    if (counts) counters = tensor<std::uint32_t, ToSpace>("row_steps", to.device_of(r), rows.rows());
+    const auto take = [&](auto& own, const auto& whole) { detail::gather_across(exec, whole, rows, own); };
+    detail::for_each_field(shard, from, take);
+    if (counts) take(counters, from.row_steps());
+    detail::copy_counts(*from.clock(), *shard.clock());
+    shard.clock()->row_steps = std::move(counters);
+  }
+  return {};
+}
+
+}  // namespace ferry

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/duplicates.hpp>
+#include <ferry/rows/copy.hpp>
+#include <ferry/rows/detail/tensor_like.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/backend.hpp>
+#include <ferry/tensor/array_traits.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+
+namespace ferry::detail {
+
+/// The instance for the shard of a rank: the caller's, or the rank's own where its device is another one. The
+/// verbs wait for what they enqueue on it.
+template <class Exec>
+Exec shard_instance(const communicator& comm, int rank, const Exec& exec) {
+  if constexpr (std::is_same_v<Exec, Kokkos::DefaultExecutionSpace> && !is_host_exec<Exec>)
+    if (const device there = comm.device(rank);
+        there.id >= 0 && there.id != execution_backend<Exec>::device_of(exec))
+      return comm.exec(rank);
+  return exec;
+}
+
+/// Whether an array lies on another device than the instance.
+template <class Exec, class Array>
+bool lies_elsewhere(const Exec& exec, const Array& array) {
+  if constexpr (is_host_exec<Exec>)
+    return false;
+  else
+    return array.device() >= 0 && array.device() != execution_backend<Exec>::device_of(exec);
+}
+
+/// out = rows of a table, where `out` may lie on another device than the instance. Blocks.
+template <class Exec, class Table, class Rows, class Out>
+void gather_across(const Exec& exec, const Table& table, const Rows& rows, Out& out) {
+  const auto to = make_ref(out);
+  if (!lies_elsewhere(exec, to)) return gather(exec, table, rows, out, bounds::unchecked{}).join();
+  using value = typename decltype(to)::value_type;
+  using space = typename decltype(to)::memory_space;
+  auto part = tensor_like<value, space>(to, memory_home(exec), to.rows(), "copied rows");
+  gather(exec, table, rows, part, bounds::unchecked{}).join();
+  copy(exec, part, out).join();
+}
+
+/// Rows of a table = values, each row once, where the values may lie on another device than the instance.
+/// Blocks.
+template <class Exec, class Table, class Rows, class Values>
+void scatter_across(const Exec& exec, Table& table, const Rows& rows, const Values& values) {
+  constexpr auto unique = duplicates::assume_unique{};
+  const auto from = make_ref(values);
+  if (!lies_elsewhere(exec, from)) return scatter(exec, table, rows, values, unique).join();
+  using value = std::remove_const_t<typename decltype(from)::value_type>;
+  using space = typename decltype(from)::memory_space;
+  auto part = tensor_like<value, space>(from, memory_home(exec), from.rows(), "copied rows");
+  copy(exec, values, part).join();
+  scatter(exec, table, rows, part, unique).join();
+}
+
+}  // namespace ferry::detail

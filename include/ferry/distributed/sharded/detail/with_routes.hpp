@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/communicator/detail/payload.hpp>
+#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/policy/path.hpp>
+#include <ferry/policy/policies.hpp>
+#include <ferry/policy/reduce.hpp>
+#include <ferry/rows/gather.hpp>
+#include <ferry/rows/scatter.hpp>
+#include <ferry/runtime/detail/array_device.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace ferry::detail {
+
+/// The path of the verbs on the shards. path::cooperative would share rows between a device and host threads,
+/// which other ranks need, too.
+template <class Chosen>
+using shard_path_t =
+    std::conditional_t<splits_rows<typename Chosen::template get<path_category, path::automatic>>,
+                       path::automatic, typename Chosen::template get<path_category, path::automatic>>;
+
+/// The path between a buffer of rows and an array or shard in Space, where path::automatic was asked for: the
+/// positions of a route leave nothing to sort, and host threads are busy with the other ranks.
+template <class Exec, class Space>
+using buffer_path = std::conditional_t<is_host_exec<Exec> || std::is_same_v<Space, pageable_space>,
+                                       path::automatic, path::direct>;
+/// The path of a gather from a shard in Space to a buffer.
+template <class Chosen, class Exec, class Space>
+using shard_read_path_t = std::conditional_t<std::is_same_v<shard_path_t<Chosen>, path::automatic>,
+                                             buffer_path<Exec, Space>, shard_path_t<Chosen>>;
+
+template <class List>
+struct without_exchange;
+template <class... Ps>
+struct without_exchange<policies<Ps...>> {
+  using type = chosen_policies<std::conditional_t<is_between_ranks<Ps>, path::automatic, Ps>...>;
+};
+/// The policies of a gather as verbs on ordinary tables know them.
+template <class Chosen>
+using local_policies = typename without_exchange<typename Chosen::list>::type;
+
+/// Whether a gather fetches each different row once.
+template <class Chosen>
+inline constexpr bool fetches_once =
+    is_between_ranks<typename Chosen::template get<path_category, path::automatic>>;
+
+/// Whether path::automatic fetches each different row once: where a row_plan says that this halves the rows
+/// that travel. Without a plan the rows would have to be sorted first, which only wide rows and many
+/// duplicates repay. Each rank decides for itself.
+template <class Table, class Named>
+bool prefers_once([[maybe_unused]] const Table& table, [[maybe_unused]] const Named& named) {
+  if constexpr (is_plan<Named> && !Table::sharding_type::replicates)
+    return table.comm().size() > 1 && table.comm().acting_rank() >= 0 &&
+           named.unique_count() <= named.positions() / 2;
+  else
+    return false;
+}
+template <class Chosen, class Table, class Named>
+bool should_fetch_once(const Table& table, const Named& named) {
+  using path_policy = typename Chosen::template get<path_category, path::automatic>;
+  if constexpr (path_policy::chosen_at_run_time)
+    return prefers_once(table, named);
+  else
+    return fetches_once<Chosen>;
+}
+
+template <class Done, class... Rest>
+struct drop_reduce;
+template <class... Done>
+struct drop_reduce<policies<Done...>> {
+  using type = chosen_policies<Done...>;
+};
+template <class... Done, class P, class... Rest>
+struct drop_reduce<policies<Done...>, P, Rest...>
+    : std::conditional_t<in_category<P, reduce_category>, drop_reduce<policies<Done...>, Rest...>,
+                         drop_reduce<policies<Done..., P>, Rest...>> {};
+template <class List>
+struct split_reduce;
+template <class... Ps>
+struct split_reduce<policies<Ps...>> {
+  using others = typename drop_reduce<policies<>, Ps...>::type;
+  static_assert(policy_facts<policies<Ps...>>::template count<reduce_category> <= 1,
+                "ferry: at most one reduce policy may be given.");
+};
+/// The policies of a sum over ranks: `reduce`, and in `chosen` those that verbs on ordinary tables know.
+template <class... Ps>
+struct summing_policies {
+  using list = policy_list<Ps...>;
+  using reduce = typename select<list, reduce_category, ferry::reduce::in_order>::type;
+  using chosen = typename split_reduce<list>::others;
+  using duplicates = typename chosen::template get<duplicates_category, ferry::duplicates::sum>;
+  static_assert(
+      !reduce::sums_locally || std::is_same_v<duplicates, ferry::duplicates::sum>,
+      "ferry: under reduce::by_rank each rank sums its duplicates first, so it goes with duplicates::sum only.");
+};
+
+template <class Indices>
+decltype(auto) sharded_rows_named_by(const Indices& indices) {
+  if constexpr (is_sharded_plan<Indices>)
+    return (indices);
+  else
+    return rows_named_by(indices);
+}
+
+template <class Named>
+std::int64_t routed_positions(const Named& named) {
+  if constexpr (is_sharded_plan<Named>)
+    return named.positions();
+  else
+    return positions_of(named);
+}
+
+/// Checks the types of a verb's arguments as for an ordinary table.
+template <class Exec, class Table, class Indices, class Batch, class Chosen, bool TakesDuplicates,
+          bool TakesStep = false>
+consteval void require_sharded_verb() {
+  using ordinary = tensor<typename Table::value_type, typename Table::memory_space>;
+  using named = std::conditional_t<is_sharded_plan<Indices>, row_plan, Indices>;
+  if constexpr (is_sharded_plan<Indices>)
+    static_assert(std::is_same_v<Indices, sharded_plan<Exec>>,
+                  "ferry: a sharded_plan serves verbs of the execution space that made it.");
+  require_row_verb<Exec, ordinary, named, Batch, Chosen, TakesDuplicates, TakesStep>();
+}
+
+/// Checks that a batch shares no memory with the shards that this object holds: owners read batches, and
+/// write their shards, without waiting for each other.
+template <class Table, class Batch>
+void require_apart(const char* verb, const collective& call, const Table& table, const Batch& batch) {
+  for (int r = 0; r < call.ranks(); ++r)
+    if (table.holds(r) && overlap(make_ref(table.shard(r)), batch))
+      throw invalid_argument(std::string("ferry::") + verb + ": " + batch.describe() + " and a shard of " +
+                             whole_ref(table).describe() + " overlap in memory");
+}
+
+/// Checks the shapes of a verb's arguments as for an ordinary table.
+template <class Exec, class Chosen, class Table, class Named, class Batch>
+void require_sharded_batch(const char* verb, const collective& call, const Table& table, const Named& named,
+                           const Batch& batch) {
+  const auto whole = whole_ref(table);
+  if constexpr (is_sharded_plan<Named>) {
+    require_sharded_plan<Chosen>(verb, named, table);
+    require_shapes(verb, whole, named.positions(), batch);
+  } else {
+    require_batch<Exec, Chosen>(verb, whole, named, batch);
+  }
+  require_apart(verb, call, table, batch);
+}
+
+/// The rows of the batch in the order of the route, in a buffer in Payload.
+template <class Payload, class Exec, class Wire, class Value, class Space>
+auto values_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
+  auto made = payload<std::remove_const_t<Value>, Payload>(exec, "values", route.routed(), values.width());
+  gather(exec, values, route.place, made, buffer_path<Exec, Space>{}, bounds::unchecked{}).join();
+  return made;
+}
+
+/// The sums of the rows of the batch that name one row, in the accumulation type and in the order of a route
+/// that names each row once.
+template <class Payload, class Exec, class Wire, class Value, class Space>
+auto sums_by_route(const Exec& exec, const row_route<Wire>& route, const array_ref<Value, Space>& values) {
+  using sum = accumulation_t<std::remove_const_t<Value>>;
+  auto made = payload<sum, Payload>(exec, "sums", route.routed(), values.width());
+  scatter(exec, made, route.slot, values, bounds::skip{}, duplicates::sum{}).join();
+  return made;
+}
+
+/// Rows in the order of the route into the rows of the batch.
+template <class Exec, class Wire, class T, class Payload, class Out, class OutSpace>
+void place_by_route(const Exec& exec, const row_route<Wire>& route, const tensor<T, Payload>& arrived,
+                    const array_ref<Out, OutSpace>& out) {
+  if (route.once) {
+    gather(exec, arrived, route.slot, out, buffer_path<Exec, OutSpace>{}, bounds::skip{}).join();
+    return;
+  }
+  scatter(exec, out, route.place, arrived, buffer_path<Exec, OutSpace>{}, bounds::unchecked{},
+          duplicates::assume_unique{})
+      .join();
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/sharded/detail/gather_together.hpp>
+#include <ferry/distributed/sharded/detail/kernel_route.hpp>
+#include <ferry/distributed/sharded/detail/rows_once.hpp>
+#include <ferry/distributed/sharded/detail/with_routes.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/memory/spaces.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/policy/bounds.hpp>
+#include <ferry/profile/explain.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ferry {
+
+/// How the rows of a batch come from the ranks of a sharded table; see ferry::explain.
+struct sharded_explanation {
+  /// A way for the rows to come.
+  struct candidate {
+    std::string path;                    ///< "by position", "exchange" or "peer", as the policies of paths
+    std::int64_t rows = 0;               ///< rows that the owners, or the rank itself, read
+    std::int64_t rows_from_others = 0;   ///< of these, those of other ranks
+    std::int64_t bytes_from_others = 0;  ///< in the elements of the table
+    bool picked = false;                 ///< whether path::automatic takes it
+    std::string reason;                  ///< one sentence
+  };
+
+  std::string call;                   ///< the call in words
+  std::string picked;                 ///< the way that path::automatic takes
+  std::vector<candidate> candidates;  ///< the picked one first
+
+  /// A table with one line per candidate; a star marks the picked one.
+  [[nodiscard]] std::string to_string() const;
+};
+
+namespace detail {
+
+/// Facts of a batch that tell which way its rows come.
+struct batch_facts {
+  sharded_explanation::candidate by_position, exchange;  ///< the counts
+  bool prefers_exchange = false;
+  bool has_plan = false;    ///< a row_plan
+  bool is_planned = false;  ///< a plan of either kind
+  bool reaches_peers = false;
+  std::int64_t positions = 0;
+  std::string table;
+  int rank = -1;
+};
+/// The explanation of these facts.
+[[nodiscard]] sharded_explanation explain_batch(const batch_facts& facts);
+
+}  // namespace detail
+
+/// How path::automatic fetches the rows of this rank's batch in gather(exec, table, indices, ...), with the
+/// rows that travel on each path. Counts them by a look at the indices; moves no rows, and needs no other
+/// rank.
+///
+///   exec     the execution space instance of the call
+///   table    the sharded table
+///   indices  the indices of the batch, a row_plan or a sharded_plan of them; indices outside of the table
+///            are left out
+///
+/// "peer" is listed where kernels of `exec` read the shards of all ranks, as path::peer does. It is taken
+/// where those of all ranks can, and reach the arrays that the rows go to, of which this rank does not know.
+///
+/// Otherwise owners read their shards on the path that explain(verb::gather, table.shard(rank), n) names.
+/// Throws invalid_argument where the indices are not a contiguous rank-1 array, or a plan does not fit the
+/// table.
+template <class Exec, class T, class Space, class Spread, class Indices>
+[[nodiscard]] sharded_explanation explain(const Exec& exec, const sharded_table<T, Space, Spread>& table,
+                                          const Indices& indices) {
+  using wire = detail::wire_space<Exec>;
+  detail::require_execution_space<Exec>();
+  const auto& named = detail::sharded_rows_named_by(indices);
+  detail::row_route<wire> made;
+  const auto& route = [&]() -> const detail::row_route<wire>& {
+    if constexpr (detail::is_sharded_plan<Indices>) {
+      detail::require_sharded_plan<detail::chosen_policies<>>("explain", named, table);
+      return named.storage().routes.own;
+    } else {
+      if constexpr (detail::is_plan<Indices>) {
+        detail::require_plan<Exec, detail::chosen_policies<>>("explain", named, detail::whole_ref(table));
+      } else {
+        detail::require_indices<Indices>();
+        detail::require_rank_one("explain", named);
+      }
+      made = detail::route_rows<bounds::skip>(exec, table, named);
+      return made;
+    }
+  }();
+  const auto each_once = detail::route_once(route);
+  const int here = table.comm().acting_rank();
+  const auto count = [&](const detail::row_route<wire>& of) {
+    sharded_explanation::candidate one;
+    one.rows = of.routed();
+    if (here >= 0 && !of.everywhere)
+      one.rows_from_others = one.rows - (of.group(here).second - of.group(here).first);
+    one.bytes_from_others = one.rows_from_others * static_cast<std::int64_t>(table.width() * sizeof(T));
+    return one;
+  };
+  detail::batch_facts facts;
+  facts.by_position = count(route);
+  facts.exchange = count(each_once);
+  facts.prefers_exchange = detail::prefers_once(table, named);
+  facts.has_plan = detail::is_plan<Indices>;
+  facts.is_planned = detail::is_plan<Indices> || detail::is_sharded_plan<Indices>;
+  facts.positions = detail::routed_positions(named);
+  facts.table = table.describe();
+  facts.rank = here;
+  if constexpr (!detail::is_sharded_plan<Indices>)
+    if constexpr (detail::reads_peers<Exec, sharded_table<T, Space, Spread>, device_space>)
+      facts.reaches_peers = here >= 0 && table.comm().group()->passes_device_memory() &&
+                            detail::kernels_read(exec, named) && detail::reaches_shards(exec, table);
+  return detail::explain_batch(facts);
+}
+
+}  // namespace ferry

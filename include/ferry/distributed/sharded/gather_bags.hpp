@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/bags/gather_bags.hpp>
+#include <ferry/distributed/sharded/detail/pool_sharded.hpp>
+#include <ferry/distributed/sharded/make_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/error.hpp>
+#include <ferry/runtime/ticket.hpp>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+namespace ferry {
+
+namespace detail {
+
+/// Checks and runs; `extra` as in pool_checked.
+template <class... Policies, class Exec, class Table, class Indices, class Offsets, class Pooled, class Extra>
+ticket pool_sharded(const Exec& exec, const Table& table, const Indices& indices, const Offsets& offsets,
+                    Pooled& pooled, const Extra& extra) {
+  const char* verb = "gather_bags";
+  using bag = bag_policies<Policies...>;
+  using pooling = typename bag::pooling;
+  using chosen = local_policies<typename bag::chosen>;
+  using path_policy = shard_read_path_t<chosen, Exec, typename Table::memory_space>;
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  constexpr bool weighs = !std::is_same_v<Extra, no_array> && !pooling::selects;
+  constexpr bool finds = !std::is_same_v<Extra, no_array> && pooling::selects;
+  require_sharded_bags<Exec, Table, Indices, Offsets, Pooled, chosen, false>();
+  const auto to = make_ref(pooled);
+  static_assert(NumberElement<typename Table::value_type> && NumberElement<typename decltype(to)::value_type>,
+                "ferry: bags of rows are pooled by arithmetic, so table and pooled rows must hold numbers.");
+  const auto& named = sharded_rows_named_by(indices);
+  const auto bags = bags_named_by(offsets);
+  collective call(table.comm(),
+                  add_plan(note_of<>(verb, table), indices, fetches_once<typename bag::chosen>));
+  return call.guarded([&] {
+    require_sharded_bag_batch<chosen, Exec>(verb, call, table, named, bags, to);
+    const std::int64_t positions = routed_positions(named);
+    const bool once = should_fetch_once<typename bag::chosen>(table, named);
+    if constexpr (weighs) require_weights(verb, extra, positions);
+    if constexpr (finds) {
+      require_chosen(verb, extra, to);
+      if (std::cmp_greater(positions, std::numeric_limits<typename Extra::value_type>::max()))
+        throw invalid_argument("ferry::gather_bags: " + extra.describe() + " can't hold the positions of " +
+                               std::to_string(positions) + " indices; its elements must be int64");
+      return pool_by_routes<pooling, bounds_policy, path_policy>(verb, call, exec, table, named, bags,
+                                                                 no_array{}, extra, once, to);
+    } else {
+      return pool_by_routes<pooling, bounds_policy, path_policy>(verb, call, exec, table, named, bags, extra,
+                                                                 no_array{}, once, to);
+    }
+  });
+}
+
+}  // namespace detail
+
+/// pooled[b] = the rows of bag b of this rank's batch, pooled. Arguments and policies are those of
+/// gather_bags from an ordinary table, and so are the bits: a bag lies within the batch of one rank, and the
+/// rows that have come from their owners are added in the order of their positions. Indices may also be a
+/// sharded_plan, or a row_plan for tables of as many rows. path::exchange fetches each different row once.
+///
+/// Collective, see sharded_table; a rank without bags passes empty arrays. Blocks until the rows are pooled.
+/// ticket::wait() throws out_of_range for bad indices and offsets of this rank; other ranks do not learn of
+/// them. Throws invalid_argument for shapes that do not fit, and peer_error where that happened to another
+/// rank.
+template <class Exec, class T, class Space, class Spread, class Indices, class Offsets, class Pooled,
+          class... Policies>
+  requires(!detail::AnArray<Policies> && ...)
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
+    const Offsets& offsets, Pooled&& pooled, Policies...) {
+  detail::require_output<Pooled>();
+  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, detail::no_array{});
+}
+
+/// As above, with the weights of the positions, or under pooling::max the array that receives the positions
+/// of the maxima, in this rank's batch.
+template <class Exec, class T, class Space, class Spread, class Indices, class Offsets, class Pooled,
+          class Extra, class... Policies>
+  requires(detail::AnArray<Extra> && (!detail::AnArray<Policies> && ...))
+[[nodiscard("the verb may still be in flight: wait() for its ticket or detach() it")]] ticket gather_bags(
+    const Exec& exec, const sharded_table<T, Space, Spread>& table, const Indices& indices,
+    const Offsets& offsets, Pooled&& pooled, Extra&& extra, Policies...) {
+  using bag = detail::bag_policies<Policies...>;
+  detail::require_output<Pooled>();
+  detail::require_bag_extra<Exec, typename bag::pooling, Extra>();
+  return detail::pool_sharded<Policies...>(exec, table, indices, offsets, pooled, make_ref(extra));
+}
+
+}  // namespace ferry

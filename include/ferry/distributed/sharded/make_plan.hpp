@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/distributed/sharded/detail/routing.hpp>
+#include <ferry/distributed/sharded/detail/shard_instance.hpp>
+#include <ferry/distributed/sharded/sharded_plan.hpp>
+#include <ferry/distributed/sharded/sharded_table.hpp>
+#include <ferry/plan/detail/checks.hpp>
+#include <ferry/plan/make_plan.hpp>
+#include <ferry/policy/bounds.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace ferry {
+
+/// Routes the indices of a batch to the ranks that own their rows, and sorts them there, once for all verbs
+/// of the batch on this table and on tables like it: of the same group, rows and sharding.
+///
+///   exec      the execution space instance that the sorts are enqueued on
+///   indices   contiguous rank-1 array of int32, uint32, int64 or uint64
+///   table     the sharded table
+///   policies  bounds  default bounds::check; a verb that uses the plan reports the bad indices
+///
+/// Collective, see sharded_table. Blocks until the indices have been exchanged. Throws invalid_argument where
+/// the indices are not a contiguous rank-1 array, and peer_error where that happened to another rank.
+template <class Exec, class Indices, class T, class Space, class Spread, class... Policies>
+[[nodiscard]] sharded_plan<Exec> make_plan(const Exec& exec, const Indices& indices,
+                                           const sharded_table<T, Space, Spread>& table, Policies...) {
+  using chosen = detail::chosen_policies<Policies...>;
+  detail::require_plan_arguments<Exec, Indices, chosen>();
+  using bounds_policy = typename chosen::template get<bounds_category, bounds::check>;
+  const auto ref = detail::read_only(make_ref(indices));
+  detail::collective call(table.comm(), detail::note_of<chosen>("make_plan", table));
+  return call.guarded([&] {
+    std::uint64_t number = 0;  // counted before anything can fail, so that the ranks stay in step
+    for (int r = call.first(); r < call.last(); ++r) number = table.comm().group()->next_number(r);
+    detail::require_plan_shapes<bounds_policy>(ref, table.rows());
+    auto made = std::make_shared<detail::sharded_plan_storage<Exec>>(detail::planned_tables{
+        table.comm(), detail::digest_of(table.sharding()), static_cast<std::int64_t>(table.rows()),
+        bounds_policy::name, call.first(), number});
+    made->routes =
+        detail::complete_routing(call, table, detail::route_rows<bounds_policy>(exec, table, ref), {});
+    for (int r = call.first(); r < call.last(); ++r)
+      made->plans.push_back(make_plan(detail::shard_instance(table.comm(), r, exec), made->routes.rows_for(r),
+                                      table.rows_of(r), bounds::unchecked{}));
+    if (!call.is_whole()) call.agree();
+    return sharded_plan<Exec>(std::move(made));
+  });
+}
+
+}  // namespace ferry

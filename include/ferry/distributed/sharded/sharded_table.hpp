@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <ferry/concepts/argument.hpp>
+#include <ferry/concepts/element.hpp>
+#include <ferry/concepts/memory_space.hpp>
+#include <ferry/concepts/sharding.hpp>
+#include <ferry/distributed/communicator/communicator.hpp>
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/distributed/sharded/detail/open_shards.hpp>
+#include <ferry/distributed/sharded/shardings/cyclic.hpp>
+#include <ferry/error.hpp>
+#include <ferry/tensor/detail/array_ref.hpp>
+#include <ferry/tensor/tensor.hpp>
+#include <ferry/tensor/tensor_view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+#include <utility>
+#include <vector>
+
+namespace ferry {
+
+/// A table whose rows are spread over the ranks of a communicator. The verbs take it where they take a table.
+///
+///   auto comm = ferry::communicator::threads(4);
+///   ferry::sharded_table<float, ferry::mapped_space> big("w", comm, rows, 128);
+///
+/// A call by a thread that acts for a rank is collective: all ranks call the verb, each with a batch of its
+/// own, which may be empty. It means what one device would do with the batches one after the other, by rank,
+/// and gives the same bits for every number of ranks and every sharding. A thread that acts for the group as
+/// a whole (outside of communicator::run, where this process holds all ranks) uses the table like an ordinary
+/// one.
+///
+/// In a group of devices the shard of a rank in device_space lies on the device of the rank, those in the
+/// other spaces lie in host memory near it. A verb that acts for the group as a whole works on each shard by
+/// the instance of its rank, and is ordered with `exec` as it blocks.
+///
+/// Where the ranks are processes of one machine, path::peer reads shards in device_space by the other
+/// processes' memory, which the constructor opens. A shard's memory lives until they have closed it.
+///
+/// Constructed inside of communicator::run, collectively, each rank's object holds the shard of that rank.
+/// Constructed outside, the object holds all shards of this process, and the ranks of a later run share it.
+/// Move-only.
+template <Element T, MemorySpace Space, Sharding Spread = sharding::cyclic>
+class sharded_table {
+ public:
+  using value_type = T;          ///< elements
+  using memory_space = Space;    ///< where the shards lie
+  using sharding_type = Spread;  ///< how the rows are spread
+
+  /// Allocates the shards of the ranks that the calling thread acts for. Elements are not initialised: see
+  /// ferry::init. Label, extents and sharding must be the same on all ranks. Throws invalid_argument for
+  /// negative extents, bad_alloc and budget_exceeded; peer_error where that happened to another rank;
+  /// protocol_error where the ranks' arguments differ.
+  template <std::integral Rows, std::integral Width>
+  sharded_table(std::string label, const communicator& comm, Rows rows, Width width, Spread spread = {})
+      : label_(std::make_shared<const std::string>(std::move(label))),
+        comm_(comm),
+        spread_(spread),
+        rows_(static_cast<std::int64_t>(rows)),
+        width_(static_cast<std::int64_t>(width)) {
+    detail::call_note note("sharded_table '");
+    note.add(*label_).add("'").add_number(rows).add(" x").add_number(width);
+    note.add(" ").add(Spread::name).add_hidden(detail::note_part::types, typeid(sharded_table).hash_code());
+    if constexpr (!std::is_empty_v<Spread>) note.add_hidden(detail::note_part::values, spread);
+    detail::collective call(comm_, note);
+    call.guarded([&] {
+      // Counted before anything can fail, so that the ranks stay in step.
+      for (int r = call.first(); r < call.last(); ++r) number_ = comm_.group()->next_number(r);
+      if (!std::in_range<std::int64_t>(rows) || !std::in_range<std::int64_t>(width) || rows_ < 0 ||
+          width_ < 0)
+        throw invalid_argument("ferry::sharded_table: the extents of '" + *label_ + "' are " +
+                               std::to_string(rows) + " x " + std::to_string(width) +
+                               ", neither may be negative or exceed 2^63 - 1");
+      spread_.check(comm_.size());
+      const bool opens = !call.is_whole() && detail::opens_shards<Space, Spread>(comm_);
+      if (opens) call.agree();  // all have ended earlier tables, so their memory can be had again
+      shards_.resize(static_cast<std::size_t>(comm_.group()->local_count()));
+      for (int r = call.first(); r < call.last(); ++r)
+        place_of(r) = tensor<T, Space>(*label_, comm_.device(r), rows_of(r), width_);
+      if constexpr (detail::shares_memory<Space>())
+        if (opens) opened_ = detail::open_shards(call, comm_, place_of(call.rank()));
+      if (!opens && !call.is_whole()) call.agree();
+    });
+  }
+
+  sharded_table(const sharded_table&) = delete;
+  sharded_table& operator=(const sharded_table&) = delete;
+  /// Takes the shards of `other`, which may then only be destroyed or assigned to.
+  sharded_table(sharded_table&& other) noexcept = default;
+  /// Frees its shards and takes those of `other`.
+  sharded_table& operator=(sharded_table&& other) noexcept = default;
+  ~sharded_table() = default;
+
+  /// Rows of the whole table.
+  [[nodiscard]] std::size_t rows() const noexcept { return static_cast<std::size_t>(rows_); }
+  /// Elements of a row.
+  [[nodiscard]] std::size_t width() const noexcept { return static_cast<std::size_t>(width_); }
+  /// Extent i of the whole table, 1 for i >= 2.
+  [[nodiscard]] std::size_t extent(std::size_t i) const noexcept {
+    return i == 0 ? rows() : i == 1 ? width() : 1;
+  }
+  /// Number of extents.
+  [[nodiscard]] static constexpr std::size_t rank() noexcept { return 2; }
+  /// Elements of the whole table.
+  [[nodiscard]] std::size_t size() const noexcept { return rows() * width(); }
+  /// The label given to the constructor. The shards have the same one.
+  [[nodiscard]] const std::string& label() const noexcept { return *label_; }
+  /// The group of ranks.
+  [[nodiscard]] const communicator& comm() const noexcept { return comm_; }
+  /// How the rows are spread.
+  [[nodiscard]] const Spread& sharding() const noexcept { return spread_; }
+
+  /// The rank that has row `row`, for a row of [0, rows()).
+  [[nodiscard]] int owner(std::int64_t row) const { return spread_.owner(row, rows_, comm_.size()); }
+  /// The place of the row in the shard of its owner.
+  [[nodiscard]] std::int64_t local_row(std::int64_t row) const {
+    return spread_.local_row(row, rows_, comm_.size());
+  }
+  /// The row at a place of the shard of `of`.
+  [[nodiscard]] std::int64_t global_row(int of, std::int64_t local) const {
+    return spread_.global_rows(of, rows_, comm_.size())(local);
+  }
+  /// Rows of the shard of a rank.
+  [[nodiscard]] std::int64_t rows_of(int of) const { return spread_.rows_of(of, rows_, comm_.size()); }
+
+  /// The shard of a rank, which this object must hold: a tensor of rows_of(rank) x width(). Throws
+  /// invalid_argument where it does not.
+  /// @{
+  [[nodiscard]] tensor<T, Space>& shard(int of) { return held(of); }
+  [[nodiscard]] const tensor<T, Space>& shard(int of) const {
+    return const_cast<sharded_table*>(this)->held(of);
+  }
+  /// @}
+  /// Whether this object holds the shard of a rank.
+  [[nodiscard]] bool holds(int of) const {
+    const auto& group = *comm_.group();
+    const bool local = of >= group.first_local() && of < group.first_local() + group.local_count();
+    return local && !shards_.empty() &&
+           shards_[static_cast<std::size_t>(of - group.first_local())].accesses() != nullptr;
+  }
+  /// A view for kernels of the shard of the rank that the calling thread acts for.
+  /// @{
+  [[nodiscard]] tensor_view<T, Space> local_view() { return shard(comm_.rank()).view(); }
+  [[nodiscard]] tensor_view<const T, Space> local_view() const { return shard(comm_.rank()).view(); }
+  /// @}
+
+  /// Label, extents, sharding and the number of ranks, as text.
+  [[nodiscard]] std::string describe() const {
+    return "'" + label() + "' [" + std::to_string(rows_) + " x " + std::to_string(width_) + "] in " +
+           std::string(Space::name) + ", " + std::string(Spread::name) + " over " +
+           std::to_string(comm_.size()) + " ranks";
+  }
+  /// Number of the table in its group, the same on all ranks; for the verbs.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  /// The label as tensors share it; for the verbs.
+  [[nodiscard]] const std::shared_ptr<const std::string>& shared_label() const noexcept { return label_; }
+  /// The shards of other processes, for path::peer.
+  [[nodiscard]] const detail::opened_shards& opened() const noexcept { return opened_; }
+
+ private:
+  tensor<T, Space>& place_of(int of) {
+    return shards_[static_cast<std::size_t>(of - comm_.group()->first_local())];
+  }
+  tensor<T, Space>& held(int of) {
+    if (!holds(of))
+      throw invalid_argument("ferry::sharded_table: this object of " + describe() +
+                             " does not hold the shard of rank " + std::to_string(of));
+    return place_of(of);
+  }
+
+  std::shared_ptr<const std::string> label_;
+  communicator comm_;
+  Spread spread_;
+  std::int64_t rows_;
+  std::int64_t width_;
+  std::uint64_t number_ = 0;
+  std::vector<tensor<T, Space>> shards_;
+  detail::opened_shards opened_;
+};
+
+namespace detail {
+
+template <class T, class Space, class Spread>
+inline constexpr bool is_sharded<sharded_table<T, Space, Spread>> = true;
+
+/// The whole table, as checks and messages see it. It has no memory.
+template <class T, class Space, class Spread>
+array_ref<T, Space> whole_ref(const sharded_table<T, Space, Spread>& table) {
+  array_ref<T, Space> made;
+  made.rank = 2;
+  made.extents[0] = static_cast<std::int64_t>(table.rows());
+  made.extents[1] = static_cast<std::int64_t>(table.width());
+  made.make_dense();
+  made.label = table.shared_label();
+  return made;
+}
+
+/// "<verb> '<label>' (table <number>)", and the types that must agree.
+template <class... Agreed, class T, class Space, class Spread>
+call_note note_of(const char* verb, const sharded_table<T, Space, Spread>& table) {
+  call_note note(verb);
+  note.add(" of '").add(table.label()).add("', table").add_number(table.number());
+  (note.add_hidden(note_part::types, typeid(Agreed).hash_code()), ...);
+  return note;
+}
+
+}  // namespace detail
+}  // namespace ferry

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/detail/call_note.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace ferry::detail {
+
+namespace {
+
+/// FNV-1a.
+void mix_into(std::uint64_t& digest, char c) {
+  digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211ull;
+}
+
+}  // namespace
+
+call_note& call_note::add(std::string_view words) {
+  for (const char c : words) {
+    mix_into(digest, c);
+    if (length < room) text[static_cast<std::size_t>(length)] = c;
+    ++length;
+  }
+  return *this;
+}
+
+call_note& call_note::add_hidden_bytes(note_part part, const void* data, std::size_t bytes) {
+  std::uint64_t& digest_of_part = hidden[static_cast<std::size_t>(part)];
+  if (digest_of_part == 0) digest_of_part = basis;
+  for (const char c : std::string_view(static_cast<const char*>(data), bytes)) mix_into(digest_of_part, c);
+  return *this;
+}
+
+bool call_note::reads_like(const call_note& other) const {
+  return digest == other.digest && length == other.length && words() == other.words();
+}
+
+void failure_text::set(std::string_view what) {
+  const std::size_t count = std::min(what.size(), text.size() - 1);
+  std::copy_n(what.data(), count, text.data());
+  text[count] = '\0';
+}
+
+}  // namespace ferry::detail

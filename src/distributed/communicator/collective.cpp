@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/detail/collective.hpp>
+
+#include <cstddef>
+#include <span>
+#include <utility>
+
+namespace ferry::detail {
+
+collective::collective(const communicator& comm, const call_note& note)
+    : group_(comm.group()), rank_(comm.acting_rank()), note_(note) {}
+
+void collective::all_gather_bytes(std::span<const std::byte> mine, std::byte* theirs) {
+  phase([&](const call_note& note) { group_->all_gather(rank_, note, mine, theirs); });
+}
+
+void collective::agree() {
+  phase([&](const call_note& note) {
+    if (std::exchange(reads_, false))
+      group_->end_reads(rank_, note, nullptr);
+    else
+      group_->all_gather(rank_, note, {}, nullptr);
+  });
+}
+
+void collective::exchange(std::span<const outgoing_part> to, std::span<const incoming_part> from) {
+  phase([&](const call_note& note) { group_->exchange(rank_, note, to, from); });
+}
+
+void collective::exchange_device_memory(std::span<const outgoing_part> to,
+                                        std::span<const incoming_part> from) {
+  phase([&](const call_note& note) { group_->exchange_device_memory(rank_, note, to, from); });
+}
+
+void collective::exchange_devices(std::span<const outgoing_part> to, std::span<const incoming_part> from,
+                                  device_lane& lane) {
+  phase([&](const call_note& note) { group_->exchange_devices(rank_, note, to, from, lane); });
+}
+
+int collective::pass_descriptor(int from, int descriptor) {
+  int mine = -1;
+  phase([&](const call_note& note) { mine = group_->pass_descriptor(rank_, note, from, descriptor); });
+  return mine;
+}
+
+void collective::phase(function_ref<void(const call_note&)> act) {
+  const call_note note = call_note(note_).add_number(phases_++);
+  open_ = false;
+  act(note);
+  open_ = true;
+}
+
+void collective::tell(const char* what) noexcept {
+  if (!open_ || is_whole()) return;
+  open_ = false;
+  try {
+    const call_note note = call_note(note_).add_number(phases_);
+    if (std::exchange(reads_, false))
+      group_->end_reads(rank_, note, what);
+    else
+      group_->fail(rank_, note, what);
+  } catch (...) {  // the group is broken, so the others know
+  }
+}
+
+}  // namespace ferry::detail

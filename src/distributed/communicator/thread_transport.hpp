@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "watched_condition.hpp"
+
+#include <ferry/distributed/communicator/communication_error.hpp>
+#include <ferry/distributed/communicator/detail/device_lane.hpp>
+#include <ferry/distributed/communicator/detail/rank_devices.hpp>
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/function_ref.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::detail {
+
+/// Threads of one process. Ranks meet under a mutex; the last one that arrives compares the notes and ends
+/// the round for all. Data is copied from the sender's memory by the receiver, outside of the mutex: by the
+/// calling thread, or on the receiver's device after the work that the sender has published.
+class thread_transport final : public transport {
+ public:
+  thread_transport(int ranks, std::chrono::nanoseconds deadline,
+                   std::unique_ptr<const rank_devices> devices = nullptr);
+
+  [[nodiscard]] int size() const override { return static_cast<int>(seats_.size()); }
+  [[nodiscard]] int first_local() const override { return 0; }
+  [[nodiscard]] int local_count() const override { return size(); }
+  [[nodiscard]] std::string_view name() const override { return "threads"; }
+
+  void all_gather(int rank, const call_note& note, std::span<const std::byte> mine,
+                  std::byte* theirs) override;
+  void exchange(int rank, const call_note& note, std::span<const outgoing_part> to,
+                std::span<const incoming_part> from) override {
+    exchange_by(rank, note, to, from, nullptr);
+  }
+  [[nodiscard]] bool passes_device_memory() const override { return true; }
+  void exchange_devices(int rank, const call_note& note, std::span<const outgoing_part> to,
+                        std::span<const incoming_part> from, device_lane& lane) override {
+    exchange_by(rank, note, to, from, &lane);
+  }
+  void end_reads(int rank, const call_note& note, const char* failed) override;
+  void fail(int rank, const call_note& note, const char* what) noexcept override;
+  void abort(int rank, const char* what) noexcept override;
+  void enter(int rank) override;
+  void leave(int rank, bool for_good) noexcept override;
+  [[nodiscard]] bool is_occupied() const override;
+  void recover() noexcept override;
+  [[nodiscard]] const rank_devices* devices() const override { return devices_.get(); }
+  [[nodiscard]] std::uint64_t next_number(int rank) override;
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  /// What a rank brings to a round. Pointers are into the frame of its call, which does not end before the
+  /// round has ended, or the rank has withdrawn from it under the mutex.
+  struct seat {
+    bool occupied = false;
+    bool gone = false;  ///< a thread acted for it and has left
+    bool here = false;
+    bool reached = false;
+    bool reads = false;  ///< it may read memory of others, as it has not called since the last round
+    call_note note;      ///< of the call that it is in, or of its last one
+    std::uint64_t calls = 0;
+    std::uint64_t numbers = 0;
+    std::span<const std::byte> mine;
+    std::span<const outgoing_part> to;
+    std::span<const incoming_part> from;
+    device_lane* lane = nullptr;  ///< where `to` and `from` lie in memory of devices
+    bool failed = false;
+    failure_text said;
+  };
+  enum class trouble { none, peer, late, protocol };
+
+  void bring(seat& own, std::span<const std::byte> mine, const char* failed);
+  void exchange_by(int rank, const call_note& note, std::span<const outgoing_part> to,
+                   std::span<const incoming_part> from, device_lane* lane);
+  void copy_parts(int rank, std::span<const incoming_part> from, device_lane* lane);
+  void break_by_failure(int rank, const std::exception_ptr& of) noexcept;
+  void meet(std::unique_lock<std::mutex>& lock, int rank, const call_note& note);
+  std::exception_ptr end_round(int rank);
+  void break_by(trouble what, int rank, function_ref<std::string()> text) noexcept;
+  [[nodiscard]] std::string text_of_leaving(int rank) const;
+  [[noreturn]] void throw_broken() const;
+  void throw_failed(int rank) const;
+  [[nodiscard]] std::string who_reached_what() const;
+  seat& seat_of(int rank) { return seats_[static_cast<std::size_t>(rank)]; }
+
+  mutable std::mutex guard_;
+  watched_condition changed_;
+  std::vector<seat> seats_;
+  const std::chrono::nanoseconds deadline_;
+  const std::unique_ptr<const rank_devices> devices_;
+  std::uint64_t round_ = 0;
+  int arrived_ = 0;
+  int readers_ = 0;  ///< ranks that may still read memory of others after an exchange
+  // The last round, until the next one ends.
+  std::vector<std::byte> gathered_;
+  int failed_rank_ = -1;
+  failure_text failed_said_;
+  // Why the group is broken.
+  trouble trouble_ = trouble::none;
+  int trouble_rank_ = -1;
+  std::string trouble_text_;
+};
+
+}  // namespace ferry::detail

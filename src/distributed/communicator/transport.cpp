@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/communicator/detail/transport.hpp>
+#include <ferry/error.hpp>
+#include <ferry/memory/detail/process_wide.hpp>
+
+#include <memory>
+#include <span>
+
+namespace ferry::detail {
+
+transport::~transport() = default;
+
+void transport::exchange_devices(int, const call_note&, std::span<const outgoing_part>,
+                                 std::span<const incoming_part>, device_lane&) {
+  throw invalid_argument("ferry::communicator: its ranks can't pass on memory of devices");
+}
+
+void transport::exchange_device_memory(int, const call_note&, std::span<const outgoing_part>,
+                                       std::span<const incoming_part>) {
+  throw invalid_argument("ferry::communicator: its messages can't lie in memory of devices");
+}
+
+void transport::end_reads(int rank, const call_note& note, const char* failed) {
+  if (failed == nullptr)
+    all_gather(rank, note, {}, nullptr);
+  else
+    fail(rank, note, failed);
+}
+
+int transport::pass_descriptor(int, const call_note&, int, int) {
+  throw invalid_argument("ferry::communicator: its ranks can't pass on file descriptors");
+}
+
+void transport::wait_before_calls(const std::shared_ptr<access_tracker>&, bool) {}
+
+namespace {
+
+rank_binding*& innermost_binding() { return thread_wide<rank_binding>(); }
+
+}  // namespace
+
+rank_binding::rank_binding(const transport* group, int rank)
+    : group_(group), rank_(rank), outer_(innermost_binding()) {
+  innermost_binding() = this;
+}
+
+rank_binding::~rank_binding() {
+  for (rank_binding** link = &innermost_binding(); *link != nullptr; link = &(*link)->outer_)
+    if (*link == this) {
+      *link = outer_;
+      return;
+    }
+}
+
+int rank_binding::rank_in(const transport* group) {
+  for (const rank_binding* binding = innermost_binding(); binding != nullptr; binding = binding->outer_)
+    if (binding->group_ == group) return binding->rank_;
+  return -1;
+}
+
+}  // namespace ferry::detail

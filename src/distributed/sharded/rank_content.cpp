@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rank_content.hpp"
+
+#include "sharded_rows.hpp"
+
+#include <ferry/distributed/communicator/communication_error.hpp>
+#include <ferry/io/detail/manifest.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ferry::detail {
+
+namespace {
+
+std::string entry_words(const std::string& name) { return "entry '" + name + "'"; }
+
+/// The elements of an array in host memory that the host made for this save.
+std::uint64_t digest_of_bytes(const checkpoint_array& array) {
+  const std::size_t bytes = static_cast<std::size_t>(array.schema.bytes());
+  return call_note(std::string_view(reinterpret_cast<const char*>(array.data), bytes)).digest;
+}
+
+/// The properties as bytes for other ranks; texts have no byte 0.
+std::string packed(const std::vector<agreed_property>& properties) {
+  std::string all;
+  for (const auto& each : properties) {
+    all.append(each.name).push_back('\0');
+    all.append(each.value).push_back('\0');
+  }
+  return all;
+}
+
+std::vector<agreed_property> unpacked(std::string_view all) {
+  std::vector<agreed_property> made;
+  const auto next = [&] {
+    const auto end = all.find('\0');
+    std::string text(all.substr(0, end));
+    all.remove_prefix(end + 1);
+    return text;
+  };
+  while (!all.empty()) {
+    auto& property = made.emplace_back();
+    property.name = next();
+    property.value = next();
+  }
+  return made;
+}
+
+}  // namespace
+
+call_note note_of_checkpoint(const char* verb, const ranks_call& of) {
+  call_note note("checkpoint::");
+  note.add(verb).add(" of ");
+  const char* before = "'";
+  for (const auto* each : of.entries) {
+    note.add(before).add(each->name());
+    before = "', '";
+  }
+  return note.add("'");
+}
+
+agreed_property number_of(const ranked_entry& entry) {
+  return {entry_words(entry.name()) + ": the object", "number " + std::to_string(entry.number())};
+}
+std::string digest_text(const sharded_rows& rows) {
+  return "of digest " + std::to_string(rows.spread().digest());
+}
+
+std::vector<agreed_property> properties_of(const checkpoint_content& content,
+                                           const std::vector<checkpoint_entry*>& objects) {
+  std::vector<agreed_property> made;
+  std::size_t i = 0, place = 0;
+  for (const auto& entry : content.entries) {
+    const std::string owner = entry_words(entry.name);
+    made.push_back({owner, "of kind '" + entry.kind + "'"});
+    if (const auto* ranked = as_ranked(*objects[place++])) made.push_back(number_of(*ranked));
+    for (const auto& fact : entry.facts) made.push_back({owner + ": " + fact.name, fact.describe()});
+    for (const auto& schema : entry.arrays) {
+      const checkpoint_array& array = content.arrays[i++];
+      const std::string part = owner + ": " + (schema.name.empty() ? "the array" : schema.name);
+      made.push_back({part, schema.describe()});
+      if (const auto* rows = rows_of_shards(array))
+        made.push_back({part + ", sharding", digest_text(*rows)});
+      else if (array.data != nullptr && (entry.kind == "value" || schema.name == "history"))
+        made.push_back({part + ", value", "of digest " + std::to_string(digest_of_bytes(array))});
+    }
+  }
+  return made;
+}
+
+std::string difference_of_ranks(collective& call, const std::vector<agreed_property>& mine) {
+  const std::string bytes = packed(mine);
+  const std::array<std::uint64_t, 2> digest{call_note(bytes).digest, bytes.size()};
+  const auto digests = call.all_gather(std::span<const std::uint64_t>(digest));
+  const auto ranks = static_cast<std::size_t>(call.ranks());
+  std::size_t other = 1;
+  while (other < ranks && digests[2 * other] == digests[0] && digests[2 * other + 1] == digests[1]) ++other;
+  if (other >= ranks) return {};
+  std::vector<std::string> arrived(ranks);
+  std::vector<outgoing_part> to(ranks, {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()});
+  std::vector<incoming_part> from(ranks);
+  for (std::size_t r = 0; r < ranks; ++r) {
+    arrived[r].resize(static_cast<std::size_t>(digests[2 * r + 1]));
+    from[r] = {reinterpret_cast<std::byte*>(arrived[r].data()), arrived[r].size()};
+  }
+  call.exchange(to, from);
+  const auto first = unpacked(arrived[0]), second = unpacked(arrived[other]);
+  std::size_t i = 0;
+  while (i < first.size() && i < second.size() && first[i].name == second[i].name &&
+         first[i].value == second[i].value)
+    ++i;
+  const auto said = [&](std::size_t rank, const std::vector<agreed_property>& properties) {
+    const std::string who = "rank " + std::to_string(rank) + " has ";
+    return i < properties.size() ? who + properties[i].name + " " + properties[i].value : who + "no more";
+  };
+  return said(0, first) + ", " + said(other, second);
+}
+
+void require_no_difference(const communicator& comm, const call_note& note, const std::string& difference) {
+  if (difference.empty()) return;
+  try {
+    collective call(comm, call_note(note).add_hidden(note_part::content, comm.rank()));
+    call.agree();
+  } catch (const protocol_error&) {
+    throw protocol_error("ferry::io::" + std::string(note.words()) + ": the ranks differ: " + difference);
+  }
+}
+
+checkpoint_content content_of_rank(const ranks_call& of) {
+  checkpoint_content made;
+  for (const auto* each : of.entries) {
+    manifest_entry& to = made.entries.emplace_back();
+    to.name = each->name();
+    each->describe(to, made.arrays);
+  }
+  for (const auto& each : made.arrays)
+    if (each.accesses != nullptr) each.accesses->wait_for_writes();
+  return made;
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/sharded/detail/ranked_entry.hpp>
+
+#include "../../../backends/enabled.hpp"
+#include "chunk_shares.hpp"
+#include "rank_content.hpp"
+#include "ranked_rows.hpp"
+#include "sharded_rows.hpp"
+
+#include <ferry/distributed/communicator/detail/collective.hpp>
+#include <ferry/io/detail/checkpoint_entry.hpp>
+#include <ferry/io/detail/checkpoint_files.hpp>
+#include <ferry/io/detail/checkpoint_folder.hpp>
+#include <ferry/io/detail/checkpoint_load.hpp>
+#include <ferry/io/detail/chunk_threads.hpp>
+#include <ferry/io/detail/manifest.hpp>
+#include <ferry/io/detail/manifest_reader.hpp>
+#include <ferry/io/load_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+namespace {
+
+/// A load by all ranks, one thread each. Each reads a share of the chunks of sharded arrays, and sends their
+/// rows to the owners. Everything else is loaded by one rank for each checkpoint object: ranks of one process
+/// may share it.
+class ranked_load {
+ public:
+  ranked_load(const communicator& comm, const ranks_call& of, const io::load_options& options)
+      : comm_(comm),
+        of_(of),
+        options_(options),
+        threads_(chunk_threads_of_rank(comm.group()->local_count())),
+        memory_(threads_),
+        buffers_(comm.group()->size(), threads_) {}
+
+  void run() {
+    call_note note = note_of_checkpoint("load", of_);
+    note.add_hidden(note_part::values, options_.convert).add_hidden(note_part::values, options_.partial);
+    collective before(comm_, note);
+    before.guarded([&] {
+      find_leader(before);
+      open(before);
+      prepare();
+      difference_ = difference_of_ranks(before, properties_);
+      before.close();
+    });
+    require_no_difference(comm_, note, difference_);
+    collective call(comm_, note);
+    call.guarded([&] {
+      check(call);
+      for (const auto& each : spread_) each->load(call, *files_, buffers_);
+      call.agree();
+      // Ranks of one process may have added the same variable: one after the other.
+      const int turn = comm_.acting_rank() - comm_.group()->first_local();
+      for (int i = 0; i < turns_; ++i) {
+        if (i == turn) commit();
+        call.agree();
+      }
+      call.close();
+    });
+  }
+
+ private:
+  /// The first rank of this process that loads into the same object.
+  void find_leader(collective& call) {
+    struct place {
+      std::uintptr_t object;
+      std::int64_t local_ranks;
+    };
+    const place mine{reinterpret_cast<std::uintptr_t>(of_.object), comm_.group()->local_count()};
+    const auto all = call.all_gather(std::span<const place>(&mine, 1));
+    int leader = comm_.group()->first_local();
+    while (leader < call.rank() && all[static_cast<std::size_t>(leader)].object != mine.object) ++leader;
+    leads_ = leader == call.rank();
+    for (const place& each : all) turns_ = std::max(turns_, static_cast<int>(each.local_ranks));
+  }
+  /// What is not spread, and what else the objects have.
+  void commit() {
+    for (const auto& step : own_) load_array(*files_, step, memory_);
+    for (const auto& each : acting_) each->commit();
+    for (auto* each : of_.entries)
+      if (leads_ && as_ranked(*each) == nullptr) each->commit();
+  }
+
+  /// Rank 0 reads the manifest, so that all ranks load the same one. A save by others may remove files
+  /// between the two looks; then the new manifest is read.
+  void open(collective& call) {
+    for (int tries = 0; tries < 8; ++tries) {
+      std::string bytes;
+      if (call.rank() == 0) bytes = manifest_bytes(of_.path);
+      const std::uint64_t size = bytes.size();
+      bytes.resize(
+          static_cast<std::size_t>(call.all_gather(std::span<const std::uint64_t>(&size, 1)).front()));
+      std::vector<outgoing_part> to(static_cast<std::size_t>(call.ranks()));
+      std::vector<incoming_part> from(to.size());
+      for (std::size_t r = 1; r < to.size() && call.rank() == 0; ++r)
+        to[r] = {reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()};
+      if (call.rank() != 0) from[0] = {reinterpret_cast<std::byte*>(bytes.data()), bytes.size()};
+      call.exchange(to, from);
+      says_ = manifest_reader(bytes, manifest_path(of_.path)).read();
+      bool gone = false;
+      files_ = std::make_unique<checkpoint_files>(of_.path, says_, tries < 7 ? &gone : nullptr);
+      const std::uint64_t lacks = gone ? 1 : 0;
+      std::uint64_t lacking = 0;
+      for (const auto each : call.all_gather(std::span<const std::uint64_t>(&lacks, 1))) lacking += each;
+      if (lacking == 0) return;
+    }
+  }
+
+  void prepare() {
+    const load_source source{of_.path, *files_, options_.convert};
+    for (auto* each : of_.entries) {
+      if (const auto* ranked = as_ranked(*each)) {
+        properties_.push_back(number_of(*ranked));
+        acting_.push_back(ranked->acting(leads_));
+        prepare_entry(source, says_, *acting_.back(), sharded_);
+      } else if (leads_) {
+        prepare_entry(source, says_, *each, own_);
+      }
+    }
+    if (!options_.partial) require_all_added(source, says_, of_.entries);
+    for (const auto& step : sharded_) {
+      rows_of_shards(step.to)->wait_for_all();
+      rows_of_shards(step.to)->begin_writes();
+      spread_.push_back(std::make_unique<ranked_rows>(step, comm_.acting_rank(), comm_.group()->size()));
+      spread_.back()->reserve(buffers_);
+      properties_.push_back({step.what, step.to.schema.describe()});
+      properties_.push_back({step.what + ", sharding", digest_text(*rows_of_shards(step.to))});
+    }
+    for (const auto& step : own_) {
+      if (step.to.accesses != nullptr) step.to.accesses->wait_for_all();
+      memory_.reserve(step);
+    }
+  }
+
+  /// Reads everything once, before anything is changed.
+  void check(collective& call) {
+    for (const auto& step : own_) memory_.for_each_stored_chunk(*files_, step, [](auto&&...) {});
+    const auto ranks = static_cast<std::size_t>(call.ranks()), here = static_cast<std::size_t>(call.rank());
+    for (const auto& step : sharded_) {
+      const std::size_t chunks = step.from->chunks.size();
+      for (std::size_t first = 0; first < chunks; first += ranks * checked_at_once) {
+        const std::size_t begin = first + here;
+        const std::size_t end = std::min(chunks, first + ranks * checked_at_once);
+        const std::size_t count = begin < end ? (end - begin + ranks - 1) / ranks : 0;
+        for_each_chunk(count, threads_, [&] {
+          return [&, bytes = std::vector<std::byte>(), scratch = std::vector<std::byte>()](
+                     std::size_t i) mutable { read(step, begin + i * ranks, bytes, scratch); };
+        });
+        call.agree();  // one rank may read more slowly than others wait
+      }
+    }
+    call.agree();
+  }
+  void read(const load_step& step, std::size_t place, std::vector<std::byte>& bytes,
+            std::vector<std::byte>& scratch) const {
+    bytes.resize(static_cast<std::size_t>(step.from->bytes_of_chunk(place)));
+    files_->read_chunk(*step.from, place, bytes.data(), scratch, step.what);
+  }
+
+  static constexpr std::size_t checked_at_once = 64;
+
+  const communicator& comm_;
+  const ranks_call& of_;
+  const io::load_options& options_;
+  int threads_;
+  bool leads_ = true;
+  int turns_ = 1;  ///< ranks of a process
+  manifest says_;
+  std::unique_ptr<checkpoint_files> files_;
+  std::vector<std::unique_ptr<checkpoint_entry>> acting_;  ///< the sharded objects
+  std::vector<load_step> sharded_, own_;
+  std::vector<agreed_property> properties_;
+  std::string difference_;
+  load_memory memory_;  ///< for what is not spread
+  std::vector<std::unique_ptr<ranked_rows>> spread_;
+  ranked_row_buffers buffers_;
+};
+
+}  // namespace
+
+void ranks_of_group::load(const ranks_call& of, const io::load_options& options) const {
+  ranked_load(comm_, of, options).run();
+}
+
+}  // namespace ferry::detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ferry/distributed/sharded/detail/rows_once.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace ferry::detail {
+
+void different_rows::add(const std::int64_t* list, std::int64_t first, std::int64_t last) {
+  sorted_.clear();
+  for (std::int64_t i = first; i < last; ++i) sorted_.push_back({list[i], at.size() + sorted_.size()});
+  sort();
+  at.resize(at.size() + sorted_.size());
+  const std::size_t from = rows.size();
+  for (const auto& [row, element] : sorted_) {
+    if (rows.size() == from || rows.back() != row) rows.push_back(row);
+    at[element] = static_cast<std::int64_t>(rows.size()) - 1;
+  }
+  begin.push_back(static_cast<std::int64_t>(rows.size()));
+}
+
+void different_rows::sort() {
+  std::int64_t all = 0;
+  for (const entry& each : sorted_) all |= each.row;
+  other_.resize(sorted_.size());
+  for (int shift = 0; shift < 63 && (all >> shift) != 0; shift += 11) {
+    const auto digit = [shift](const entry& of) { return static_cast<std::size_t>(of.row >> shift) & 2047; };
+    std::array<std::size_t, 2049> place{};
+    for (const entry& each : sorted_) ++place[digit(each) + 1];
+    for (std::size_t d = 0; d < 2048; ++d) place[d + 1] += place[d];
+    for (const entry& each : sorted_) other_[place[digit(each)]++] = each;
+    sorted_.swap(other_);
+  }
+}
+
+}  // namespace ferry::detail

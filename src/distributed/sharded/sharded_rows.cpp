@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sharded_rows.hpp"
+
+#include "../../../backends/enabled.hpp"
+
+#include <ferry/tensor/tensor.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace ferry::detail {
+
+rows_on_wire::rows_on_wire(const std::vector<std::int64_t>& at, std::uint64_t row_bytes)
+    : places("places", at.size()), rows("rows of a shard", at.size(), row_bytes) {
+  std::memcpy(places.data(), at.data(), at.size() * sizeof(std::int64_t));
+}
+
+void sharded_rows::wait_for_writes() const {
+  for (const auto& each : parts_)
+    if (each.array.accesses != nullptr) each.array.accesses->wait_for_writes();
+}
+
+void sharded_rows::wait_for_all() const {
+  for (const auto& each : parts_)
+    if (each.array.accesses != nullptr) each.array.accesses->wait_for_all();
+}
+
+void sharded_rows::pack(const chunk_rows& of, int rank, std::byte* to) const {
+  const shard_part& part = part_of(rank);
+  if (by_kernel(of, rank)) {
+    const std::lock_guard lock(instance_);
+    return part.gather(comm_, rank, part.array, of.places_of(rank), to);
+  }
+  std::vector<std::byte> scratch;
+  of.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
+    part.array.read(offset, count, to, scratch);
+    to += count;
+  });
+}
+
+void sharded_rows::begin_writes() const {
+  std::call_once(begun_, [this] {
+    for (const auto& each : parts_)
+      marking_.push_back(std::make_unique<marked_write>(each.array.accesses, memory_of_rows(each.array)));
+  });
+}
+
+std::size_t sharded_rows::most_scratch_bytes(std::size_t bytes) const {
+  std::size_t most = 0;
+  for (const auto& each : parts_) most = std::max(most, each.array.most_scratch_bytes(bytes));
+  return most;
+}
+
+void sharded_rows::unpack(const chunk_rows& of, int rank, const std::byte* from,
+                          std::vector<std::byte>& scratch) const {
+  const shard_part& part = part_of(rank);
+  if (by_kernel(of, rank)) {
+    const std::lock_guard lock(instance_);
+    return part.scatter(comm_, rank, part.array, of.places_of(rank), from);
+  }
+  of.for_each_run(rank, [&](std::uint64_t offset, std::size_t count) {
+    part.array.write(offset, count, from, scratch);
+    from += count;
+  });
+}
+
+void sharded_rows::read(std::uint64_t offset, std::size_t bytes, std::byte* to) const {
+  chunk_rows rows;
+  rows.locate(*spread_, row_bytes(), offset, bytes, first_);
+  std::vector<std::vector<std::byte>> packed(parts_.size());
+  std::vector<const std::byte*> from;
+  for (int r = 0; r < spread_->ranks(); ++r) {
+    auto& own = packed[static_cast<std::size_t>(r)];
+    const std::size_t count = rows.bytes_of(r);
+    if (count == bytes) return pack(rows, r, to);
+    own.resize(count);
+    if (count != 0) pack(rows, r, own.data());
+    from.push_back(own.data());
+  }
+  rows.join(std::move(from), to);
+}
+
+void sharded_rows::write(std::uint64_t offset, std::size_t bytes, const std::byte* from,
+                         const std::shared_ptr<void>& room) const {
+  auto& [rows, packed, scratch, to] = *static_cast<write_room*>(room.get());
+  if (spread_->replicates()) {
+    for (int r = 0; r < spread_->ranks(); ++r) {
+      rows.locate(*spread_, row_bytes(), offset, bytes, r);
+      unpack(rows, r, from, scratch);
+    }
+    return;
+  }
+  rows.locate(*spread_, row_bytes(), offset, bytes, first_);
+  packed.resize(bytes);
+  to.clear();
+  std::size_t begin = 0;
+  for (int r = 0; r < spread_->ranks(); begin += rows.bytes_of(r++)) {
+    if (rows.bytes_of(r) == bytes) return unpack(rows, r, from, scratch);
+    to.push_back(packed.data() + begin);
+  }
+  rows.part(from, to);
+  begin = 0;
+  for (int r = 0; r < spread_->ranks(); begin += rows.bytes_of(r++))
+    if (rows.bytes_of(r) != 0) unpack(rows, r, packed.data() + begin, scratch);
+}
+
+void sharded_rows::reserve(std::shared_ptr<void>& room, std::size_t bytes) const {
+  begin_writes();
+  if (room == nullptr) room = std::make_shared<write_room>();
+  auto& own = *static_cast<write_room*>(room.get());
+  own.rows.reserve(static_cast<std::size_t>(bytes / std::max<std::uint64_t>(1, row_bytes())) + 2,
+                   spread_->ranks());
+  own.packed.reserve(bytes);
+  own.to.reserve(static_cast<std::size_t>(spread_->ranks()));
+  own.scratch.reserve(most_scratch_bytes(bytes));
+}
+
+bool sharded_rows::by_kernel(const chunk_rows& of, int rank) const {
+  constexpr std::size_t long_run = std::size_t{1} << 16;
+  if (part_of(rank).gather == nullptr || !of.is_whole()) return false;
+  std::size_t runs = 0, bytes = 0;
+  of.for_each_run(rank, [&](std::uint64_t, std::size_t count) {
+    ++runs;
+    bytes += count;
+  });
+  return runs > 1 && bytes / runs < long_run;
+}
+
+checkpoint_array array_of_shards(const communicator& comm, std::shared_ptr<const row_spread> spread,
+                                 int first, std::vector<shard_part>&& parts) {
+  const checkpoint_array& part = parts.at(0).array;
+  checkpoint_array made;
+  made.schema = part.schema;
+  made.schema.extents.at(0) = static_cast<std::uint64_t>(spread->rows());
+  made.label = part.label;
+  made.row_bytes = made.row_stride = part.row_bytes;
+  made.convert = part.convert;
+  made.apart = std::make_shared<const sharded_rows>(comm, std::move(spread), first, std::move(parts));
+  return made;
+}
+
+}  // namespace ferry::detail
